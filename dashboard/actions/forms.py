@@ -26,9 +26,9 @@ class Paths(forms.Field):
 class ActionForm(WithReason):
     """The input of an action: target, reason, expiry of a forced failover, rate of a pace."""
 
-    path = Paths()
-    expires_in = forms.ChoiceField(required=False, choices=list(EXPIRIES.items()))
-    rate = forms.FloatField(required=False, min_value=0.01, max_value=1_000_000)
+    path = Paths(label="Entities")
+    expires_in = forms.ChoiceField(required=False, choices=list(EXPIRIES.items()), label="Hold it")
+    rate = forms.FloatField(required=False, min_value=0.01, max_value=1_000_000, label="At most")
     request_id = forms.UUIDField(required=False)
     seen = forms.IntegerField(required=False)
 

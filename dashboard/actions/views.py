@@ -1,4 +1,7 @@
-"""The page of an action on entities or a syphon: GET shows a preview, POST executes the action."""
+"""The page of an action on entities or a syphon: GET shows a preview, POST executes the action.
+
+A refused action is asked for again, with what was typed and the reason of the refusal.
+"""
 
 import uuid
 
@@ -9,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from dashboard.access.audited import Outcome, Request
+from dashboard.access.audited import ActionError, Outcome, Request
 from dashboard.access.rights import require
 from dashboard.actions import entities, syphons
 from dashboard.actions.entities import SEPARATOR, EntityAction
@@ -36,17 +39,19 @@ def action(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
     row = get_object_or_404(Pair, name=pair)
     form = ActionForm(_with_default_path(request, what), needs_reason=what.is_severe and request.method == "POST")
     if not form.is_valid():
-        if form.lacks_only_reason:
-            return _ask(request, row, what, form, _targets(row, what, form), status=400)
         if request.method == "GET" and "path" in form.errors:
             return _choose_first(request, row)
-        return _ask(request, row, what, form, [], status=400)
+        targets = [] if "path" in form.errors else _targets(row, what, form)
+        return _ask(request, row, what, form, targets, status=400)
     targets = _targets(row, what, form)
     if request.method == "GET":
         return _ask(request, row, what, form, targets)
     if meanwhile := _meanwhile(request, row, form, targets):
         return _ask(request, row, what, form, targets, status=409, meanwhile=meanwhile)
-    outcome = _do(request, row, what, form, targets)
+    try:
+        outcome = _do(request, row, what, form, targets)
+    except ActionError as error:
+        return _ask(request, row, what, form, targets, status=503, refused=str(error))
     return done_page(request, outcome.sentence, changed=outcome.outcome == "done", back=_back(request, row))
 
 
@@ -119,6 +124,7 @@ def _ask(
     targets: list[str],
     status: int = 200,
     meanwhile: AuditEntry | None = None,
+    refused: str = "",
 ) -> HttpResponse:
     path = form.path_given
     entity = pair.entities.filter(path=path).first()
@@ -140,6 +146,7 @@ def _ask(
         "request_id": uuid.uuid4(),
         "seen": last or 0,
         "meanwhile": meanwhile,
+        "refused": refused,
         "next": _back(request, pair),
     }
     return asked_again(request, page_or_part(request, "actions/confirm.html", context, part="dialog", status=status))

@@ -10,14 +10,28 @@ from django import forms
 from dashboard.models import Alert, AlertRule, Severity
 
 MOST_MINUTES, MOST_SECONDS = 7 * 24 * 60, 3600
+LEAST_STEPS = 3
+"""So many fields for the steps of an escalation are shown, and always an empty one."""
+
+
+class StepsField(forms.Field):
+    """Names of channels in their order: one field each, or all of them in one, separated by commas (the API)."""
+
+    widget = forms.MultipleHiddenInput
+
+    def clean(self, value: list[str] | str | None) -> list[str]:
+        given = [value] if isinstance(value, str) else value or []
+        return [name.strip() for text in given for name in text.split(",") if name.strip()]
 
 
 class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     """The fields of a rule. Channels are those of CHANNELS_FILE, and those that the rule already names."""
 
-    kinds = forms.MultipleChoiceField(required=False, choices=Alert.Kind.choices, widget=forms.CheckboxSelectMultiple)
-    channels = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple)
-    escalation = forms.CharField(required=False, max_length=500)
+    kinds = forms.MultipleChoiceField(
+        required=False, choices=Alert.Kind.choices, widget=forms.CheckboxSelectMultiple, label="Kinds"
+    )
+    channels = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple, label="Immediately")
+    escalation = StepsField(required=False, label="Then, until somebody acknowledges")
     request_id = forms.UUIDField(required=False)
 
     class Meta:
@@ -40,17 +54,38 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
             "wakes_from",
             "tells_resolved",
         )
+        labels = {  # noqa: RUF012
+            "is_enabled": "Enabled",
+            "least_severity": "Severity from",
+            "threshold": "Backlog from",
+            "escalate_after_min": "Minutes between escalations",
+            "group_s": "Seconds to collect alerts for one message",
+            "quiet_from": "From",
+            "quiet_until": "Until",
+            "time_zone": "Time zone",
+            "wakes_from": "Notified anyway from severity",
+            "tells_resolved": "Also notifies when resolved",
+        }
 
     def __init__(self, *args: Any, known: tuple[str, ...] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         names = dict.fromkeys([*known, *(self.instance.channels or [])])
         self.fields["channels"].choices = [(name, name) for name in names]  # type: ignore[attr-defined]
         self.known = {*names, *(self.instance.escalation or [])}
-        if isinstance(self.initial.get("escalation"), list):
-            self.initial["escalation"] = ", ".join(self.initial["escalation"])
+
+    @property
+    def steps(self) -> list[str]:
+        """The channel of each step of the escalation, as the fields show them; empty ones for further steps."""
+        chosen = StepsField().clean(self["escalation"].value())
+        return [*chosen, *[""] * max(1, LEAST_STEPS - len(chosen))]
+
+    @property
+    def offered(self) -> list[str]:
+        """The channels of a step: those that are known, and those that were chosen."""
+        return sorted({*self.known, *filter(None, self.steps)})
 
     def clean_escalation(self) -> list[str]:
-        names = [name.strip() for name in self.cleaned_data["escalation"].split(",") if name.strip()]
+        names: list[str] = self.cleaned_data["escalation"]
         unknown = [name for name in names if name not in self.known]
         if unknown:
             raise forms.ValidationError(f"There is no channel {unknown[0]}.")
@@ -86,7 +121,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
 
 
 class HistoryFilter(forms.Form):
-    """Filters of closed alerts. Invalid values are ignored."""
+    """Filters of closed alerts."""
 
     pair = forms.CharField(required=False, max_length=63)
     kind = forms.ChoiceField(required=False, choices=[("", "any kind"), *Alert.Kind.choices])

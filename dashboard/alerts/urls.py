@@ -5,7 +5,12 @@ from django.urls import path
 from dashboard.alerts import views
 from dashboard.site.menu import Entry
 
-MENU = (Entry("Alerts", "alerts", 30, pages=("alert-deliveries", "alert-rules", "alert-rule", "alert-rule-new")),)
+MENU = (
+    Entry("Alerts", "alerts", 60),
+    Entry("Open and past", "alerts", 61, under="Alerts"),
+    Entry("Deliveries", "alert-deliveries", 62, under="Alerts"),
+    Entry("Rules and channels", "alert-rules", 63, pages=("alert-rule", "alert-rule-new"), under="Alerts"),
+)
 urlpatterns = [
     path("alerts/", views.current, name="alerts"),
     path("alerts/acknowledge/", views.acknowledge, name="alerts-acknowledge"),

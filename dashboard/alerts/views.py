@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.db.models import Case, F, IntegerField, QuerySet, Value, When
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -27,8 +26,9 @@ from dashboard.alerts.actions import Request as AlertRequest
 from dashboard.alerts.channels import kinds
 from dashboard.alerts.config import ChannelsFileError, load_channels
 from dashboard.alerts.forms import HistoryFilter, RuleForm
-from dashboard.models import Alert, AlertRound, AlertRule, ChannelState, Notice, Pair
+from dashboard.models import Alert, AlertRound, AlertRule, ChannelState, EntityHealth, Notice, Pair
 from dashboard.site.pages import page_or_part, query_without_page
+from dashboard.site.queries import page_of, read
 
 PAGE, MOST_OPEN = 50, 200
 WORST_FIRST = Case(When(severity="critical", then=Value(0)), When(severity="warning", then=Value(1)), default=Value(2))
@@ -38,14 +38,14 @@ STALE_S = 60
 @require_GET
 def current(request: HttpRequest) -> HttpResponse:
     """Open alerts, most severe first; then closed alerts."""
-    form = HistoryFilter(request.GET)
+    form = read(request, HistoryFilter)
     now_so = _open_ones()
     past = Alert.objects.filter(resolved_at__isnull=False, **form.given)
     context = {
         "open_alerts": now_so[:MOST_OPEN],
         "open_count": now_so.count(),
         "unacknowledged": now_so.filter(acknowledged_at__isnull=True).exists(),
-        "page": Paginator(past, PAGE).get_page(request.GET.get("page")),
+        "page": page_of(request, past, PAGE),
         "form": form,
         "is_filtered": bool(form.given),
         "pairs": Pair.objects.values_list("name", flat=True),
@@ -65,7 +65,7 @@ def deliveries(request: HttpRequest) -> HttpResponse:
     wanted = {name: request.GET[name] for name in ("channel", "state") if request.GET.get(name)}
     rows = Notice.objects.filter(**wanted).select_related("rule").prefetch_related("alerts")
     context = {
-        "page": Paginator(rows, PAGE).get_page(request.GET.get("page")),
+        "page": page_of(request, rows, PAGE),
         "wanted": wanted,
         "names": sorted(set(Notice.objects.order_by().values_list("channel", flat=True).distinct())),
         "states": Notice.State.choices,
@@ -106,6 +106,8 @@ def rule(request: HttpRequest, rule: int | None = None) -> HttpResponse:
         "kinds": Alert.Kind.choices,
         "chosen_kinds": _chosen(form, "kinds"),
         "chosen_channels": _chosen(form, "channels"),
+        "pairs": Pair.objects.values_list("name", flat=True),
+        "entities": EntityHealth.objects.present().order_by("path").values_list("path", flat=True).distinct()[:500],
         "request_id": uuid.uuid4(),
     }
     return render(request, "alerts/rule.html", context, status=400 if form.errors else 200)

@@ -4,7 +4,7 @@ Message content is untrusted: it is decoded leniently, truncated, and shown as t
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -79,6 +79,10 @@ class Slice:
     scanned: int = 0
     goes_on_at: int | None = None
     trouble: str = ""
+    places: Mapping[str, int] = field(default_factory=dict)
+    """Of several queues: where each one goes on, if one of them does."""
+    left_out: int = 0
+    """Of several queues: how many were not examined, because there are too many."""
 
 
 @dataclass(slots=True)
@@ -153,24 +157,45 @@ def _following(chosen: Sequence[int], number: int) -> int | None:
     return min((one for one in chosen if one >= number), default=None) if chosen else number
 
 
-def scan_all(here: Namespace, queues: Sequence[str], wanted: Wanted, *, dead: bool) -> Slice:
-    """The first matching messages of several queues, oldest first, and the errors of queues that cannot be peeked."""
+def scan_all(
+    here: Namespace, queues: Sequence[str], wanted: Wanted, *, dead: bool, places: Mapping[str, int] | None = None
+) -> Slice:
+    """The next matching messages of several queues, oldest first, and the errors of queues that cannot be peeked.
+
+    `places`: the sequence number in each queue to go on at; a queue without one begins at its first message.
+    """
+    begun = places or {}
 
     def one(queue: str) -> Slice:
         try:
-            return scan(here, queue, wanted, dead=dead)
+            return scan(here, queue, wanted, dead=dead, after=begun.get(queue, 0))
         except NamespaceError as error:
             return Slice(trouble=str(error))
 
+    examined = queues[:MOST_QUEUES]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        slices = list(pool.map(one, queues[:MOST_QUEUES]))
-    messages = [message for part in slices for message in part.messages]
+        slices = dict(zip(examined, pool.map(one, examined), strict=True))
+    return merged(slices, begun, left_out=len(queues) - len(examined))
+
+
+def merged(slices: Mapping[str, Slice], begun: Mapping[str, int], *, left_out: int = 0) -> Slice:
+    """One slice of those of several queues: the oldest messages, and where each queue goes on. Pure."""
+    messages = [message for part in slices.values() for message in part.messages]
     messages.sort(key=lambda message: (message.enqueued_at or EPOCH, message.number))
+    chosen = {(message.queue, message.number) for message in messages[:SHOWN]}
+    places, is_more = {}, False
+    for queue, part in slices.items():
+        rest = next((one.number for one in part.messages if (queue, one.number) not in chosen), part.goes_on_at)
+        is_more = is_more or rest is not None
+        last = part.messages[-1].number + 1 if part.messages else begun.get(queue, 0)
+        places[queue] = last if rest is None else rest
     return Slice(
         messages[:SHOWN],
-        sum(part.scanned for part in slices),
+        sum(part.scanned for part in slices.values()),
         None,
-        next((part.trouble for part in slices if part.trouble), ""),
+        next((part.trouble for part in slices.values() if part.trouble), ""),
+        places if is_more else {},
+        left_out,
     )
 
 

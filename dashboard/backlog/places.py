@@ -1,18 +1,22 @@
 """The locations of dead letters: backlog queues, a pair's own queues, and subscriptions of its topics."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
+from azure.core.exceptions import ResourceNotFoundError
 from django.db import transaction
 from django.db.models import QuerySet
 
+from dashboard.fleet.namespaces import NamespaceError, namespace
 from dashboard.models import EntityHealth, Pair, TopicSubscription
 from dashboard.models.subscription import BELOW
 from dashboard.site.fitting import fitted
+from pairing.backlog.rotation import parse_backlog_path
 from pairing.ends import Role
 
-MOST_LISTED = 100
+MOST_LISTED, MOST_OFFERED = 100, 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,19 @@ def in_the_primary(pair: Pair) -> list[tuple[str, int]]:
     found = [(one.path, one.dead_lettered or 0) for one in queues[:MOST_LISTED]]
     found += [(one.path, one.dead_lettered) for one in topics.select_related("topic")[:MOST_LISTED]]
     return sorted(found, key=lambda one: (-one[1], one[0]))[:MOST_LISTED]
+
+
+def destinations(pair: Pair) -> list[str]:
+    """The entities of the pair that messages can be sent to: those it knows, and all that its primary has.
+
+    Without an answer of the primary, those it knows.
+    """
+    known = set(pair.entities.present().values_list("path", flat=True))
+    away = suppress(NamespaceError, ResourceNotFoundError)
+    with away, namespace(pair.name, "primary") as here, here.asked(2) as administration:
+        known |= {queue.name for queue in administration.list_queues()}
+        known |= {topic.name for topic in administration.list_topics()}
+    return sorted(path for path in known if parse_backlog_path(path) is None)[:MOST_OFFERED]
 
 
 def record_subscriptions(pair: str, topic: str, counts: Mapping[str, int], at: datetime) -> None:

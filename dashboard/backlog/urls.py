@@ -20,7 +20,7 @@ class QueueActionName(StringConverter):
 
 
 register_converter(QueueActionName, "queue_action")
-MENU = (Entry("Backlog", "backlog", 40, pages=("backlog-messages", "dead-letters")),)
+MENU = (Entry("Backlog", "backlog", 30, pages=("backlog-messages", "dead-letters")),)
 urlpatterns = [
     path("pairs/<slug:pair>/actions/<queue_action:verb>/", cleanup.action, name="pair-action"),
     path("backlog/", queues.listing, name="backlog"),

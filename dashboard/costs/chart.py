@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
-from dashboard.site.charts import ceiling, short_number
+from dashboard.site.charts import ceiling
 from dashboard.site.money import cents, money
+from dashboard.site.plots import UNITS, labelled_axis, plot, short_number
 from pairing.telemetry.metering import KINDS
 
-WIDTH, HEIGHT = 960, 220
-LEFT, RIGHT, TOP, BOTTOM = 56, 8, 12, 26
+DAYS = 31
 GROUPS = {
     "traffic": "Your traffic",
     "failover": "Failover",
@@ -37,13 +37,30 @@ class DayOf:
 
 @dataclass(frozen=True, slots=True)
 class DaysChart:
-    """The drawing, its legend, and its numbers as (day, [values])."""
+    """The drawing, its legend with the values of each day, and its numbers as (day, [values])."""
 
     svg: SafeString
-    keys: Sequence[tuple[str, str]]
+    axis: SafeString
+    unit: str
+    keys: Sequence[tuple[str, str, str]]
+    """The CSS class, the label and the values of each group."""
     heads: Sequence[str]
     rows: Sequence[tuple[date, Sequence[str]]]
     of_money: bool
+
+    @property
+    def stops(self) -> str:
+        """The middles of the days, for the script that shows values."""
+        return " ".join(f"{day.day - 0.5}" for day, _ in self.rows)
+
+    @property
+    def labels(self) -> str:
+        return "|".join(f"{day:%Y-%m-%d}" for day, _ in self.rows)
+
+    @property
+    def days(self) -> int:
+        """The length of the axis."""
+        return DAYS
 
 
 def days_chart(month: str, rows: Iterable[DayOf], currency: str) -> DaysChart | None:
@@ -57,13 +74,16 @@ def days_chart(month: str, rows: Iterable[DayOf], currency: str) -> DaysChart | 
     if not top:
         return None
     present = [name for name in GROUPS if any(name in groups for groups in values.values())]
+    unit = currency if of_money else "operations"
     label = f"{'Charges in ' + currency if of_money else 'Operations'} by day of {month}"
-    drawn = {day.day: values[day] for day in values}
+    scale, days = _top(top, of_money), sorted(values)
     return DaysChart(
-        svg=_svg(drawn, _top(top, of_money), of_money, label),
-        keys=[(name, GROUPS[name]) for name in present],
+        svg=_svg({day.day: values[day] for day in days}, scale, label),
+        axis=labelled_axis([_label(scale * part / 2, of_money) for part in (2, 1, 0)], unit),
+        unit=unit,
+        keys=[(name, GROUPS[name], " ".join(_text(values[day][name], of_money) for day in days)) for name in present],
         heads=[GROUPS[name] for name in present],
-        rows=[(day, [_text(values[day][name], of_money) for name in present]) for day in sorted(values)],
+        rows=[(day, [_text(values[day][name], of_money) for name in present]) for day in days],
         of_money=of_money,
     )
 
@@ -81,57 +101,24 @@ def _text(value: Fraction, of_money: bool) -> str:
     return money(cents(value)) if of_money else f"{int(value):,}"
 
 
-def _svg(days: Mapping[int, Mapping[str, Fraction]], top: Fraction, of_money: bool, label: str) -> SafeString:
-    return format_html(
-        '<svg class="dayschart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}{}{}</svg>',
-        WIDTH,
-        HEIGHT,
-        label,
-        _axis(top, of_money),
-        format_html_join(
-            "",
-            '<rect class="{}" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>',
-            (bar for day, groups in sorted(days.items()) for bar in _bars(day, groups, top, of_money)),
-        ),
-        format_html_join(
-            "",
-            '<text class="tick" x="{}" y="{}" text-anchor="middle">{}</text>',
-            ((f"{_x(day) + _step() / 2:.1f}", HEIGHT - 8, day) for day in (1, 5, 10, 15, 20, 25, 30)),
-        ),
-    )
+def _label(value: Fraction, of_money: bool) -> str:
+    return money(cents(value)) if of_money else short_number(int(value))
 
 
-def _axis(top: Fraction, of_money: bool) -> SafeString:
-    inner = HEIGHT - TOP - BOTTOM
-    marks = [(top * part / 2, TOP + inner * (1 - part / 2)) for part in (0, 1, 2)]
-    return format_html_join(
+def _svg(days: Mapping[int, Mapping[str, Fraction]], top: Fraction, label: str) -> SafeString:
+    bars = format_html_join(
         "",
-        '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>'
-        '<text class="tick" x="{}" y="{}" text-anchor="end">{}</text>',
-        (
-            (LEFT, WIDTH - RIGHT, y, y, LEFT - 8, y + 4, money(cents(value)) if of_money else short_number(int(value)))
-            for value, y in marks
-        ),
+        '<rect class="bar {}" x="{}" y="{}" width="{}" height="{}"/>',
+        (bar for day, groups in sorted(days.items()) for bar in _bars(day, groups, top)),
     )
+    return plot([bars], label, ((100 * (day - 0.5) / DAYS, str(day)) for day in (1, 5, 10, 15, 20, 25, 30)))
 
 
-def _bars(
-    day: int, groups: Mapping[str, Fraction], top: Fraction, of_money: bool
-) -> Iterable[tuple[str, str, str, str, str, str]]:
-    inner, floor = HEIGHT - TOP - BOTTOM, float(HEIGHT - BOTTOM)
+def _bars(day: int, groups: Mapping[str, Fraction], top: Fraction) -> Iterable[tuple[str, str, str, str, str]]:
+    floor, step = float(UNITS), UNITS / DAYS
     for name in GROUPS:
-        value = groups.get(name, Fraction(0))
-        height = float(value / top) * inner
+        height = float(groups.get(name, Fraction(0)) / top) * UNITS
         if height <= 0:
             continue
         floor -= height
-        words = f"{day}: {GROUPS[name]}, {_text(value, of_money)}"
-        yield name, f"{_x(day) + 2:.1f}", f"{floor:.1f}", f"{_step() - 4:.1f}", f"{max(height, 0.8):.1f}", words
-
-
-def _step() -> float:
-    return (WIDTH - LEFT - RIGHT) / 31
-
-
-def _x(day: int) -> float:
-    return LEFT + _step() * (day - 1)
+        yield name, f"{step * (day - 0.93):.1f}", f"{floor:.1f}", f"{step * 0.86:.1f}", f"{max(height, 4):.1f}"

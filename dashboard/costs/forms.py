@@ -79,17 +79,19 @@ class BeforeFailoverForm(forms.Form):
 class TermsForm(forms.Form):
     """How a month, or all months (`*`), are computed; what is empty is not chosen."""
 
-    rule = forms.ChoiceField(choices=[(name, name) for name in BOTH], required=False)
-    allocation = forms.ChoiceField(choices=[(name, name) for name in ("time", "pro-rata")], required=False)
+    rule = forms.ChoiceField(choices=[(name, name) for name in BOTH], required=False, label="Counting rule")
+    allocation = forms.ChoiceField(
+        choices=[(name, name) for name in ("time", "pro-rata")], required=False, label="Allocation"
+    )
     hours_in_month = forms.IntegerField(min_value=1, max_value=10_000, required=False, label="Hours in the month")
 
 
 class BudgetForm(forms.Form):
     """A monthly budget; no amount removes it."""
 
-    pair = forms.CharField(max_length=63, required=False)
-    amount = forms.DecimalField(min_value=0, max_value=10**9, decimal_places=2, required=False)
-    alert_percent = forms.IntegerField(min_value=1, max_value=100, required=False)
+    pair = forms.CharField(max_length=63, required=False, label="Of")
+    amount = forms.DecimalField(min_value=0, max_value=10**9, decimal_places=2, required=False, label="Monthly budget")
+    alert_percent = forms.IntegerField(min_value=1, max_value=100, required=False, initial=80, label="Alert at, %")
 
 
 def forecasts(form: ForecastForm, metered: Mapping[str, Used], tariff: Tariff) -> list[Forecast]:

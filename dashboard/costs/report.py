@@ -22,6 +22,7 @@ from dashboard.costs.price_tiers import BASIC_METER, OPERATIONS_METER
 from dashboard.models import Adjustment, Availability, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.charge import PUBLISHED, RULES, SETTLEMENTS
 from dashboard.models.visibility import all_pairs
+from dashboard.site.folding import Folded, folded
 from dashboard.site.money import cents
 from pairing.telemetry.metering import KINDS
 
@@ -31,7 +32,7 @@ LABELS = {name: kind.label for name, kind in KINDS.items()} | {
     CONNECTIONS: "Connections",
     BANDWIDTH: "Bandwidth between regions",
 }
-ROWS_SHOWN = 200
+ROWS_SHOWN, FIRST_ROWS = 200, 8
 SHOWN_TO_ALL = ("prices", "sample_prices")
 """What a run's details say of no pair."""
 Row = TypeVar("Row", Charge, Adjustment)
@@ -115,9 +116,10 @@ class Report:
         return self.chosen.is_used or bool(self.pair) or not self.invoices
 
     @property
-    def explained(self) -> list[tuple[Charge, Explanation]]:
+    def explained(self) -> Folded[tuple[Charge, Explanation]]:
         """The rows, each with the calculation of its charge."""
-        return [(row, explain(row, self.run.details)) for row in self.rows]
+        rows = [(row, explain(row, self.run.details)) for row in self.rows]
+        return folded(rows, FIRST_ROWS, lambda one: not one[0].cents)
 
     @property
     def has_several_pairs(self) -> bool:
@@ -143,6 +145,11 @@ class Report:
             for invoice in self.invoices
             for row, units in zip(rows, invoice.tiers, strict=False)
         ]
+
+    @property
+    def all_tiers(self) -> list[TierUse]:
+        """The price tiers of all operations."""
+        return [*self.tiers, *self.beside]
 
     @property
     def because_of_failover(self) -> int:

@@ -5,7 +5,12 @@ from django.urls import path
 from dashboard.costs.views import forecast, reconciliation, report
 from dashboard.site.menu import Entry
 
-MENU = (Entry("Costs", "costs", 50, pages=("costs-forecast", "costs-reconcile")),)
+MENU = (
+    Entry("Costs", "costs", 40),
+    Entry("Month", "costs", 41, under="Costs"),
+    Entry("What would an outage cost?", "costs-forecast", 42, under="Costs"),
+    Entry("Comparison with the bill", "costs-reconcile", 43, under="Costs"),
+)
 urlpatterns = [
     path("costs/", report.report, name="costs"),
     path("costs/run/", report.run, name="costs-run"),

@@ -15,9 +15,10 @@ from dashboard.backlog.orphans import status_of
 from dashboard.fleet.namespaces import Namespace, NamespaceError, namespace
 from dashboard.fleet.pairs_file import DrillConfig, PairsFileError, load_pairs
 from dashboard.models import Drill, EntityHealth, Pair, SyphonPause
+from dashboard.models.entity import DRILLS_CANARY
 from dashboard.models.syphon import WHOLE_PAIR
 
-CANARY = "pairing-canary"
+CANARY = DRILLS_CANARY
 """The name of canaries that drills create, and of the subscription that drills receive from."""
 MARK = "drill"
 """The application property that identifies the messages of a drill."""

@@ -23,7 +23,7 @@ from dashboard.drills import canary
 from dashboard.drills import requests as wanting
 from dashboard.drills.canary import Moment
 from dashboard.drills.decisions import Sight, decide, resumed
-from dashboard.drills.messages import make_canary, mark_of, message_of, number_of, receiver, sender
+from dashboard.drills.messages import make_canary, mark_of, message_of, number_of, receiver, remove_canary, sender
 from dashboard.drills.plan import Plan, Step
 from dashboard.drills.report import PREPARING, cost, operations, report
 from dashboard.drills.results import done, received, spent, troubled, with_reports
@@ -58,6 +58,7 @@ class Exercise:
         self._shared = shared_state(row.pair.name)
         self._receiver: ServiceBusReceiver | None = None
         self._strangers: list[ServiceBusReceivedMessage] = []
+        self._created = ""
         self._sender = sender(connected, row)
 
     @property
@@ -137,7 +138,7 @@ class Exercise:
         counted, complete = 0, True
         match task:
             case Prepare():
-                self._prepare()
+                plan = self._prepared(plan)
                 plan = spent(plan, manage=PREPARING)
             case Send(number):
                 self._sender.send_messages(message_of(self._row, self._id, number, plan.total), timeout=SEND_S)
@@ -159,15 +160,16 @@ class Exercise:
         pair, path = self._row.pair, self._row.path
         return Request(who, pair, path, reason=reason, request_id=uuid.uuid4().hex)
 
-    def _prepare(self) -> None:
+    def _prepared(self, plan: Plan) -> Plan:
         """Check that the canary exists and that a drill is possible. Raises Unfit."""
         if self._row.creates_canary:
-            make_canary(self._connected, self._row)
+            self._created = plan.created or make_canary(self._connected, self._row)
         name, path = self._row.pair.name, self._row.path
         now = canary.moment(self._row.pair, is_silent=False)
         moment = Moment(away=now.away, paused=now.paused)  # the running drill is this one
         if against := canary.hindrances(canary.look(name, path), moment):
             raise Unfit(against[0])
+        return replace(plan, created=self._created)
 
     def _force(self, plan: Plan) -> Plan:
         """Fail the canary over, and store which processes have to adopt it."""
@@ -238,7 +240,7 @@ class Exercise:
 
     def _finish(self, plan: Plan, end: Finish) -> None:
         row, now = self._row, datetime.now(UTC)
-        plan = self._heard(plan)
+        plan = self._tidied(self._heard(plan))
         reported = report(plan, row.at, now) | {"cost": cost(row.pair.name, operations(plan), now)}
         with transaction.atomic():
             ended = row.keep(
@@ -252,6 +254,19 @@ class Exercise:
             if ended:
                 _audit(row, now, end)
         announce_change()
+
+    def _tidied(self, plan: Plan) -> Plan:
+        """Delete the canary that the drill has created, unless PAIRS_FILE names it or it still holds messages."""
+        named = canary.marked(self._row.pair.name)
+        is_kept = named is not None and named.entity == self._row.path
+        created = plan.created or self._created
+        if not created or is_kept or plan.lost or canary.look(self._row.pair.name, self._row.path).strangers:
+            return plan
+        self._let_go()
+        with suppress(*TROUBLES):
+            remove_canary(self._connected, self._row, created)
+            return spent(plan, manage=1)
+        return plan
 
 
 class Unfit(Exception):

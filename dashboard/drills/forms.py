@@ -12,11 +12,11 @@ class DrillForm(WithReason):
     """Pair, canary, number of messages, reason; for an unmarked queue also its typed name."""
 
     pair = forms.SlugField(max_length=63)
-    path = forms.CharField(required=False, max_length=260)
-    messages = forms.IntegerField(required=False, min_value=LEAST, max_value=MOST)
-    typed = forms.CharField(required=False, max_length=260)
-    creates = forms.BooleanField(required=False)
-    kind = forms.ChoiceField(required=False, choices=Drill.Kind.choices)
+    path = forms.CharField(required=False, max_length=260, label="Canary")
+    messages = forms.IntegerField(required=False, min_value=LEAST, max_value=MOST, label="Messages")
+    typed = forms.CharField(required=False, max_length=260, label="Its name, typed")
+    creates = forms.BooleanField(required=False, label="Create it")
+    kind = forms.ChoiceField(required=False, choices=Drill.Kind.choices, label="As a")
     request_id = forms.UUIDField(required=False)
 
     def canary(self, marked: str | None) -> str:
@@ -26,4 +26,4 @@ class DrillForm(WithReason):
     @property
     def count(self) -> int:
         """The number of messages."""
-        return self.cleaned_data["messages"] or USUAL
+        return self.cleaned_data.get("messages") or USUAL

@@ -6,25 +6,45 @@ Topics have a dedicated subscription for drills. In queues with sessions, the se
 from contextlib import suppress
 from typing import Any
 
-from azure.core.exceptions import ResourceExistsError
+from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage, ServiceBusReceiver
 
 from dashboard.drills.canary import CANARY, MARK
 from dashboard.models import Drill
 from pairing import PairedSender, PairedServiceBusClient
 
+WHOLE, PART = "entity", "subscription"
+"""What a drill has created: queue or topic, or only the subscription of an existing topic."""
 
-def make_canary(connected: PairedServiceBusClient, row: Drill) -> None:
-    """Create what is missing; requires the Manage claim. Raises AzureError."""
+
+def make_canary(connected: PairedServiceBusClient, row: Drill) -> str:
+    """Create what is missing; requires the Manage claim. Returns what this call created. Raises AzureError."""
     administration = connected.primary.administration
-    with suppress(ResourceExistsError):
-        if row.kind == Drill.Kind.TOPIC:
-            administration.create_topic(row.path)
-        else:
-            administration.create_queue(row.path, requires_session=row.kind == Drill.Kind.SESSIONS)
+    created = ""
     if row.kind == Drill.Kind.TOPIC:
         with suppress(ResourceExistsError):
+            administration.create_topic(row.path)
+            created = WHOLE
+        with suppress(ResourceExistsError):
             administration.create_subscription(row.path, CANARY)
+            created = created or PART
+        return created
+    with suppress(ResourceExistsError):
+        administration.create_queue(row.path, requires_session=row.kind == Drill.Kind.SESSIONS)
+        created = WHOLE
+    return created
+
+
+def remove_canary(connected: PairedServiceBusClient, row: Drill, created: str) -> None:
+    """Delete what a drill has created. Raises AzureError."""
+    administration = connected.primary.administration
+    with suppress(ResourceNotFoundError):
+        if created == PART:
+            administration.delete_subscription(row.path, CANARY)
+        elif row.kind == Drill.Kind.TOPIC:
+            administration.delete_topic(row.path)
+        else:
+            administration.delete_queue(row.path)
 
 
 def sender(connected: PairedServiceBusClient, row: Drill) -> PairedSender:

@@ -78,6 +78,8 @@ class Plan:
     unsure: tuple[int, ...] = ()
     """Messages whose send was started more than once: each may exist twice."""
     is_prepared: bool = False
+    created: str = ""
+    """What of the canary this drill has created, and deletes in the end; empty if nothing."""
     is_forced: bool = False
     """A forced failover was started and has to be released."""
     forced_at: datetime | None = None

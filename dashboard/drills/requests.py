@@ -15,7 +15,7 @@ from django.utils import timezone
 from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
 from dashboard.drills.canary import Canary, Moment, hindrances
 from dashboard.drills.plan import Plan, Step
-from dashboard.models import Drill, Pair
+from dashboard.models import Drill, EntityHealth, Pair
 
 LONGEST = timedelta(minutes=15)
 """How long the forced failover of a drill lasts at most, even if its workers fail."""
@@ -68,15 +68,24 @@ def start(request: Request, canary: Canary, now: Moment, what: Wanted, *, is_mar
         raise ActionError(f"A drill takes {LEAST} to {MOST} messages.")
     kind = canary.kind if canary.is_there else what.kind
     creates = what.creates and bool(canary.missing)
-    if wanted(request, creates=creates, messages=what.messages, kind=kind) is None:
+    if wanted(request, creates=creates, messages=what.messages, kind=kind, is_marked=is_marked) is None:
         return unchanged(f"A drill of {request.pair.name} is already running.")
     return done(f"The drill on {request.target} begins: {what.messages} messages.")
 
 
 def wanted(
-    request: Request, *, creates: bool, messages: int, kind: str = Drill.Kind.QUEUE, is_scheduled: bool = False
+    request: Request,
+    *,
+    creates: bool,
+    messages: int,
+    kind: str = Drill.Kind.QUEUE,
+    is_scheduled: bool = False,
+    is_marked: bool = True,
 ) -> Drill | None:
-    """The row of a new drill; None if the pair has a running one."""
+    """The row of a new drill; None if the pair has a running one.
+
+    A marked canary is noted as one before the fleet reports its failover, so that it never counts among the entities.
+    """
     at = timezone.now()
     row = Drill(
         pair=request.pair,
@@ -95,9 +104,18 @@ def wanted(
     try:
         with transaction.atomic():
             row.save()
+            if is_marked:
+                _reserve(row)
     except IntegrityError:
         return None
     return row
+
+
+def _reserve(drill: Drill) -> None:
+    """Note the entity as one that only drills use, unless PAIRS_FILE names it as one of the pair's entities."""
+    kind = EntityHealth.Kind.TOPIC if drill.kind == Drill.Kind.TOPIC else EntityHealth.Kind.QUEUE
+    entity, _ = EntityHealth.objects.get_or_create(pair=drill.pair, path=drill.path, defaults={"kind": kind})
+    EntityHealth.objects.filter(pk=entity.pk, is_configured=False).update(is_canary=True)
 
 
 def abort(request: Request, drill: Drill) -> Outcome:

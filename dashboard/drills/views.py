@@ -3,7 +3,6 @@
 import uuid
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
@@ -22,6 +21,7 @@ from dashboard.fleet.status import is_silent
 from dashboard.fleet.worker_liveness import worker_liveness
 from dashboard.models import Drill, Pair
 from dashboard.site.pages import page_or_part, query_without_page
+from dashboard.site.queries import page_of
 
 PAGE = 50
 
@@ -30,7 +30,7 @@ PAGE = 50
 def listing(request: HttpRequest) -> HttpResponse:
     """All drills, newest first, and the pairs where one can be started; htmx requests return only the live part."""
     drills = Drill.objects.select_related("pair").order_by("-at", "-id")
-    page = Paginator(drills, PAGE).get_page(request.GET.get("page"))
+    page = page_of(request, drills, PAGE)
     pairs = [(pair, marked(pair.name)) for pair in Pair.objects.filter(is_configured=True)]
     context = {
         "board": worker_liveness(timezone.now()),
@@ -65,7 +65,8 @@ def start(request: HttpRequest) -> HttpResponse:
     """GET shows a preview and reasons against the drill; POST starts it."""
     require(request.user, START_DRILL.right)
     form = DrillForm(request.POST if request.method == "POST" else request.GET, needs_reason=request.method == "POST")
-    if not form.is_valid() and not form.lacks_only_reason:
+    form.is_valid()
+    if form.errors.keys() & {"pair", "path"}:
         return _ask(request, form, None, status=400)
     pair = get_object_or_404(Pair, name=form.cleaned_data["pair"], is_configured=True)
     if form.errors:
@@ -126,6 +127,7 @@ def _ask(
             "path": path,
             "canary": canary,
             "is_marked": is_marked(path, named),
+            "is_named": named == path,
             "kinds": Drill.Kind.choices,
             "hindrances": hindrances(canary, now, creates=True),
             "count": form.count,

@@ -7,17 +7,26 @@ from datetime import datetime
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils.safestring import SafeString
 
-from dashboard.fleet.depth import HOUR, Chart, Samples, depths_and_samples, last_hour, pair_chart, spark
+from dashboard.fleet.causes import plain_cause
+from dashboard.fleet.depth import HOUR, Samples, depths_and_samples, last_hour, pair_chart, spark
+from dashboard.fleet.event_lines import EventLine
 from dashboard.fleet.ledgers import stalled
+from dashboard.fleet.marks import lately
 from dashboard.fleet.outlook import Outlook, outlooks
 from dashboard.fleet.paces import paces_of
 from dashboard.fleet.status import Headline, Status, entity_status, headline, is_held, is_silent, verbs
+from dashboard.fleet.status_counts import counts_by_pair, status_counts, summed
+from dashboard.fleet.trend import Trend, trend
 from dashboard.models import EntityHealth, Heartbeat, Pair, Readiness, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
-from dashboard.site.charts import Window
+from dashboard.site.charts import Chart, Mark, Point, Window
 from pairing.fleet.shared_health import Pace
 
-MOST_NAMED = 3
+MOST_NAMED = 12
+FOLDED_FROM = 9
+"""As many healthy entities of a pair are one line that unfolds."""
+AWAY = (Status.FAILED_OVER, Status.HELD)
+CALM = (Status.HEALTHY, Status.UNKNOWN)
 PanelOf = Callable[[Pair], object | None]
 """Additional content of a pair, for `demo/panel.html`; None if there is none."""
 
@@ -37,6 +46,33 @@ class EntityRow:
     @property
     def verbs(self) -> tuple[str, ...]:
         return verbs(self.status)
+
+    @property
+    def cause(self) -> str:
+        """What is wrong in a few words; empty if it is healthy, or an operator gave the reason."""
+        is_wrong = (self.status in AWAY and self.entity.origin != "forced") or self.status is Status.FAILING
+        return plain_cause(self.entity.reason) if is_wrong else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Entities with the same cause, those first that failed first."""
+
+    cause: str
+    rows: Sequence[EntityRow]
+
+    @property
+    def named(self) -> Sequence[EntityRow]:
+        return self.rows[:MOST_NAMED]
+
+    @property
+    def others(self) -> int:
+        """The number of those that are not named."""
+        return len(self.rows) - len(self.named)
+
+    @property
+    def since(self) -> datetime | None:
+        return self.rows[0].entity.since
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +105,29 @@ class PairBoard:
     demo: object | None
     paces: Mapping[str, Pace]
     outlook: Outlook
+    trend: Trend
+    counts: Mapping[Status, int]
+    """All its entities by status, also those that `rows` leaves out."""
+    is_folded: bool
+
+    @property
+    def open_rows(self) -> Sequence[EntityRow]:
+        """The rows that stand open: all of them, or those of entities that need a look."""
+        return [row for row in self.rows if row.status not in CALM] if self.is_folded else self.rows
+
+    @property
+    def folded_rows(self) -> Sequence[EntityRow]:
+        return [row for row in self.rows if row.status in CALM] if self.is_folded else ()
+
+    @property
+    def calm(self) -> str:
+        """`36 healthy entities`: the words for the folded rows."""
+        count = sum(self.counts.get(status, 0) for status in CALM)
+        return f"{count:,} entities in an unknown state" if self.is_unheard else f"{count:,} healthy entities"
+
+    @property
+    def is_unheard(self) -> bool:
+        return bool(self.counts.get(Status.UNKNOWN))
 
     @property
     def pace(self) -> Pace | None:
@@ -104,52 +163,76 @@ class Board:
     headline: Headline
     heartbeat: datetime | None
     is_silent: bool
+    events: Sequence[EventLine]
+    """The newest, of these pairs."""
 
     @property
-    def troubled(self) -> list[EntityRow]:
-        """The entities that the headline names: those failed over longest, limited in number."""
-        away = (Status.FAILED_OVER, Status.HELD)
-        wanted = away if self.headline.status in away else (Status.FAILING,)
+    def moving(self) -> list[PairBoard]:
+        """The pairs whose backlog grows or is being drained."""
+        return [one for one in self.pairs if one.trend.full_in or one.trend.drained_in]
+
+    @property
+    def troubles(self) -> list[Trouble]:
+        """The entities that the headline is about, by cause: those that are failed over, or else those that fail."""
+        wanted = AWAY if self.headline.status in AWAY else (Status.FAILING,)
         rows = [row for one in self.pairs for row in one.rows if row.status in wanted and row.entity.since]
-        return sorted(rows, key=lambda row: row.entity.since or datetime.max)[:MOST_NAMED]
+        rows.sort(key=lambda row: row.entity.since or datetime.max)
+        causes = dict.fromkeys(row.cause or row.entity.reason for row in rows)
+        return [Trouble(cause, [row for row in rows if (row.cause or row.entity.reason) == cause]) for cause in causes]
 
 
 def board(
-    now: datetime, pairs: Iterable[Pair], entities: Iterable[EntityHealth], panel_of: PanelOf = no_panel
+    now: datetime,
+    pairs: Iterable[Pair],
+    entities: Iterable[EntityHealth],
+    panel_of: PanelOf = no_panel,
+    *,
+    may_fold: bool = False,
+    is_of_one: bool = False,
 ) -> Board:
-    """The pairs and the given entities. The headline covers all entities of these pairs."""
+    """The pairs and the given entities. The headline covers all entities of these pairs.
+
+    `may_fold`: many healthy entities may be one line. `is_of_one`: it is the page of one pair.
+    """
     known, shown = list(pairs), list(entities)
     beat = _heard(known)
-    silent, totals = is_silent(beat, now), {pair.pk: _totals(pair) for pair in known}
-    by_key = {pair.pk: pair for pair in known}
+    silent, by_key = is_silent(beat, now), {pair.pk: pair for pair in known}
     for entity in shown:  # avoids a join or a query per entity
         entity.pair = by_key[entity.pair_id]
     depths, samples = depths_and_samples(known, shown, now - HOUR)
     window = last_hour(now, depths)
     rows = entity_rows(shown, samples, window, silent)
+    counts = counts_by_pair(known, now, silent)
+    events, happened = lately(window.start, now, pair=known[0].name if is_of_one else "", limit=20 if is_of_one else 12)
     limited, ahead = paces_of(pair.name for pair in known), outlooks(known, now)
     boards = [
         _pair_board(
             pair,
             [row for row in rows if row.entity.pair_id == pair.pk],
-            totals.get(pair.pk, Totals()),
-            depths,
-            samples,
-            window,
-            limited.get(pair.name, {}),
-            panel_of(pair),
-            ahead[pair.pk],
+            depths=depths.get(pair.pk, ()),
+            samples=samples,
+            window=window,
+            marks=happened.get(pair.name, ()),
+            paces=limited.get(pair.name, {}),
+            panel=panel_of(pair),
+            outlook=ahead[pair.pk],
+            counts=counts.get(pair.pk, {}),
+            may_fold=may_fold,
         )
         for pair in known
     ]
-    return Board(boards, headline_of(known, now, silent), beat, silent)
+    return Board(boards, _headline(known, summed(counts)), beat, silent, events)
 
 
 def headline_of(pairs: Sequence[Pair], now: datetime, fleet_is_silent: bool) -> Headline:
     """The headline of `watched_pairs`, the same on pages and in the API."""
+    return _headline(pairs, status_counts(pairs, now, fleet_is_silent))
+
+
+def _headline(pairs: Sequence[Pair], counts: Mapping[Status, int]) -> Headline:
     waiting = {pair: _totals(pair).messages for pair in pairs}
     is_paused = any(count and _is_paused(pair) for pair, count in waiting.items())
-    return headline(status_counts(pairs, now, fleet_is_silent), sum(waiting.values()), is_paused=is_paused)
+    return headline(counts, sum(waiting.values()), is_paused=is_paused)
 
 
 def _is_paused(pair: Pair) -> bool:
@@ -177,34 +260,6 @@ def status_of(entity: EntityHealth, now: datetime, fleet_is_silent: bool) -> Sta
         waiting=entity.waiting,
         fleet_is_silent=fleet_is_silent,
     )
-
-
-def status_counts(pairs: Iterable[Pair], now: datetime, fleet_is_silent: bool) -> Mapping[Status, int]:
-    """Number of entities of the pairs by status; the rule of status_of as a query."""
-    held = Q(state="failed_over", held_by__isnull=False) & (Q(expires__isnull=True) | Q(expires__gt=now))
-    counted = (
-        EntityHealth.objects.present()
-        .filter(pair__in=pairs)
-        .aggregate(
-            all=Count("pk"),
-            away=Count("pk", filter=Q(state="failed_over")),
-            held=Count("pk", filter=held),
-            failing=Count("pk", filter=Q(state="failing")),
-            unknown=Count("pk", filter=Q(state="unknown")),
-            draining=Count("pk", filter=Q(state="healthy", waiting__gt=0)),
-            draining_unknown=Count("pk", filter=Q(state="unknown", waiting__gt=0)),
-        )
-    )
-    unknown = counted["unknown"] if fleet_is_silent else 0
-    draining = counted["draining"] + (0 if fleet_is_silent else counted["draining_unknown"])
-    counts = {
-        Status.FAILED_OVER: counted["away"] - counted["held"],
-        Status.HELD: counted["held"],
-        Status.FAILING: counted["failing"],
-        Status.UNKNOWN: unknown,
-        Status.DRAINING: draining,
-    }
-    return counts | {Status.HEALTHY: counted["all"] - sum(counts.values())}
 
 
 def watched_pairs(now: datetime) -> QuerySet[Pair]:
@@ -251,22 +306,28 @@ def last_heartbeat() -> datetime | None:
 def _pair_board(
     pair: Pair,
     rows: Sequence[EntityRow],
-    totals: Totals,
-    depths: Samples,
+    *,
+    depths: Sequence[Point],
     samples: Samples,
     window: Window,
+    marks: Sequence[Mark],
     paces: Mapping[str, Pace],
     panel: object | None,
     outlook: Outlook,
+    counts: Mapping[Status, int],
+    may_fold: bool,
 ) -> PairBoard:
     parts = {row.entity.path: samples.get(row.entity.pk, ()) for row in rows}
     return PairBoard(
         pair=pair,
         rows=rows,
-        totals=totals,
+        totals=_totals(pair),
         pauses=list(pair.pauses.all()),
-        chart=pair_chart(pair, depths.get(pair.pk, ()), parts, window),
+        chart=pair_chart(pair, depths, parts, window, marks),
         demo=panel,
         paces=paces,
         outlook=outlook,
+        trend=trend(depths, outlook.room, window.end, is_paused=_is_paused(pair)),
+        counts=counts,
+        is_folded=may_fold and sum(row.status in CALM for row in rows) >= FOLDED_FROM,
     )

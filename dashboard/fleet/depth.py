@@ -2,33 +2,25 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import BooleanField, F, Value
 from django.utils.safestring import SafeString
 
+from dashboard.fleet.marks import marks_of, with_drained
 from dashboard.fleet.peaks import Span, largest, over
 from dashboard.models import EntityHealth, Pair, PairDepth, WaitingSample
 from dashboard.models.depth_peak import WHOLE_BACKLOG
-from dashboard.site.charts import Point, Series, Window, depth_chart, small_chart, sparkline, thin
+from dashboard.site.charts import Chart, Mark, Point, Series, Window, chart, thin
+from dashboard.site.hues import TOTAL, hue, looks
+from dashboard.site.plots import sparkline
 
 HOUR, LEAST = timedelta(hours=1), timedelta(minutes=10)
 SPANS = tuple(timedelta(minutes=minutes) for minutes in (10, 12, 16, 20, 24, 30, 40, 60))
 """The spans of a chart with little data; their quarters are round numbers."""
-SPARK_BUCKETS, CHART_BUCKETS, TABLE_ROWS, NAMED_LINES = 60, 180, 12, 5
+SPARK_BUCKETS, NAMED_LINES = 60, 5
+UNIT = "messages"
 Samples = Mapping[int, Sequence[Point]]
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """The drawing, and its numbers as text."""
-
-    svg: SafeString
-    small: SafeString
-    rows: Sequence[Point]
-    series: Sequence[Series]
-    is_empty: bool
 
 
 def depths_and_samples(
@@ -65,44 +57,53 @@ def last_hour(now: datetime, *measured: Samples) -> Window:
     return Window.last(next((span for span in SPANS if now - began <= span), HOUR), now)
 
 
-def pair_chart(pair: Pair, total: Sequence[Point], parts: Mapping[str, Sequence[Point]], window: Window) -> Chart:
+def pair_chart(
+    pair: Pair, total: Sequence[Point], parts: Mapping[str, Sequence[Point]], window: Window, marks: Sequence[Mark]
+) -> Chart:
     """All messages in a pair's backlog, and the entities with the most of them, by path."""
-    shown = thin(total, window, CHART_BUCKETS)
-    label = f"Messages in the backlog of {pair.name} in the last hour; now {shown[-1][1] if shown else 0:,}"
-    return _chart([Series("total", shown, "total"), *_largest(parts, window)], total, window, label)
-
-
-def entity_chart(entity: EntityHealth, points: Sequence[Point], window: Window) -> Chart:
-    """The messages of one entity in the backlog."""
-    label = f"Messages for {entity.path} in the backlog in the last hour; now {entity.waiting or 0:,}"
-    return _chart([Series("waiting", thin(points, window, CHART_BUCKETS), "total")], points, window, label)
+    return _pair_chart(pair, total, {path: parts[path] for path in _largest(parts)}, window, marks)
 
 
 def pair_chart_over(pair: Pair, span: Span, now: datetime) -> Chart:
     """The backlog of a pair over more than an hour, and the entities with the most of it."""
     paths = largest(pair, span, now, NAMED_LINES)
     found, window = over(pair, [WHOLE_BACKLOG, *paths], span, now), Window.last(span.length, now)
-    total = found[WHOLE_BACKLOG]
-    label = f"Messages in the backlog of {pair.name} in the {span.words}; now {total[-1][1] if total else 0:,}"
-    lines = [Series("total", thin(total, window, CHART_BUCKETS), "total")]
-    lines += [
-        Series(path, thin(found[path], window, CHART_BUCKETS), f"series-{number}")
-        for number, path in enumerate(paths, start=1)
-    ]
-    return _chart(lines, total, window, label)
+    marks = marks_of([pair.name], window.start, window.end).get(pair.name, ())
+    return _pair_chart(pair, found[WHOLE_BACKLOG], {path: found[path] for path in paths}, window, marks, span.step)
+
+
+def _pair_chart(
+    pair: Pair,
+    total: Sequence[Point],
+    parts: Mapping[str, Sequence[Point]],
+    window: Window,
+    marks: Sequence[Mark],
+    step: str = "",
+) -> Chart:
+    tones = dict(zip(sorted(parts), looks(sorted(parts)), strict=True))
+    lines = [Series("total", total, TOTAL), *(Series(path, points, tones[path]) for path, points in parts.items())]
+    subject = f"Messages in the backlog of {pair.name}"
+    return chart(lines, window, subject, UNIT, with_drained(marks, total), step)
+
+
+def entity_chart(
+    entity: EntityHealth, points: Sequence[Point], window: Window, marks: Sequence[Mark], step: str = ""
+) -> Chart:
+    """The messages of one entity in the backlog."""
+    line = Series(entity.path, points, hue(entity.path))
+    return chart([line], window, f"Messages for {entity.path} in the backlog", UNIT, marks, step)
 
 
 def entity_chart_over(entity: EntityHealth, span: Span, now: datetime) -> Chart:
     """The messages of one entity in the backlog over more than an hour."""
     points, window = over(entity.pair, [entity.path], span, now)[entity.path], Window.last(span.length, now)
-    label = f"Messages for {entity.path} in the backlog in the {span.words}; now {entity.waiting or 0:,}"
-    return _chart([Series("waiting", thin(points, window, CHART_BUCKETS), "total")], points, window, label)
+    return entity_chart(entity, points, window, marks_of_entity(entity, points, window), span.step)
 
 
-def _chart(series: Sequence[Series], points: Sequence[Point], window: Window, label: str) -> Chart:
-    wide, small = depth_chart(series, window, label), small_chart(series, window, label)
-    drawn = [line for line in series if line.points]
-    return Chart(wide, small, thin(points, window, TABLE_ROWS), drawn, is_empty=not points)
+def marks_of_entity(entity: EntityHealth, points: Sequence[Point], window: Window) -> Sequence[Mark]:
+    """What happened to an entity whose depths these are."""
+    name = entity.pair.name
+    return with_drained(marks_of([name], window.start, window.end, entity.path).get(name, ()), points)
 
 
 def spark(entity: EntityHealth, points: Sequence[Point], window: Window) -> SafeString:
@@ -110,16 +111,13 @@ def spark(entity: EntityHealth, points: Sequence[Point], window: Window) -> Safe
     top = max((value for _, value in points), default=0)
     waited = f"at most {top:,} waiting" if top else "nothing waiting"
     begun = [(window.start, 0), *points] if points and points[0][0] > window.start else points  # the backlog was empty
-    return sparkline(thin(begun, window, SPARK_BUCKETS), window, f"{entity.path}: {waited} in the last hour")
+    label = f"{entity.path}: {waited} in the {window.words}"
+    return sparkline(thin(begun, window, SPARK_BUCKETS), window, label, hue(entity.path))
 
 
-def _largest(parts: Mapping[str, Sequence[Point]], window: Window) -> list[Series]:
+def _largest(parts: Mapping[str, Sequence[Point]]) -> list[str]:
     peaks = {path: max((value for _, value in points), default=0) for path, points in parts.items()}
-    largest = sorted((path for path in peaks if peaks[path]), key=lambda path: -peaks[path])[:NAMED_LINES]
-    return [
-        Series(path, thin(parts[path], window, CHART_BUCKETS), f"series-{number}")
-        for number, path in enumerate(largest, start=1)
-    ]
+    return sorted((path for path in peaks if peaks[path]), key=lambda path: -peaks[path])[:NAMED_LINES]
 
 
 def _grouped(rows: Iterable[tuple[int, datetime, int]]) -> Samples:

@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db.models import Q
 
 from dashboard.models import EntityHealth, Pair
-from dashboard.models.entity import AT_REST
+from dashboard.models.entity import AT_REST, DRILLS_CANARY
 from dashboard.site.fitting import fitted
 
 
@@ -15,7 +15,9 @@ def entity_rows(pair: str, paths: Iterable[str]) -> dict[str, EntityHealth]:
     row, wanted = Pair.objects.get(name=pair), {path: fitted(path, 260) for path in paths}
     found = {entity.path: entity for entity in row.entities.filter(path__in=wanted.values())}
     if missing := sorted(set(wanted.values()) - found.keys()):
-        fresh = [EntityHealth(pair=row, path=path, kind="queue") for path in missing]
+        fresh = [
+            EntityHealth(pair=row, path=path, kind="queue", is_canary=path.lower() == DRILLS_CANARY) for path in missing
+        ]
         EntityHealth.objects.bulk_create(fresh, ignore_conflicts=True)
         found |= {entity.path: entity for entity in row.entities.filter(path__in=missing)}
     return {path: found[fits] for path, fits in wanted.items()}
@@ -25,7 +27,11 @@ def record_entities(pair: str, kinds: Mapping[str, str]) -> None:
     """Store the existing queues and topics by path. Raises Pair.DoesNotExist for a pair that is not configured."""
     row, reported = Pair.objects.get(name=pair), {fitted(path, 260): kind for path, kind in kinds.items()}
     known = dict(row.entities.values_list("path", "kind"))
-    fresh = [EntityHealth(pair=row, path=path, kind=kind) for path, kind in reported.items() if path not in known]
+    fresh = [
+        EntityHealth(pair=row, path=path, kind=kind, is_canary=path.lower() == DRILLS_CANARY)
+        for path, kind in reported.items()
+        if path not in known
+    ]
     EntityHealth.objects.bulk_create(fresh, ignore_conflicts=True)
     for kind in set(reported.values()):  # rows created from reports of processes lack the kind
         if wrong := [path for path in known.keys() & reported.keys() if known[path] != reported[path] == kind]:

@@ -20,12 +20,6 @@ class EventLine:
     processes: int = 1
 
 
-def recent_events(pair: str | None = None, limit: int = 12) -> list[EventLine]:
-    """The newest events of one pair or all."""
-    events = FailoverEvent.objects.filter(pair=pair) if pair else FailoverEvent.objects.all()
-    return together(events[: 4 * limit])[:limit]
-
-
 def together(events: Iterable[FailoverEvent]) -> list[EventLine]:
     """Events, newest first; equal events of an entity within SAME_TIME are merged."""
     reported: list[EventLine] = []

@@ -1,10 +1,11 @@
-"""Filters of the overview and of the events page. Invalid values are ignored, so that old links work."""
+"""Filters of the overview and of the events page. The page reports a value that cannot be read, and shows the rest."""
 
 from django import forms
 from django.db.models import Q, QuerySet
 
 from dashboard.models import EntityHealth, FailoverEvent
 from dashboard.models.failover_event import kinds
+from dashboard.site.forms import TimeField
 
 STATES = {
     "failed-over": Q(state="failed_over", held_by__isnull=True),
@@ -16,12 +17,12 @@ STATES = {
 
 
 class EntityFilter(forms.Form):
-    """Search and state filters of the overview. Invalid values are ignored."""
+    """Search and state filters of the overview."""
 
-    q = forms.CharField(required=False, max_length=260)
+    q = forms.CharField(required=False, max_length=260, label="Search entities")
     state = forms.ChoiceField(required=False, choices=[("", "any state"), *((state, state) for state in STATES)])
-    under = forms.CharField(required=False, max_length=260, strip=False)
-    group = forms.ChoiceField(required=False, choices=[("", "worst first"), ("folder", "by folder")])
+    under = forms.CharField(required=False, max_length=260, strip=False, label="Folder")
+    group = forms.ChoiceField(required=False, choices=[("", "worst first"), ("folder", "by folder")], label="Order")
 
     def apply(self, entities: QuerySet[EntityHealth]) -> QuerySet[EntityHealth]:
         self.is_valid()
@@ -53,8 +54,8 @@ class EventFilter(forms.Form):
     pair = forms.CharField(required=False, max_length=260)
     entity = forms.CharField(required=False, max_length=260)
     kind = forms.ChoiceField(required=False, choices=_kinds)
-    since = forms.DateTimeField(required=False)
-    until = forms.DateTimeField(required=False)
+    since = TimeField(label="From (UTC)")
+    until = TimeField(label="Before (UTC)")
 
     def apply(self, events: QuerySet[FailoverEvent]) -> QuerySet[FailoverEvent]:
         self.is_valid()

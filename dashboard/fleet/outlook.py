@@ -18,11 +18,13 @@ NOTHING_SENT = Sent.nothing()
 class Outlook:
     """The traffic of a pair for the next hour, and the time until its backlog is full if all of it goes there.
 
-    `full_in` is None if the traffic, the size of its messages or the room is unknown.
+    `full_in` is None if the traffic, the size of its messages or the room is unknown. `room`: the messages that fit
+    into the backlog; 0 if that is unknown.
     """
 
     expected: Expected | None
     full_in: timedelta | None
+    room: float = 0
 
     def as_json(self) -> dict[str, Any]:
         """For the API."""
@@ -40,7 +42,7 @@ class Outlook:
 def outlook(sent: Sent, room_bytes: int, now: datetime) -> Outlook:
     """The outlook of a pair whose backlog has so much room."""
     room = room_bytes / sent.message_bytes if sent.message_bytes else 0
-    return Outlook(sent.traffic.expected(now), sent.traffic.lasts(room, now) if room else None)
+    return Outlook(sent.traffic.expected(now), sent.traffic.lasts(room, now) if room else None, room)
 
 
 def outlooks(pairs: Iterable[Pair], now: datetime) -> Mapping[int, Outlook]:

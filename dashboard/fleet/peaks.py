@@ -25,6 +25,13 @@ class Span:
     length: timedelta
     step_s: int | None = None
 
+    @property
+    def step(self) -> str:
+        """The period of which each point is the highest: `5 min`; empty if every sample is drawn."""
+        if self.step_s is None:
+            return ""
+        return f"{self.step_s // 60} min" if self.step_s < COARSE_S else f"{self.step_s // 3600} h"
+
 
 SPANS = {
     span.key: span

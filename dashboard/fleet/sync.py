@@ -50,6 +50,8 @@ def _sync_pair(config: PairConfig) -> str:
     if not config.watches_all:
         others.filter(is_configured=True, rank=AT_REST).update(gone_at=timezone.now())
     others.update(is_configured=config.watches_all)
+    if config.drill and config.drill.entity:
+        others.filter(path__iexact=config.drill.entity).update(is_canary=True)
     watched = "all entities" if config.watches_all else f"{len(named)} entities"
     return (
         f"{config.name}: {'new' if created else 'up to date'}, {primary.namespace} → {secondary.namespace}, {watched}"

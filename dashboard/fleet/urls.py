@@ -8,9 +8,9 @@ from dashboard.fleet.views.entities import OutagesOf
 from dashboard.site.menu import Entry
 
 MENU = (
-    Entry("Overview", "overview", 10, pages=("pair-detail", "entity-detail", "pair-action", "incident")),
-    Entry("Events", "events", 20),
-    Entry("Workers", "workers", 80),
+    Entry("Overview", "overview", 10, pages=("pair-detail", "entity-detail", "pair-action")),
+    Entry("All events", "events", 22, under="Incidents"),
+    Entry("Workers", "workers", 83, under="Settings"),
 )
 
 

@@ -10,10 +10,10 @@ from dashboard.api.fields import Word
 from dashboard.api.paging import NEWEST_FIRST, Between, Page, page
 from dashboard.api.problems import PROBLEMS
 from dashboard.api.schemas import EventKind, PaceLimit, Pause
-from dashboard.fleet.outages import AWAY
 from dashboard.incidents.document import document
 from dashboard.incidents.finding import find
 from dashboard.incidents.folding import Incident
+from dashboard.incidents.listing import beginnings
 from dashboard.models import FailoverEvent
 
 router = Router(tags=["records"])
@@ -104,7 +104,7 @@ class IncidentStory(IncidentSummary):
 @router.get("/incidents", response={200: Page[IncidentSummary], **PROBLEMS}, operation_id="incidents")
 def incidents(request: HttpRequest, query: Annotated[IncidentQuery, Query()]) -> dict[str, Any]:
     """Incidents, newest first; at most 50 per page."""
-    rows = query.of(FailoverEvent.objects.filter(kind__in=AWAY), "time")
+    rows = query.of(beginnings(), "time")
     rows = rows.filter(entity=query.entity) if query.entity else rows
     found = page(rows, NEWEST_FIRST, query, _summary, most=MOST_INCIDENTS)
     return {**found, "items": [one for one in found["items"] if one]}

@@ -117,6 +117,8 @@ class Estimate:
     currency: str
     is_sample: bool
     is_size_known: bool
+    is_metered: bool
+    """Whether the messages were metered. Otherwise they are the highest sampled depth, which may miss some."""
 
     def _both(self, drained: bool) -> tuple[Cost, Cost]:
         here, there = self.tariff.primary, self.tariff.secondary

@@ -13,14 +13,21 @@ from dashboard.costs.price_tiers import ladder_of
 from dashboard.costs.tariffs import tariff
 from dashboard.incidents.cost import Cost, Estimate, Facts
 from dashboard.incidents.folding import Drain, Incident
+from dashboard.incidents.moved import Moved
 from dashboard.models import ChargeRun, EntityHealth
 from dashboard.site.money import exact_text
 
 EXAMPLE_BYTES = 1_024
 
 
-def estimate(entity: EntityHealth, incident: Incident, drain: Drain, now: datetime) -> Estimate | None:
-    """The cost of the incident; None if the prices cannot be read, which the cost pages report."""
+def estimate(
+    entity: EntityHealth, incident: Incident, drain: Drain, metered: Moved | None, now: datetime
+) -> Estimate | None:
+    """The cost of the incident; None if the prices cannot be read, which the cost pages report.
+
+    The messages are those that were metered. The highest sampled depth is never more than that, but it can be less,
+    and metered minutes arrive late: the larger one counts.
+    """
     month = f"{now:%Y-%m}"
     try:
         prices = _prices(month)
@@ -28,9 +35,10 @@ def estimate(entity: EntityHealth, incident: Incident, drain: Drain, now: dateti
     except JobFailed:
         return None
     traffic = present.traffic(incident.pair, now, incident.entity)
+    diverted = max(drain.peak, metered.to_backlog if metered else 0)
     facts = Facts(
-        diverted=drain.peak,
-        home=drain.peak - drain.waiting,
+        diverted=diverted,
+        home=diverted - drain.waiting,
         message_bytes=traffic.message_bytes or EXAMPLE_BYTES,
         down_s=_seconds(incident.failed_over_at, incident.recovered_at or now, now),
         lasted_s=_seconds(incident.failed_over_at, incident.ended_at(now), now),
@@ -48,6 +56,7 @@ def estimate(entity: EntityHealth, incident: Incident, drain: Drain, now: dateti
         currency=prices.currency,
         is_sample=prices.is_sample,
         is_size_known=bool(traffic.message_bytes),
+        is_metered=metered is not None and metered.to_backlog >= drain.peak,
     )
 
 
@@ -71,6 +80,7 @@ def as_json(found: Estimate) -> dict[str, Any]:
         "currency": found.currency,
         "sample_prices": found.is_sample,
         "diverted_messages": found.facts.diverted,
+        "messages_from": "usage" if found.is_metered else "highest sampled depth",
         "home_messages": found.facts.home,
         "message_bytes": found.facts.message_bytes,
         "so_far": _both(found.so_far),

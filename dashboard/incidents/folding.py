@@ -6,15 +6,14 @@ Incidents are not stored: they are folded from events and depth samples on deman
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 from dashboard.fleet.outages import AWAY, TURNS, Fold, Turn
+from dashboard.fleet.trend import LONGEST, drain_rate
 from dashboard.models import FailoverEvent
 from dashboard.site.charts import Point
 
 RATE_OVER = timedelta(minutes=2)
 LEAST_FAILING = timedelta(minutes=1)
-LONGEST = timedelta(days=3650)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +118,4 @@ def _rate(incident: Incident, samples: Sequence[Point]) -> float | None:
         return None
     end = samples[-1][0]
     used = [(at, n) for at, n in samples if at >= max(end - RATE_OVER, incident.recovered_at - timedelta(seconds=10))]
-    if len(used) < 2:
-        return None
-    moving = [(one, other) for one, other in pairwise(used) if one[1] != other[1]]
-    fallen = used[0][1] - used[-1][1]
-    lasted_s = sum((other[0] - one[0]).total_seconds() for one, other in moving)
-    return fallen / lasted_s if fallen > 0 and lasted_s > 0 else None
+    return drain_rate(used)

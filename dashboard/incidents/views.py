@@ -1,4 +1,4 @@
-"""The page of an incident, from the first failure to the last drained message, and its JSON."""
+"""The list of incidents, the page of one, and its files for a ticket or a post-mortem."""
 
 from datetime import datetime
 
@@ -7,43 +7,64 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from dashboard.fleet.depth import entity_chart
-from dashboard.fleet.event_lines import together
-from dashboard.fleet.ledgers import during
+from dashboard.fleet.marks import drained_at, marks_of
 from dashboard.fleet.paces import limits
-from dashboard.incidents.document import actions_during, document, pause_of, pings
-from dashboard.incidents.estimates import estimate
-from dashboard.incidents.finding import find
-from dashboard.incidents.folding import Incident, drain
-from dashboard.incidents.moved import moved
-from dashboard.site.charts import Point, Window
-from dashboard.site.pages import page_or_part
+from dashboard.incidents.document import document_of
+from dashboard.incidents.folding import Incident
+from dashboard.incidents.forms import IncidentFilter
+from dashboard.incidents.listing import beginnings, lines, months
+from dashboard.incidents.post_mortem import COLUMNS, as_markdown, as_rows
+from dashboard.incidents.story import Story, pause_of, story
+from dashboard.models import Pair
+from dashboard.site.charts import Mark, Window
+from dashboard.site.downloads import csv_file
+from dashboard.site.pages import page_or_part, query_without_page
+from dashboard.site.queries import page_of, read
 from dashboard.site.snapshot import from_one_reading
+
+PAGE, MOST_LINES = 25, 60
+
+
+@require_GET
+@from_one_reading
+def listing(request: HttpRequest) -> HttpResponse:
+    """Incidents, newest first; htmx requests return only the live part."""
+    form = read(request, IncidentFilter)
+    page = page_of(request, form.apply(beginnings()).order_by("-time", "-id"), PAGE)
+    context = {
+        "form": form,
+        "page": page,
+        "lines": lines(list(page), timezone.now()),
+        "pairs": Pair.objects.values_list("name", flat=True),
+        "months": months(),
+        "query": query_without_page(request),
+    }
+    return page_or_part(request, "incidents/list.html", context)
 
 
 @require_GET
 @from_one_reading
 def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
-    """The page; htmx requests return only the live part."""
-    entity, incident, samples = find(pair, event_id)
-    now = timezone.now()
-    window = _window(incident, now)
-    progress, pinged = drain(incident, samples, now), pings(entity, incident)
+    """The page of one incident; htmx requests return only the live part."""
+    found = story(pair, event_id)
+    window, pinged = _window(found.incident, found.now), found.pings
     context = {
-        "pair": entity.pair,
-        "entity": entity,
-        "incident": incident,
-        "lasted": incident.ended_at(now) - incident.began_at,
-        "drain": progress,
-        "price": estimate(entity, incident, progress, now),
-        "chart": entity_chart(entity, _within(samples, window), window),
-        "events": together(reversed(incident.events)),
-        "actions": actions_during(incident, now),
-        "limits": limits(pair, entity.path),
-        "moved": moved(incident, now),
-        "ledgers": list(during(entity.pair, incident.began_at, incident.ended_at(now))),
-        "pause": pause_of(entity),
+        "pair": found.entity.pair,
+        "entity": found.entity,
+        "incident": found.incident,
+        "lasted": found.lasted,
+        "drain": found.drain,
+        "price": found.price,
+        "chart": entity_chart(found.entity, found.samples, window, _marks(found.incident, window)),
+        "first": found.timeline[:MOST_LINES],
+        "rest": found.timeline[MOST_LINES:],
+        "limits": limits(pair, found.entity.path),
+        "moved": found.moved,
+        "ledgers": found.ledgers,
+        "pause": pause_of(found.entity),
         "pings": pinged,
         "last_ping_at": datetime.fromisoformat(pinged["last_at"]) if pinged and pinged["last_at"] else None,
+        "now": found.now,
     }
     return page_or_part(request, "incidents/detail.html", context)
 
@@ -51,11 +72,33 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
 @require_GET
 @from_one_reading
 def as_json(request: HttpRequest, pair: str, event_id: str) -> JsonResponse:
-    """The content of the page as JSON, for a ticket or a post-mortem."""
-    found = document(pair, event_id)
-    answer = JsonResponse(found)
-    answer["Content-Disposition"] = f'attachment; filename="incident-{found["id"][:8]}.json"'
+    """The content of the page as JSON."""
+    found = story(pair, event_id)
+    answer = JsonResponse(document_of(found))
+    answer["Content-Disposition"] = f'attachment; filename="{_name(found)}.json"'
     return answer
+
+
+@require_GET
+@from_one_reading
+def as_csv(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
+    """The timeline as CSV."""
+    found = story(pair, event_id)
+    return csv_file(_name(found), COLUMNS, as_rows(found))
+
+
+@require_GET
+@from_one_reading
+def markdown(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
+    """The page as Markdown, to begin a post-mortem with."""
+    found = story(pair, event_id)
+    answer = HttpResponse(as_markdown(found), content_type="text/markdown; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{_name(found)}.md"'
+    return answer
+
+
+def _name(found: Story) -> str:
+    return f"incident-{found.incident.id[:8]}"
 
 
 def _window(incident: Incident, now: datetime) -> Window:
@@ -65,7 +108,7 @@ def _window(incident: Incident, now: datetime) -> Window:
     return Window(incident.began_at - margin, end + margin if incident.is_over else now, is_past=True)
 
 
-def _within(samples: list[Point], window: Window) -> list[Point]:
-    """The samples of the window, starting with the depth at its start."""
-    before = [(window.start, waiting) for at, waiting in samples if at < window.start][-1:]
-    return before + [(at, waiting) for at, waiting in samples if window.start <= at <= window.end]
+def _marks(incident: Incident, window: Window) -> list[Mark]:
+    """What happened, and when the incident counts as drained."""
+    found = marks_of([incident.pair], window.start, window.end, incident.entity).get(incident.pair, ())
+    return [*found, *([drained_at(incident.drained_at)] if incident.drained_at else [])]

@@ -8,6 +8,8 @@ from django.urls import reverse
 from dashboard.models.pair import Pair
 from dashboard.models.visibility import OfPair, PairScoped
 
+DRILLS_CANARY = "pairing-canary"
+"""The name of canaries that drills create."""
 AT_REST = 3
 """The rank of an entity that is neither failed over nor failing, and without waiting messages."""
 
@@ -16,8 +18,11 @@ class Entities(models.QuerySet["EntityHealth"]):
     """A query set of entities."""
 
     def present(self) -> Self:
-        """Entities to show; a deleted one is shown while it is failed over, or while messages wait for it."""
-        return self.exclude(gone_at__isnull=False, rank=AT_REST)
+        """Entities to show; a deleted one is shown while it is failed over, or while messages wait for it.
+
+        A canary that only drills use is none of the entities that people watch and count.
+        """
+        return self.exclude(gone_at__isnull=False, rank=AT_REST).exclude(is_canary=True, is_configured=False)
 
 
 EntityManager = PairScoped.from_queryset(Entities)
@@ -51,6 +56,9 @@ class EntityHealth(OfPair):
     failed_over_in = models.PositiveIntegerField(null=True, blank=True, help_text="Processes that do not dispute it.")
     processes = models.PositiveIntegerField(null=True, blank=True, help_text="Living processes that send; empty: all.")
     is_configured = models.BooleanField(default=False, help_text="PAIRS_FILE names it.")
+    is_canary = models.BooleanField(
+        default=False, help_text="Reserved for drills; not counted unless PAIRS_FILE names it."
+    )
     gone_at = models.DateTimeField(
         null=True, blank=True, help_text="Since when it is neither in PAIRS_FILE nor in the primary."
     )

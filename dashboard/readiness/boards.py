@@ -11,12 +11,13 @@ from django.conf import settings
 from django.db.models import Count, Min, Q, QuerySet
 from django.utils.safestring import SafeString
 
-from dashboard.fleet.depth import TABLE_ROWS, Chart
 from dashboard.models import Pair, PairReadiness, Readiness
 from dashboard.models.readiness import WHOLE_PAIR
 from dashboard.readiness.history import KEPT, Turn, changes, points, turns
 from dashboard.readiness.score import ENDANGERED, OF_ENTITY, READY, WEIGHTS, Check, Result, faults_of, word
-from dashboard.site.charts import Series, Window, depth_chart, small_chart, sparkline, thin
+from dashboard.site.charts import Chart, Series, Window, chart
+from dashboard.site.hues import TOTAL
+from dashboard.site.plots import sparkline
 
 STATES = {
     "ready": Q(score__gte=READY),
@@ -80,7 +81,7 @@ def _line(pair: Pair, row: PairReadiness | None, sums: dict[str, int], now: date
     reported = list(turns(changes(pair, WHOLE_PAIR, now - DAY), WHOLE_PAIR))
     window = _window(reported, now, DAY)
     drawn = _whole(points(reported), row.score if row else None, window)
-    label = f"{pair.name}: readiness over the last day, now {row.score if row else 'not known'}"
+    label = f"{pair.name}: readiness over the {window.words}, now {row.score if row else 'not known'}"
     stale = row is None or is_stale(row.checked_at, now)
     return PairLine(pair, row, stale, checks, counts, sums.get("lowest"), sparkline(drawn, window, label))
 
@@ -123,13 +124,8 @@ def entity_board(row: Readiness, now: datetime) -> EntityBoard:
     reported = list(turns(changes(row.pair, row.entity, now - KEPT), row.entity))
     window = _window(reported, now, KEPT)
     drawn = _whole(points(reported), row.score, window)
-    series = [Series("score", drawn, "total")]
-    label = f"Readiness of {row.entity} over time; now {row.score} of 100"
-    chart = Chart(
-        depth_chart(series, window, label), small_chart(series, window, label), thin(drawn, window, TABLE_ROWS), series,
-        is_empty=not drawn,
-    )  # fmt: skip
-    return EntityBoard(row, is_stale(row.checked_at, now), every_check(row), chart, reported[::-1][:20])
+    shown = chart([Series("score", drawn, TOTAL)], window, f"Readiness of {row.entity}", "points of 100")
+    return EntityBoard(row, is_stale(row.checked_at, now), every_check(row), shown, reported[::-1][:20])
 
 
 def every_check(row: Readiness) -> list[Check]:

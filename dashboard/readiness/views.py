@@ -1,7 +1,6 @@
 """The pages of readiness of all pairs and entities."""
 
 from django import forms
-from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -13,6 +12,7 @@ from dashboard.models import Pair, Readiness
 from dashboard.readiness.boards import STATES, entity_board, is_stale, pair_lines
 from dashboard.readiness.score import Check, faults_of
 from dashboard.site.pages import page_or_part, query_without_page
+from dashboard.site.queries import page_of, read
 from dashboard.site.snapshot import from_one_reading
 
 PAGE = 50
@@ -20,11 +20,13 @@ MOST_PAIRS = 100
 
 
 class ReadinessFilter(forms.Form):
-    """Search and state filters. Invalid values are ignored."""
+    """Search and state filters."""
 
-    q = forms.CharField(required=False, max_length=260)
+    q = forms.CharField(required=False, max_length=260, label="Entity")
     pair = forms.SlugField(required=False, max_length=63)
-    state = forms.ChoiceField(required=False, choices=[("", "any score"), *((state, state) for state in STATES)])
+    state = forms.ChoiceField(
+        required=False, choices=[("", "any score"), *((state, state) for state in STATES)], label="Score"
+    )
 
     def apply(self, rows: QuerySet[Readiness]) -> QuerySet[Readiness]:
         self.is_valid()
@@ -46,9 +48,9 @@ class ReadinessFilter(forms.Form):
 @from_one_reading
 def listing(request: HttpRequest) -> HttpResponse:
     """All pairs with their checks, and the entities, worst first; htmx requests return only the live part."""
-    now, form = timezone.now(), ReadinessFilter(request.GET)
+    now, form = timezone.now(), read(request, ReadinessFilter)
     worst_first = Readiness.objects.select_related("pair").order_by("score", "pair_id", "entity")
-    page = Paginator(form.apply(worst_first), PAGE).get_page(request.GET.get("page"))
+    page = page_of(request, form.apply(worst_first), PAGE)
     pairs = Pair.objects.filter(is_configured=True)
     chosen = form.cleaned_data.get("pair")
     shown = pairs.filter(name=chosen) if chosen else pairs

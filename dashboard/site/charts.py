@@ -1,19 +1,19 @@
-"""Charts as SVG, rendered by the server: they need no script and use the colours of the page. Pure."""
+"""Charts over time: what they show, as data that `plots.py` draws and pages repeat in words. Pure."""
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString, mark_safe
-
 Point = tuple[datetime, int]
+STOPS, TABLE_ROWS, MOST_NAMED = 180, 12, 4
+NEAR = 0.03
+"""Events nearer to each other, as a share of the window, have one mark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A named line. `tone` is the CSS class of its colour: `total`, or `series-1` to `series-5`."""
+    """A named line. `tone` is the CSS class of its colour (`hues.py`)."""
 
     name: str
     points: Sequence[Point]
@@ -36,6 +36,219 @@ class Window:
     def share(self, at: datetime) -> float:
         """The position of a moment in the window, from 0 at the start to 1 at the end."""
         return min(1.0, max(0.0, (at - self.start) / (self.end - self.start)))
+
+    @property
+    def words(self) -> str:
+        """`last 20 min`; for past windows its length."""
+        length = _length(self.end - self.start)
+        return length if self.is_past else f"last {length}"
+
+    @property
+    def bounds(self) -> str:
+        """`13:42 to 14:02 UTC`, with the date where it is not one day."""
+        if self.start.date() == self.end.date():
+            return f"{self.start:%H:%M} to {self.end:%H:%M} UTC"
+        return f"{self.start:%Y-%m-%d %H:%M} to {self.end:%Y-%m-%d %H:%M} UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that happened, to what. `tone` is the state whose colour it has; `is_end`: it ends an outage."""
+
+    at: datetime
+    words: str
+    tone: str
+    subject: str = ""
+    is_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedMark:
+    """What happened at about one time; `number` stands in the drawing and in the list beside it."""
+
+    number: int
+    at: datetime
+    offset_s: float
+    tone: str
+    words: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The values of a series at the stops of its chart; None before its first point."""
+
+    name: str
+    tone: str
+    values: Sequence[int | None]
+
+    @property
+    def known(self) -> list[int]:
+        return [value for value in self.values if value is not None]
+
+    @property
+    def last(self) -> int:
+        return self.known[-1] if self.known else 0
+
+    @property
+    def peak(self) -> int:
+        return max(self.known, default=0)
+
+    @property
+    def written(self) -> str:
+        """The values for the script that reads them out: `- 0 12`."""
+        return " ".join("-" if value is None else str(value) for value in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What a drawing shows; the same values stand beside it as text."""
+
+    window: Window
+    unit: str
+    top: int
+    """The upper end of its axis."""
+    stops: Sequence[datetime]
+    lines: Sequence[Line]
+    marks: Sequence[NumberedMark]
+    label: str
+    step: str = ""
+    """What a point stands for, if it is the highest of a period: `5 min`."""
+
+    @property
+    def start_s(self) -> str:
+        """The start of the window since 1970, for the script."""
+        return f"{self.window.start.timestamp():.1f}"
+
+    @property
+    def length_s(self) -> str:
+        return f"{(self.window.end - self.window.start).total_seconds():.1f}"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was measured."""
+        return not self.lines
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether there is nothing to see: all values are zero, and nothing happened."""
+        return not self.marks and not any(line.peak for line in self.lines)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether a sentence stands instead of the drawing."""
+        return self.is_empty or self.is_flat
+
+    @property
+    def offsets(self) -> str:
+        """The stops in seconds since the start of the window, for the script."""
+        return " ".join(f"{(at - self.window.start).total_seconds():.1f}" for at in self.stops)
+
+    @property
+    def rows(self) -> list[tuple[datetime, list[int | None]]]:
+        """A few of the stops, with the values of all lines: the peaks and the present."""
+        if not self.lines:
+            return []
+        first = list(zip(self.stops, (value or 0 for value in self.lines[0].values), strict=True))
+        shown = {at for at, _ in thin(first, self.window, TABLE_ROWS)}
+        return [(at, [line.values[n] for line in self.lines]) for n, at in enumerate(self.stops) if at in shown]
+
+
+def chart(
+    series: Sequence[Series], window: Window, subject: str, unit: str, marks: Iterable[Mark] = (), step: str = ""
+) -> Chart:
+    """A chart whose lines are read at the same moments, so that its values are of one reading.
+
+    The moments are those of the first series' peaks, and the peak of every other one. `subject`: what it shows.
+    """
+    within = (Series(one.name, _within(one.points, window), one.tone) for one in series)
+    shown = [one for one in within if one.points]
+    numbered = numbered_marks(marks, window)
+    stops = _stops(shown, window, [mark.at for mark in numbered])
+    lines = [Line(one.name, one.tone, _values(one.points, stops)) for one in shown]
+    return Chart(
+        window=window,
+        unit=unit,
+        top=ceiling(max((line.peak for line in lines), default=0)),
+        stops=stops,
+        lines=lines,
+        marks=numbered,
+        label=_label(subject, window, lines, stops),
+        step=step,
+    )
+
+
+def _label(subject: str, window: Window, lines: Sequence[Line], stops: Sequence[datetime]) -> str:
+    if not lines:
+        return f"{subject}, {window.words}: nothing measured"
+    first = lines[0]
+    at = stops[first.values.index(first.peak)]
+    now = "at the end" if window.is_past else "now"
+    return f"{subject}, {window.words}: highest {first.peak:,} at {at:%H:%M} UTC, {now} {first.last:,}"
+
+
+def _within(points: Sequence[Point], window: Window) -> list[Point]:
+    """The points of the window, beginning with the value at its start."""
+    before = [(window.start, value) for at, value in points if at < window.start][-1:]
+    return before + [(at, value) for at, value in points if window.start <= at <= window.end]
+
+
+def _stops(series: Sequence[Series], window: Window, marked: Sequence[datetime]) -> list[datetime]:
+    """The moments at which values are read: the thinned first line's, the other lines' peaks, and the marks'."""
+    if not series:
+        return []
+    lead, *others = series
+    stops = {at for at, _ in thin(lead.points, window, STOPS)} | {one.points[0][0] for one in series}
+    stops |= {max(one.points, key=lambda point: point[1])[0] for one in others}
+    first = min(stops)
+    return sorted(stops | {at for at in marked if at > first})
+
+
+def _values(points: Sequence[Point], stops: Sequence[datetime]) -> list[int | None]:
+    """The value at each stop: that of the last point until then."""
+    found: list[int | None] = []
+    value, place = None, 0
+    for stop in stops:
+        while place < len(points) and points[place][0] <= stop:
+            value, place = points[place][1], place + 1
+        found.append(value)
+    return found
+
+
+def numbered_marks(marks: Iterable[Mark], window: Window) -> list[NumberedMark]:
+    """The marks of the window in order, those at about the same time together."""
+    groups: list[list[Mark]] = []
+    for mark in sorted(marks, key=lambda one: (one.at, one.subject)):
+        if not window.start <= mark.at <= window.end:
+            continue
+        if groups and window.share(mark.at) - window.share(groups[-1][0].at) < NEAR:
+            groups[-1].append(mark)
+        else:
+            groups.append([mark])
+    return [
+        NumberedMark(
+            number=number,
+            at=group[0].at,
+            offset_s=(group[0].at - window.start).total_seconds(),
+            tone=group[0].tone,
+            words=_together(group),
+        )
+        for number, group in enumerate(groups, start=1)
+    ]
+
+
+def _together(marks: Sequence[Mark]) -> list[str]:
+    """What happened, once each, with all it happened to: `Failed over: orders, payments and 2 more`."""
+    subjects: dict[str, list[str]] = {}
+    for mark in marks:
+        known = subjects.setdefault(mark.words, [])
+        if mark.subject and mark.subject not in known:
+            known.append(mark.subject)
+    return [f"{words}: {_named(known)}" if known else words for words, known in subjects.items()]
+
+
+def _named(subjects: Sequence[str]) -> str:
+    named, others = subjects[:MOST_NAMED], len(subjects) - MOST_NAMED
+    return ", ".join(named) + (f" and {others} more" if others > 0 else "")
 
 
 def thin(points: Iterable[Point], window: Window, buckets: int) -> list[Point]:
@@ -66,155 +279,11 @@ def ceiling(value: int) -> int:
     return next(int(step * power) for step in (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10) if step * power >= value)
 
 
-def sparkline(points: Sequence[Point], window: Window, label: str, width: int = 120, height: int = 28) -> SafeString:
-    """A small line without axes. The label describes it in words."""
-    top = max((value for _, value in points), default=0)
-    drawn = _steps(points, window, max(top, 5), width, height, pad=2) if top else f"0,{height - 2} {width},{height - 2}"
-    first = window.share(points[0][0]) * width if points else 0
-    area = f"{first:.1f},{height - 2} {drawn} {width},{height - 2}" if top else ""
-    return format_html(
-        '<svg class="spark{}" viewBox="0 0 {} {}" width="{}" height="{}" role="img" aria-label="{}" '
-        'preserveAspectRatio="none"><polygon class="spark-area" points="{}"/><polyline points="{}"/></svg>',
-        "" if top else " spark-flat",
-        width,
-        height,
-        width,
-        height,
-        label,
-        area,
-        drawn,
-    )
-
-
-def depth_chart(
-    series: Sequence[Series], window: Window, label: str, width: int = 760, height: int = 220
-) -> SafeString:
-    """Lines over time with labelled axes, each named at its end; the first series is the filled total."""
-    return _drawn(series, window, label, width, height, right=_margin(series), ticks=4)
-
-
-def small_chart(series: Sequence[Series], window: Window, label: str) -> SafeString:
-    """The same for a phone: as wide as its screen, so that its labels are legible; the legend is beside it."""
-    return _drawn(series, window, label, 340, 180, right=6, ticks=2)
-
-
-def _drawn(
-    series: Sequence[Series], window: Window, label: str, width: int, height: int, *, right: int, ticks: int
-) -> SafeString:
-    is_small = ticks < 4
-    left, top, bottom = 46, 12, 26
-    inner_w, inner_h = width - left - right, height - top - bottom
-    peak = ceiling(max((value for line in series for _, value in line.points), default=0))
-    return format_html(
-        '<svg class="chart{}" viewBox="0 0 {} {}" preserveAspectRatio="xMinYMin meet" role="img" aria-label="{}">'
-        '{}{}<g transform="translate({},{})">{}</g>{}</svg>',
-        " small" if is_small else "",
-        width,
-        height,
-        label,
-        _value_axis(peak, left, top, inner_w, inner_h),
-        _time_axis(window, left, top, inner_w, inner_h, ticks),
-        left,
-        top,
-        format_html_join("", "{}", ((_line(line, window, peak, inner_w, inner_h),) for line in series)),
-        "" if is_small else _names(series, peak, left + inner_w + 8, top, inner_h),
-    )
-
-
-def _steps(points: Sequence[Point], window: Window, peak: int, width: float, height: float, pad: float = 0) -> str:
-    """Coordinates of a staircase: a depth is valid until the next measurement, and the last one until now."""
-    usable = height - 2 * pad
-    corners: list[tuple[float, float]] = []
-    for when, value in points:
-        x, y = window.share(when) * width, pad + usable * (1 - value / peak)
-        if corners:
-            corners.append((x, corners[-1][1]))
-        corners.append((x, y))
-    if corners:
-        corners.append((width, corners[-1][1]))
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
-
-
-def _line(line: Series, window: Window, peak: int, width: float, height: float) -> SafeString:
-    if not line.points:
-        return mark_safe("")
-    drawn = _steps(line.points, window, peak, width, height)
-    first = window.share(line.points[0][0]) * width
-    area = f"{first:.1f},{height:.1f} {drawn} {width:.1f},{height:.1f}" if line.tone == "total" else ""
-    return format_html(
-        '<polygon class="area {}" points="{}"/><polyline class="line {}" points="{}"/>',
-        line.tone,
-        area,
-        line.tone,
-        drawn,
-    )
-
-
-def _value_axis(peak: int, left: int, top: int, width: int, height: int) -> SafeString:
-    marks = [(peak * part // 2, top + height * (1 - part / 2)) for part in (0, 1, 2)]
-    return format_html_join(
-        "",
-        '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>'
-        '<text class="tick" x="{}" y="{}" text-anchor="end">{}</text>',
-        ((left, left + width, y, y, left - 8, y + 4, short_number(value)) for value, y in marks),
-    )
-
-
-def _time_axis(window: Window, left: int, top: int, width: int, height: int, ticks: int) -> SafeString:
-    moments = [window.start + (window.end - window.start) * part / ticks for part in range(ticks + 1)]
-    marks = [(_when(window, at), left + width * part / ticks) for part, at in enumerate(moments)]
-    anchors = ("start", *["middle"] * (ticks - 1), "end")
-    return format_html_join(
-        "",
-        '<text class="tick" x="{}" y="{}" text-anchor="{}">{}</text>',
-        ((x, top + height + 18, anchor, text) for (text, x), anchor in zip(marks, anchors, strict=True)),
-    )
-
-
-def _when(window: Window, at: datetime) -> str:
-    if window.is_past:
-        return at.strftime("%H:%M:%S")
-    minutes = (window.end - at).total_seconds() / 60
-    if minutes < 0.05:
-        return "now"
+def _length(span: timedelta) -> str:
+    """20 min, 6 h, 30 d."""
+    minutes = span / timedelta(minutes=1)
+    if minutes < 2:
+        return f"{minutes * 60:.0f} s"
     if minutes <= 90:
-        return f"−{minutes:.3g} min"
-    return f"−{minutes / 60:.3g} h" if minutes <= 36 * 60 else f"−{minutes / 1440:.3g} d"
-
-
-def _names(series: Sequence[Series], peak: int, x: float, top: int, height: int) -> SafeString:
-    """The name of each line at its end, moved apart so that they do not overlap."""
-    ends = sorted(
-        ((top + height * (1 - line.points[-1][1] / peak), line) for line in series if line.points),
-        key=lambda end: end[0],
-    )
-    placed: list[tuple[float, Series]] = []
-    for y, line in ends:
-        placed.append((max(y, placed[-1][0] + 15) if placed else y, line))
-    overflow = max(0.0, placed[-1][0] - (top + height)) if placed else 0.0
-    return format_html_join(
-        "",
-        '<text class="name {}" x="{}" y="{}">{} <tspan class="value">{}</tspan></text>',
-        (
-            (line.tone, x, f"{y - overflow + 4:.1f}", _shortened(line.name), short_number(line.points[-1][1]))
-            for y, line in placed
-        ),
-    )
-
-
-def _margin(series: Sequence[Series]) -> int:
-    longest = max((len(_shortened(line.name)) for line in series), default=0)
-    return 48 + 7 * max(longest, 6)
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= 22 else f"{name[:10]}…{name[-11:]}"
-
-
-def short_number(value: int) -> str:
-    """A short form of a number: 1,204, 12.3k, 4.5M."""
-    if value < 10_000:
-        return f"{value:,}"
-    if value < 1_000_000:
-        return f"{value / 1000:.3g}k"
-    return f"{value / 1_000_000:.3g}M"
+        return f"{minutes:.3g} min"
+    return f"{minutes / 60:.3g} h" if minutes <= 36 * 60 else f"{minutes / 1440:.3g} d"

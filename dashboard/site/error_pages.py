@@ -12,6 +12,7 @@ from dashboard.site.database import AWAY, RETRY_AFTER_S, SENTENCE
 from dashboard.site.pages import wants_part
 
 STALE = "The form was open for too long, or your browser blocks cookies. Go back, reload the page and try again."
+NOT_YOURS = "Your groups do not allow this. Somebody who administers all pairs can do it, or change your groups."
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -27,7 +28,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     """The person is not allowed to do this."""
-    return refusal(request, str(exception))
+    return refusal(request, str(exception) or NOT_YOURS)
 
 
 def refusal(request: HttpRequest, reason: str) -> HttpResponse:

@@ -1,15 +1,20 @@
 """Pages that can also respond with only their live part."""
 
 import json
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from dashboard.site.open_alerts import open_alerts
+
+View = Callable[..., HttpResponse]
 
 
 def wants_part(request: HttpRequest) -> bool:
@@ -36,6 +41,27 @@ def page_or_part(
         answer["HX-Trigger"] = _news_for_the_menu()
     patch_vary_headers(answer, ["HX-Request"])
     return answer
+
+
+def only_as_part(page: str, *kept: str) -> Callable[[View], View]:
+    """A view that answers htmx with a part of `page`. Opened directly, its address leads to that page.
+
+    `kept`: the arguments of the address that the page's address needs.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def part(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            if wants_part(request):
+                return view(request, *args, **kwargs)
+            address, query = reverse(page, kwargs={name: kwargs[name] for name in kept}), request.GET.urlencode()
+            answer = redirect(f"{address}?{query}" if query else address)
+            patch_vary_headers(answer, ["HX-Request"])
+            return answer
+
+        return part
+
+    return decorate
 
 
 def asked_again(request: HttpRequest, answer: HttpResponse) -> HttpResponse:

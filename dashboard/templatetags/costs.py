@@ -1,8 +1,10 @@
 """Template tags of the cost pages: money, kinds and bars."""
 
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import floor, log10
+from typing import Any
 from urllib.parse import quote
 
 from django import template
@@ -11,11 +13,24 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.costs.reconciliation import Range
-from dashboard.costs.report import LABELS
+from dashboard.costs.report import LABELS, Share
+from dashboard.site.folding import Folded, folded
 from dashboard.site.money import cents
 from dashboard.site.money import money as as_money
 
 register = template.Library()
+
+
+@register.filter
+def fold(slices: Sequence[Share], most: int) -> Folded[Share]:
+    """The parts of a total: the largest first, and together those of no cost."""
+    return folded(slices, most, lambda one: not one.cents)
+
+
+@register.filter
+def fold_outages(rows: Sequence[Any], most: int) -> Folded[Any]:
+    """Outages: the first ones, and the rest."""
+    return folded(rows, most, lambda _: False)
 
 
 @register.filter

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
-from django import template
+from django import forms, template
 from django.template.context import RequestContext
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
@@ -14,14 +14,16 @@ from django.utils.safestring import SafeString
 
 from dashboard.access import registry
 from dashboard.actions import entities
+from dashboard.fleet.causes import plain_cause
 from dashboard.fleet.outages import AWAY
 from dashboard.fleet.status import MEANINGS, Status
 from dashboard.models import FailoverEvent
-from dashboard.site import charts
-from dashboard.site.menu import Entry
+from dashboard.site import plots
+from dashboard.site.menu import Entry, tabs_on
 from pairing.events import KINDS
 
 register = template.Library()
+WEEK_S = 7 * 86_400
 
 SHAPES = {
     Status.HEALTHY: '<circle cx="6" cy="6" r="4"/>',
@@ -63,6 +65,20 @@ def event_badge(kind: str) -> SafeString:
     return badge(known.tone, known.label, title=kind) if known else badge("unknown", kind, title=kind)
 
 
+@register.simple_tag
+def heads(*names: str) -> SafeString:
+    """The head of a table. `#` before a name: a column of numbers; `~`: a name for screen readers only."""
+    return format_html("<thead><tr>{}</tr></thead>", format_html_join("", "{}", ((_head(name),) for name in names)))
+
+
+def _head(name: str) -> SafeString:
+    if name.startswith("~"):
+        return format_html('<th scope="col"><span class="hidden">{}</span></th>', name[1:])
+    if name.startswith("#"):
+        return format_html('<th scope="col" class="num">{}</th>', name[1:])
+    return format_html('<th scope="col">{}</th>', name)
+
+
 @register.simple_tag(takes_context=True)
 def with_query(context: RequestContext, name: str, value: str) -> str:
     """The query of the address with one parameter changed, for the first page."""
@@ -97,6 +113,12 @@ def incident_of(event: FailoverEvent) -> str:
 
 
 @register.filter
+def plain_cause_of(event: FailoverEvent) -> str:
+    """The cause of a failure in a few words; empty for what an operator did, and for other reasons."""
+    return "" if event.operator else plain_cause(event.reason)
+
+
+@register.filter
 def incident_status(incident: Incident) -> Status:
     """The state of an incident, as the badges of entities have it."""
     if incident.is_over:
@@ -117,6 +139,14 @@ def moment(at: datetime | None, empty: str = "—") -> SafeString:
         exact,
         relative(at, timezone.now()),
     )
+
+
+@register.simple_tag
+def ago(at: datetime) -> SafeString:
+    """How long ago a time was, beside its exact form; empty after a week, when it would be the date again."""
+    if abs((timezone.now() - at).total_seconds()) >= WEEK_S:
+        return SafeString("")
+    return format_html("<small>{}</small>", moment(at))
 
 
 @register.simple_tag
@@ -151,7 +181,7 @@ def whole(value: float) -> str:
 @register.filter
 def short(value: int | None) -> str:
     """12.3k; an em dash if it is not known."""
-    return "—" if value is None else charts.short_number(value)
+    return "—" if value is None else plots.short_number(value)
 
 
 @register.simple_tag
@@ -213,13 +243,54 @@ def current_entry(context: RequestContext, entry: Entry) -> SafeString:
     return current(context, *entry.names)
 
 
+@register.simple_tag(takes_context=True)
+def current_tab(context: RequestContext, tab: Entry) -> SafeString:
+    """Marks the tab of the current page."""
+    return current(context, *tab.own)
+
+
+@register.simple_tag(takes_context=True)
+def tabs_here(context: RequestContext) -> tuple[Entry, ...]:
+    """The tabs of the task that the current page belongs to."""
+    match: Any = getattr(context.get("request"), "resolver_match", None)
+    page = match.url_name if match and not match.namespaces else ""
+    menu: tuple[Entry, ...] = context.get("menu") or ()
+    return tabs_on(menu, page, is_administrator=bool(context.get("may_administer")))
+
+
+@register.simple_tag
+def form_alert(form: forms.BaseForm | str) -> SafeString:
+    """Above a refused form: that nothing was done, and what is wrong, by the labels of the fields."""
+    if isinstance(form, str) or not form.is_bound or not form.errors:
+        return SafeString("")
+    general = [str(error) for error in form.non_field_errors()]
+    wrong = [f"{form[name].label}: {errors[0]}" for name, errors in form.errors.items() if name in form.fields]
+    return format_html('<p class="alert" role="alert">{}</p>', " ".join(("Nothing was done.", *general, *wrong)))
+
+
+@register.simple_tag
+def field_error(form: forms.BaseForm | str, name: str) -> SafeString:
+    """What is wrong with a field, to stand beside it; empty if nothing is, or without a form."""
+    if isinstance(form, str) or not form.is_bound or name not in form.errors:
+        return SafeString("")
+    return format_html('<span class="wrong" id="wrong-{}">{}</span>', name, form.errors[name][0])
+
+
+@register.simple_tag
+def invalid(form: forms.BaseForm | str, name: str) -> SafeString:
+    """The attributes of a field that was refused: it is announced as wrong, with the reason beside it."""
+    if isinstance(form, str) or not form.is_bound or name not in form.errors:
+        return SafeString("")
+    return format_html('aria-invalid="true" aria-describedby="wrong-{}" autofocus', name)
+
+
 def relative(at: datetime, now: datetime) -> str:
     """`12 s ago`, `in 3 min`; the date if it is more than a week away."""
     gap = (now - at).total_seconds()
     size = abs(gap)
     if size < 1:
         return "now"
-    if size >= 7 * 86400:
+    if size >= WEEK_S:
         return at.strftime("%Y-%m-%d")
     amount = next(
         f"{size // unit:.0f} {name}"

@@ -44,13 +44,14 @@ class SampleSite:
 def sample_site(folder: Path, redis_url: str, **variables: str) -> Iterator[SampleSite]:
     """Served with queues of its own, a deviating one, orphans and dead letters, and a past."""
     with site.namespaces() as strings, Secondary.of(strings) as secondary:
-        _fill(secondary)
+        fill(secondary)
         environment = {**site.environment_of(folder, strings, redis_url), **variables}
         with site.serve(folder, environment, free_port(), f"{SAMPLE}\n{ADD_SAMPLE_DATA}") as address:
             yield SampleSite(address, secondary, environment)
 
 
-def _fill(secondary: Secondary) -> None:
+def fill(secondary: Secondary) -> None:
+    """Queues of the secondary: the pair's own with dead letters, a deviating one, and two orphans."""
     secondary.fill(secondary.make(OWN), "one", "two", "three", "four", session_id=None)
     secondary.dead_letter(OWN, 3)
     secondary.make(DEVIATING, max_delivery_count=3)

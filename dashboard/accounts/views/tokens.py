@@ -1,8 +1,7 @@
-"""The tokens of the signed-in person, and of everybody for administrators."""
+"""The tokens of the signed-in person, and of everybody for administrators; and what the API offers."""
 
 from collections.abc import Callable, Sequence
 
-from django import forms
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
@@ -14,40 +13,39 @@ from django.views.decorators.http import require_GET, require_POST
 from dashboard.access import tokens
 from dashboard.access.audited import ActionError
 from dashboard.access.rights import Right, may
+from dashboard.accounts.forms import LIFETIMES, TokenForm
 from dashboard.models import ApiToken
 
 Operations = Callable[[], Sequence[tuple[str, str, str]]]
 """Method, address and description of each operation of the API."""
-LIFETIMES = ((7, "a week"), (30, "30 days"), (90, "90 days"), (365, "a year"))
-
-
-class TokenForm(forms.Form):
-    """The purpose, scope and lifetime of a new token."""
-
-    name = forms.CharField(max_length=60)
-    scope = forms.ChoiceField(choices=ApiToken.Scope.choices)
-    days = forms.TypedChoiceField(choices=LIFETIMES, coerce=int)
 
 
 @require_GET
-def listing(request: HttpRequest, operations: Operations) -> HttpResponse:
+def listing(request: HttpRequest) -> HttpResponse:
     """The tokens, and the form for a new one."""
-    return _page(request, TokenForm(), operations)
+    return _page(request, TokenForm())
+
+
+@require_GET
+def api(request: HttpRequest, operations: Operations) -> HttpResponse:
+    """The operations of the API, and how to call them."""
+    context = {"operations": operations(), "host": _host(request)}
+    return render(request, "accounts/api.html", context)
 
 
 @require_POST
-def make(request: HttpRequest, operations: Operations) -> HttpResponse:
+def make(request: HttpRequest) -> HttpResponse:
     """Create a token and show it; it is not shown again."""
     form = TokenForm(request.POST)
     if not form.is_valid():
-        return _page(request, form, operations, status=400)
+        return _page(request, form, status=400)
     given = form.cleaned_data
     try:
         row, text = tokens.make(_person(request), given["name"], given["scope"], given["days"], timezone.now())
     except ActionError as error:
         form.add_error(None, str(error))
-        return _page(request, form, operations, status=400)
-    return _page(request, TokenForm(), operations, made=row, text=text)
+        return _page(request, form, status=400)
+    return _page(request, TokenForm(), made=row, text=text)
 
 
 @require_POST
@@ -64,7 +62,6 @@ def revoke(request: HttpRequest, prefix: str) -> HttpResponse:
 def _page(
     request: HttpRequest,
     form: TokenForm,
-    operations: Operations,
     *,
     made: ApiToken | None = None,
     text: str = "",
@@ -79,8 +76,7 @@ def _page(
         "made": made,
         "text": text,
         "rows": [{"token": row, "is_usable": row.is_usable(now)} for row in rows],
-        "operations": operations(),
-        "host": request.build_absolute_uri("/").rstrip("/"),
+        "host": _host(request),
     }
     answer = render(request, "accounts/tokens.html", context, status=status)
     answer["Cache-Control"] = "no-store"
@@ -90,6 +86,11 @@ def _page(
 def _visible(request: HttpRequest) -> QuerySet[ApiToken]:
     everybody = ApiToken.objects.all()
     return everybody if may(request.user, Right.ADMINISTER) else everybody.filter(owner=_person(request))
+
+
+def _host(request: HttpRequest) -> str:
+    """The address of the control plane, as the person reached it."""
+    return request.build_absolute_uri("/").rstrip("/")
 
 
 def _may_give(request: HttpRequest, scope: str) -> bool:

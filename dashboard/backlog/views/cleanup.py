@@ -2,9 +2,8 @@
 
 import uuid
 
-from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
@@ -19,6 +18,8 @@ from dashboard.backlog.orphans import REPAIRABLE, Proof
 from dashboard.models import Pair
 from dashboard.site.pages import asked_again, came_from, done_page, page_or_part, wants_part
 
+ADDRESSED = {"path", "confirmed", "request_id"}
+"""Fields that nobody types: with a wrong one, the address is of no queue."""
 BY_NAME = {action.name: action for action in QUEUE_ACTIONS}
 
 
@@ -30,7 +31,8 @@ def action(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
     row = get_object_or_404(Pair, name=pair)
     is_sent = request.method == "POST"
     form = QueueActionForm(request.POST if is_sent else request.GET, needs_reason=what.is_severe and is_sent)
-    if not (form.is_valid() or form.lacks_only_reason) or not cleanup.known(row, form.cleaned_data["path"]):
+    form.is_valid()
+    if form.errors.keys() & ADDRESSED or not cleanup.known(row, form.cleaned_data["path"]):
         raise Http404
     if form.errors:
         return asked_again(request, _ask(request, row, what, form, status=400))
@@ -39,10 +41,7 @@ def action(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
     try:
         outcome = _do(request, row, what, form)
     except ActionError as error:
-        if wants_part(request):
-            raise
-        messages.error(request, str(error))
-        return redirect(_back(request))
+        return asked_again(request, _ask(request, row, what, form, status=503, refused=str(error)))
     return done_page(request, outcome.sentence, changed=outcome.outcome == "done", back=_back(request))
 
 
@@ -59,7 +58,13 @@ def _do(request: HttpRequest, pair: Pair, what: QueueAction, form: QueueActionFo
 
 
 def _ask(
-    request: HttpRequest, pair: Pair, what: QueueAction, form: QueueActionForm, *, status: int = 200
+    request: HttpRequest,
+    pair: Pair,
+    what: QueueAction,
+    form: QueueActionForm,
+    *,
+    status: int = 200,
+    refused: str = "",
 ) -> HttpResponse:
     path = form.cleaned_data["path"]
     look = cleanup.read_and_remember(pair, path) if what.proves else Look(pair, path)
@@ -68,6 +73,7 @@ def _ask(
         "pair": pair,
         "path": path,
         "form": form,
+        "refused": refused,
         "action": what,
         "proof": look.proof,
         "use": look.use,

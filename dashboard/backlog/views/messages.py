@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import messages as reported
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -15,23 +16,25 @@ from django.views.decorators.http import require_GET, require_http_methods
 from dashboard.access.audited import ActionError, Request, note
 from dashboard.access.rights import Right, require
 from dashboard.backlog import browsing
-from dashboard.backlog.actions import LETTER_ACTIONS, STOP_DEAD_LETTERS
+from dashboard.backlog.actions import LETTER_ACTIONS, RESUBMIT, STOP_DEAD_LETTERS
 from dashboard.backlog.browsing import Slice, Wanted
-from dashboard.backlog.forms import DeadLetterForm, MessageFilter
+from dashboard.backlog.forms import DeadLetterForm, MessageFilter, PlacesField
 from dashboard.backlog.orphans import meant_for
-from dashboard.backlog.places import Place, counted, in_the_primary, place
+from dashboard.backlog.places import Place, counted, destinations, in_the_primary, place
 from dashboard.fleet.namespaces import NamespaceError, namespace
-from dashboard.models import DeadLetterJob, Pair, TopicSubscription
-from dashboard.site.pages import asked_again, page_or_part, wants_part
+from dashboard.models import DeadLetterJob, EntityHealth, Pair, TopicSubscription
+from dashboard.site.pages import asked_again, only_as_part, page_or_part, wants_part
+from dashboard.site.queries import read, require_readable
 
+ADDRESSED = {"queue", "verb", "which", "request_id"}
+"""Fields that nobody types: with a wrong one, the address is of no dead letters."""
 BY_CHOICE = {action.choice: action for action in LETTER_ACTIONS}
 
 
 @require_GET
 def listing(request: HttpRequest, pair: str) -> HttpResponse:
     """Waiting messages, or dead letters (`show=dead`), of one or all queues; peeked, so nothing is changed."""
-    row, form = get_object_or_404(Pair, name=pair), MessageFilter(request.GET)
-    form.is_valid()
+    row, form = get_object_or_404(Pair, name=pair), read(request, MessageFilter)
     queue, dead = form.cleaned_data.get("queue") or "", form.cleaned_data.get("show") == "dead"
     queues = _queues(row, dead)
     at = _place(row, queue, dead)
@@ -49,14 +52,17 @@ def listing(request: HttpRequest, pair: str) -> HttpResponse:
         "found": found,
         "read_at": timezone.now(),
         "jobs": _jobs(row, queue),
-        "goes_on": _with(request, after=found.goes_on_at) if found.goes_on_at is not None else "",
+        "goes_on": _following(request, found),
         "begins": form.cleaned_data.get("after"),
-        "entities": row.entities.order_by("path").values_list("path", flat=True)[:500],
+        "is_further": bool(form.cleaned_data.get("at") or form.cleaned_data.get("after")),
+        "first_page": _without_place(request).urlencode(),
+        "entities": sorted({*_paths(row), *(one.entity for one in found.messages if one.entity)}),
     }
     return page_or_part(request, "backlog/messages.html", context)
 
 
 @require_GET
+@only_as_part("backlog-messages", "pair")
 def jobs(request: HttpRequest, pair: str) -> HttpResponse:
     """The running dead-letter jobs, as a part of the page."""
     row = get_object_or_404(Pair, name=pair)
@@ -71,8 +77,8 @@ def download(request: HttpRequest, pair: str) -> HttpResponse:
     If `goes_on_at` is a number, there may be more: request them with `after` set to that number.
     """
     require(request.user, Right.OPERATE)
-    row, form = get_object_or_404(Pair, name=pair), MessageFilter(request.GET)
-    form.is_valid()
+    row, form = get_object_or_404(Pair, name=pair), read(request, MessageFilter)
+    require_readable(request)
     queue, dead = form.cleaned_data.get("queue") or "", form.cleaned_data.get("show") == "dead"
     at, chosen = _place(row, queue, dead, is_named=True), _numbers(request.GET)
     after = form.cleaned_data.get("after") or 0
@@ -97,7 +103,8 @@ def dead_letter_action(request: HttpRequest, pair: str) -> HttpResponse:
     row, data = get_object_or_404(Pair, name=pair), request.POST if request.method == "POST" else request.GET
     what = BY_CHOICE.get(data.get("verb", ""))
     form = DeadLetterForm(data, needs_reason=what is not None and what.is_severe and request.method == "POST")
-    if what is None or not (form.is_valid() or form.lacks_only_reason):
+    form.is_valid()
+    if what is None or form.errors.keys() & ADDRESSED:
         raise Http404
     at = _place(row, form.cleaned_data["queue"], dead=True, is_named=True)
     given, numbers = form.cleaned_data, _numbers(data)
@@ -106,9 +113,9 @@ def dead_letter_action(request: HttpRequest, pair: str) -> HttpResponse:
     if given["which"] != "all" and what is not STOP_DEAD_LETTERS and not numbers:
         return _answered(request, "Choose at least one dead letter first.", back, changed=False)
     if form.errors:
-        return asked_again(request, _ask(request, row, given, numbers, back, at, str(form.errors["reason"][0])))
+        return asked_again(request, _ask(request, row, form, numbers, back, at, status=400))
     if request.method == "GET":
-        return _ask(request, row, given, numbers, back, at)
+        return _ask(request, row, form, numbers, back, at)
     wanted = Request(
         user=request.user,
         pair=row,
@@ -120,36 +127,38 @@ def dead_letter_action(request: HttpRequest, pair: str) -> HttpResponse:
     try:
         outcome = what.run(wanted, numbers=chosen, destination=given["destination"].strip())
     except ActionError as error:
-        if wants_part(request):
-            raise
-        return _answered(request, str(error), back, changed=False)
+        return asked_again(request, _ask(request, row, form, numbers, back, at, status=503, refused=str(error)))
     return _answered(request, outcome.sentence, back, changed=outcome.outcome == "done")
 
 
 def _ask(
     request: HttpRequest,
     pair: Pair,
-    given: dict[str, Any],
+    form: DeadLetterForm,
     numbers: list[int],
     back: str,
     at: Place,
-    missing: str = "",
+    *,
+    status: int = 200,
+    refused: str = "",
 ) -> HttpResponse:
+    given = form.cleaned_data
     context = {
         "pair": pair,
         "given": given,
-        "missing": missing,
+        "form": form,
+        "refused": refused,
         "numbers": numbers,
         "count": counted(pair, given["queue"]) if given["which"] == "all" else len(numbers),
         "at": at,
         "subscriptions": list(_others(pair, at)),
         "stranger": "" if at.home else meant_for(pair, given["queue"]),
-        "entities": pair.entities.order_by("path").values_list("path", flat=True)[:500],
+        "entities": destinations(pair) if given["verb"] == RESUBMIT.choice else [],
         "request_id": uuid.uuid4(),
         "is_dialog": wants_part(request),
         "back": back,
     }
-    return page_or_part(request, "backlog/dead_letters.html", context, part="dialog", status=400 if missing else 200)
+    return page_or_part(request, "backlog/dead_letters.html", context, part="dialog", status=status)
 
 
 def _answered(request: HttpRequest, sentence: str, back: str, *, changed: bool) -> HttpResponse:
@@ -167,7 +176,7 @@ def _found(pair: Pair, form: MessageFilter, queue: str, queues: list[str], dead:
         with namespace(pair.name, _place(pair, queue, dead).role) as here:
             if queue:
                 return browsing.scan(here, queue, wanted, dead=dead, after=form.cleaned_data.get("after") or 0)
-            return browsing.scan_all(here, queues, wanted, dead=dead)
+            return browsing.scan_all(here, queues, wanted, dead=dead, places=form.cleaned_data.get("at"))
     except NamespaceError as error:
         return Slice(trouble=str(error))
 
@@ -230,11 +239,28 @@ def _numbers(data: QueryDict) -> list[int]:
     return DeadLetterForm(data).numbers()
 
 
-def _with(request: HttpRequest, **changes: object) -> str:
-    query = request.GET.copy()
-    for name, value in changes.items():
-        query[name] = str(value)
+def _paths(pair: Pair) -> QuerySet[EntityHealth, str]:
+    return pair.entities.order_by("path").values_list("path", flat=True)[:500]
+
+
+def _following(request: HttpRequest, found: Slice) -> str:
+    """The query of the next page; empty if this is the last one."""
+    query = _without_place(request)
+    if found.goes_on_at is not None:
+        query["after"] = str(found.goes_on_at)
+    elif found.places:
+        query.setlist("at", PlacesField.written(found.places))
+    else:
+        return ""
     return query.urlencode()
+
+
+def _without_place(request: HttpRequest) -> QueryDict:
+    """The query of the first page of the same list."""
+    query = request.GET.copy()
+    for name in ("after", "at"):
+        query.pop(name, None)
+    return query
 
 
 def _query(**values: str) -> str:

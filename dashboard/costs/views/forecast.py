@@ -16,9 +16,11 @@ from dashboard.costs.forms import BeforeFailoverForm, ForecastForm, assumed, for
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.tariffs import Tariff, tariff
 from dashboard.models import Pair
+from dashboard.site.pages import only_as_part, wants_part
 
 
 @require_GET
+@only_as_part("costs-forecast")
 def before_failover(request: HttpRequest) -> HttpResponse:
     """The hourly cost and backlog of a failover of the selected entities, as a part of the confirmation dialog."""
     now = timezone.now()
@@ -80,5 +82,5 @@ def page(request: HttpRequest) -> HttpResponse:
         both = forecasts(form, traffic.used, priced)
         context |= {"published": both[0], "settlements": both[1], "both": both}
     context |= {"form": form, "tariff": priced}
-    template = "costs/forecast_answer.html" if request.headers.get("HX-Request") else "costs/forecast.html"
+    template = "costs/forecast_answer.html" if wants_part(request) else "costs/forecast.html"
     return render(request, template, context)

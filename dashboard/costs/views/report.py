@@ -6,7 +6,6 @@ from datetime import datetime
 from io import BytesIO
 from typing import Any, NoReturn
 
-from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -29,27 +28,44 @@ from dashboard.costs.since_run import as_now, live_availability, live_outages, n
 from dashboard.costs.terms import set_terms, terms_of
 from dashboard.fleet.boards import watched_pairs
 from dashboard.models import BacklogRollup, ClosedMonth, CostTerms, Invoice, Pair
+from dashboard.models.charge import RULES
 from dashboard.models.cost_terms import ALL_MONTHS
 from dashboard.models.visibility import all_pairs
 from dashboard.site.months import is_month
+from dashboard.site.pages import only_as_part
+from dashboard.site.queries import choice_of
 from dashboard.site.snapshot import from_one_reading
+
+BY_RULE = {"": "", **{name: name for name, _ in RULES}}
 
 
 @require_GET
-@from_one_reading
 def report(request: HttpRequest) -> HttpResponse:
     """The charges of a month, or how to compute them."""
-    now = timezone.now()
-    known = cost_report.months(now)
-    month = request.GET.get("month") or _newest(known)
+    month = request.GET.get("month") or _newest(cost_report.months(timezone.now()))
     if not is_month(month):
         return no_month()
+    return _page(request, month)
+
+
+@from_one_reading
+def _page(
+    request: HttpRequest,
+    month: str,
+    *,
+    budget_form: BudgetForm | None = None,
+    terms_form: TermsForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """The page of a month; a refused form is bound, and its part of the page is open."""
+    now = timezone.now()
+    known = cost_report.months(now)
     run = latest_run(month)
     context: dict[str, Any] = {
         "month": month,
         "months": known if month in known else sorted([*known, month], reverse=True),
         "pairs": cost_report.pairs(month),
-        "report": cost_report.report(month, request.GET.get("rule", ""), _filters(request)),
+        "report": cost_report.report(month, choice_of(request, "rule", BY_RULE, "Counting rule"), _filters(request)),
         "latest_run": run,
         "is_stalled": run is not None and is_stalled(run, now),
         "late_days": [str(day) for day in late_days(month)],
@@ -57,6 +73,8 @@ def report(request: HttpRequest) -> HttpResponse:
         "chosen_terms": CostTerms.objects.filter(month__in=(ALL_MONTHS, month)),
         "is_closed": ClosedMonth.objects.filter(month=month).exists(),
         "all_pairs": Pair.objects.values_list("name", flat=True),
+        "budget_form": budget_form or BudgetForm(),
+        "terms_form": terms_form or TermsForm(),
     }
     if (found := context["report"]) is not None:
         days = BacklogRollup.objects.filter(month=month, is_day=True, queue="*")
@@ -66,7 +84,7 @@ def report(request: HttpRequest) -> HttpResponse:
             "backlog_days": days.filter(pair=found.pair) if found.pair else days,
             "reconciled": against_bill(month, found.currency),
         }
-    return render(request, "costs/report.html", context)
+    return render(request, "costs/report.html", context, status=status)
 
 
 def _since_the_run(found: cost_report.Report, now: datetime) -> dict[str, Any]:
@@ -90,6 +108,7 @@ def _filters(request: HttpRequest) -> cost_report.Filters:
 
 
 @require_GET
+@only_as_part("costs")
 def run(request: HttpRequest) -> HttpResponse:
     """The progress of the month's latest run, as a part of the page; once the run has ended, the page reloads."""
     month = request.GET.get("month", "")
@@ -161,14 +180,12 @@ def budget(request: HttpRequest) -> HttpResponse:
     month = request.POST.get("month", "")
     if not is_month(month):
         return no_month()
-    if form.is_valid():
-        pair = form.cleaned_data["pair"] or ALL
-        percent = form.cleaned_data["alert_percent"] or 80
-        cents = int((form.cleaned_data["amount"] or 0) * 100)
-        set_budget(pair, cents, percent, request.user.get_username(), timezone.now())
-        raise_alerts(month, _rule(request, month), timezone.now())
-    else:
-        messages.error(request, " ".join(f"{name}: {errors[0]}" for name, errors in form.errors.items()))
+    if not form.is_valid():
+        return _page(request, month, budget_form=form, status=400)
+    pair, percent = form.cleaned_data["pair"] or ALL, form.cleaned_data["alert_percent"] or 80
+    cents = int((form.cleaned_data["amount"] or 0) * 100)
+    set_budget(pair, cents, percent, request.user.get_username(), timezone.now())
+    raise_alerts(month, _rule(request, month), timezone.now())
     return redirect(f"{reverse('costs')}?month={month}#budget")
 
 
@@ -183,9 +200,9 @@ def terms(request: HttpRequest) -> HttpResponse:
         try:
             set_terms(of, form.cleaned_data, request.user.get_username(), timezone.now())
         except JobFailed as error:
-            messages.error(request, str(error))
-    else:
-        messages.error(request, " ".join(f"{name}: {errors[0]}" for name, errors in form.errors.items()))
+            form.add_error(None, str(error))
+    if form.errors:
+        return _page(request, month, terms_form=form, status=400)
     return redirect(f"{reverse('costs')}?month={month}#terms")
 
 

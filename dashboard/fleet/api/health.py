@@ -14,11 +14,12 @@ from dashboard.api.fields import Word, pair_or_404
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
 from dashboard.api.schemas import PaceLimit, Pause
-from dashboard.fleet.boards import headline_of, last_heartbeat, status_counts, status_of, watched_pairs
+from dashboard.fleet.boards import headline_of, last_heartbeat, status_of, watched_pairs
 from dashboard.fleet.forms import STATES
 from dashboard.fleet.outlook import outlooks
 from dashboard.fleet.paces import paces
 from dashboard.fleet.status import Status, is_silent, verbs
+from dashboard.fleet.status_counts import status_counts
 from dashboard.models import EntityHealth, Heartbeat, Pair
 from dashboard.site.snapshot import one_reading
 

@@ -10,15 +10,16 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from dashboard.fleet.boards import entity_rows, last_heartbeat
-from dashboard.fleet.depth import HOUR, entity_chart, entity_chart_over, last_hour, waiting_samples
+from dashboard.fleet.depth import HOUR, entity_chart, entity_chart_over, last_hour, marks_of_entity, waiting_samples
 from dashboard.fleet.event_lines import together
 from dashboard.fleet.paces import limits
 from dashboard.fleet.peaks import SPANS
 from dashboard.fleet.status import is_silent
 from dashboard.models import EntityHealth, FailoverEvent, TopicSubscription
 from dashboard.models.syphon import WHOLE_PAIR
-from dashboard.site.charts import Point
+from dashboard.site.charts import Chart, Point, Window
 from dashboard.site.pages import page_or_part
+from dashboard.site.queries import choice_of
 from dashboard.site.snapshot import from_one_reading
 
 MOST_SUBSCRIPTIONS = 50
@@ -34,13 +35,13 @@ def detail(request: HttpRequest, pair: str, path: str, outages_of: OutagesOf) ->
     now = timezone.now()
     samples = waiting_samples([entity], now - HOUR)
     window, points = last_hour(now, samples), samples.get(entity.pk, ())
-    span = SPANS.get(request.GET.get("span", ""), SPANS[""])
+    span = choice_of(request, "span", SPANS, "Range of the chart")
     pauses = list(entity.pair.pauses.filter(queue__in=(path, WHOLE_PAIR)).order_by("queue"))
     context = {
         "entity": entity,
         "pair": entity.pair,
         "row": entity_rows([entity], samples, window, is_silent(last_heartbeat(), now))[0],
-        "chart": entity_chart_over(entity, span, now) if span.step_s else entity_chart(entity, points, window),
+        "chart": entity_chart_over(entity, span, now) if span.step_s else _last_hour(entity, points, window),
         "span": span,
         "spans": SPANS.values(),
         "limits": limits(pair, path),
@@ -51,6 +52,10 @@ def detail(request: HttpRequest, pair: str, path: str, outages_of: OutagesOf) ->
         "events": together(FailoverEvent.objects.filter(pair=pair, entity=path)[:200])[:50],
     }
     return page_or_part(request, "fleet/entity.html", context)
+
+
+def _last_hour(entity: EntityHealth, points: Sequence[Point], window: Window) -> Chart:
+    return entity_chart(entity, points, window, marks_of_entity(entity, points, window))
 
 
 def _subscriptions(entity: EntityHealth) -> list[TopicSubscription]:

@@ -1,17 +1,16 @@
 """The overview: all pairs, worst first, with live updates."""
 
-from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from dashboard.fleet.boards import PanelOf, board, watched_pairs
-from dashboard.fleet.event_lines import recent_events
 from dashboard.fleet.folders import folders
 from dashboard.fleet.forms import EntityFilter
 from dashboard.models import EntityHealth
 from dashboard.site.pages import page_or_part, query_without_page
+from dashboard.site.queries import page_of, read
 from dashboard.site.snapshot import from_one_reading
 
 PAGE = 50
@@ -21,14 +20,16 @@ PAGE = 50
 @from_one_reading
 def overview(request: HttpRequest, panel_of: PanelOf) -> HttpResponse:
     """All pairs; htmx requests return only the live part."""
-    form = EntityFilter(request.GET)
+    form = read(request, EntityFilter)
     entities = form.apply(worst_first())
     grouped = folders(entities) if form.is_grouped else None
-    page = Paginator(entities.none() if form.is_grouped else entities, PAGE).get_page(request.GET.get("page"))
+    page = page_of(request, entities.none() if form.is_grouped else entities, PAGE)
+    now, may_fold = timezone.now(), page.number == 1 and not form.is_used
+    shown = board(now, watched_pairs(now), page.object_list, panel_of, may_fold=may_fold)
     context = {
-        "board": board(timezone.now(), watched_pairs(timezone.now()), page.object_list, panel_of),
+        "board": shown,
         "folders": grouped,
-        "events": recent_events(),
+        "events": shown.events,
         "form": form,
         "page": page,
         "query": query_without_page(request),

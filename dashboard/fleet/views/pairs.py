@@ -1,6 +1,5 @@
 """The page of one pair: its entities, backlog, syphon and history."""
 
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -8,13 +7,13 @@ from django.views.decorators.http import require_GET
 
 from dashboard.fleet.boards import PanelOf, board, watched_pairs
 from dashboard.fleet.depth import pair_chart_over
-from dashboard.fleet.event_lines import recent_events
 from dashboard.fleet.folders import folders
 from dashboard.fleet.forms import EntityFilter
 from dashboard.fleet.paces import paces
 from dashboard.fleet.peaks import SPANS
 from dashboard.fleet.views.overview import PAGE, worst_first
 from dashboard.site.pages import page_or_part, query_without_page
+from dashboard.site.queries import choice_of, page_of, read
 from dashboard.site.snapshot import from_one_reading
 
 
@@ -23,13 +22,14 @@ from dashboard.site.snapshot import from_one_reading
 def detail(request: HttpRequest, pair: str, panel_of: PanelOf) -> HttpResponse:
     """The pair's page; htmx requests return only the live part."""
     row = get_object_or_404(watched_pairs(timezone.now()), name=pair)
-    form = EntityFilter(request.GET)
+    form = read(request, EntityFilter)
     entities = form.apply(worst_first().filter(pair=row))
     grouped = folders(entities) if form.is_grouped else None
-    page = Paginator(entities.none() if form.is_grouped else entities, PAGE).get_page(request.GET.get("page"))
+    page = page_of(request, entities.none() if form.is_grouped else entities, PAGE)
     now = timezone.now()
-    shown = board(now, [row], page.object_list, panel_of)
-    span = SPANS.get(request.GET.get("span", ""), SPANS[""])
+    may_fold = page.number == 1 and not form.is_used
+    shown = board(now, [row], page.object_list, panel_of, may_fold=may_fold, is_of_one=True)
+    span = choice_of(request, "span", SPANS, "Range of the chart")
     context = {
         "board": shown,
         "one": shown.pairs[0],
@@ -41,7 +41,7 @@ def detail(request: HttpRequest, pair: str, panel_of: PanelOf) -> HttpResponse:
         "form": form,
         "page": page,
         "query": query_without_page(request),
-        "events": recent_events(pair, limit=20),
+        "events": shown.events,
         "queues": row.backlog_queues.filter(is_gone=False),
         "ledgers": row.ledgers.all()[:12],
         "runs": row.syphon_runs.all()[:12],

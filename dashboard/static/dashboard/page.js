@@ -122,7 +122,11 @@
     sentence.append(" ", button);
   };
   body.addEventListener("htmx:afterSwap", (event) => {
-    if (event.detail.target === dialog && !dialog.open) dialog.showModal();
+    if (event.detail.target === dialog) {
+      if (!dialog.open) dialog.showModal();
+      // A refused form comes back into the open dialog: one goes on where something is wrong.
+      else (dialog.querySelector("[aria-invalid]") ?? dialog.querySelector("textarea, input:not([type=hidden]), button"))?.focus();
+    }
     if (event.detail.target === toasts) {
       dialog.close();
       clearTimeout(fade);

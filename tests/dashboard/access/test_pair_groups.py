@@ -24,6 +24,7 @@ from dashboard.alerts import actions as alerts
 from dashboard.backlog.orphans import use_of
 from dashboard.models import Alert, AlertRule, AuditEntry, Budget, Charge, Invoice, Pair
 from dashboard.models.visibility import seen_as
+from dashboard.site.error_pages import NOT_YOURS
 from tests.dashboard.access.test_access_walk import SENT
 from tests.dashboard.planted import (
     CONTENT,
@@ -74,7 +75,7 @@ def test_the_words_are_found_where_everything_is_seen(planted):
 
     assert shown >= {
         "overview", "events", "events-csv", "alerts", "alert-deliveries", "alert-rules", "audit", "backlog", "costs",
-        "costs-csv", "costs-forecast", "drills", "readiness",
+        "costs-csv", "costs-forecast", "drills", "readiness", "incidents", "audit-csv",
     } & set(LISTS)  # fmt: skip
 
 
@@ -189,6 +190,24 @@ def test_what_concerns_all_pairs_is_for_those_who_see_all_pairs(planted, address
 
     assert planted.client("administrator").post(address, sent).status_code == 403
     assert set(Budget.objects.values_list("pair", "cents")) == before
+
+
+FOR_ALL = ("costs-compute", "costs-terms", "costs-reconcile-upload")
+
+
+def test_forms_for_all_pairs_are_shown_to_those_who_see_all_pairs(planted):
+    def shown(role: str) -> list[str]:
+        texts = [planted.client(role).get(address).text for address in (f"/costs/?month={MONTH}", "/costs/reconcile/")]
+        return [name for name in FOR_ALL if f'action="{reverse(name)}"' in "".join(texts)]
+
+    assert (shown("administrator"), shown("superuser")) == ([], list(FOR_ALL))
+
+
+def test_a_refusal_of_the_administration_says_who_can_do_it(planted):
+    answer = planted.client("administrator").get("/admin/auth/user/")
+
+    assert answer.status_code == 403
+    assert NOT_YOURS in answer.text
 
 
 def test_a_rule_of_alerts_is_for_one_pair_that_one_sees(planted):

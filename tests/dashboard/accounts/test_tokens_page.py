@@ -66,7 +66,7 @@ def test_only_scopes_that_the_person_may_give_are_offered(pair, as_role):
 
 
 def test_the_page_shows_every_operation_of_the_api(pair, as_role):
-    page = as_role("viewer").get("/tokens/").text
+    page = as_role("viewer").get("/settings/api/").text
 
     assert "fail-over" in page
     assert "/api/v1/openapi.json" in page

@@ -2,6 +2,7 @@
 
 import re
 import uuid
+from datetime import timedelta
 
 import pytest
 from django.utils import timezone
@@ -9,7 +10,7 @@ from redis.exceptions import ConnectionError as RedisGone
 
 from dashboard.actions import entities
 from dashboard.fleet import projection
-from dashboard.fleet.event_lines import recent_events
+from dashboard.fleet.marks import lately
 from dashboard.models import AuditEntry, EntityHealth, FailoverEvent, SyphonPace
 from pairing.fleet.coordination import SharedState
 from tests.dashboard.actions.test_actions import act
@@ -291,7 +292,10 @@ def test_a_pause_of_a_pair_is_one_line_however_many_queues_follow_it(pair, share
             event_id=f"{number:032}", time=word.time, pair="contoso", entity=path, kind="syphon_paused"
         )
 
-    assert [reported.event.entity for reported in recent_events("contoso")] == ["*"]
+    shown, marks = lately(word.time - timedelta(minutes=1), timezone.now(), "contoso")
+
+    assert [reported.event.entity for reported in shown] == ["*"]
+    assert [mark.words for mark in marks["contoso"]] == ["Syphon paused by operator"]
 
 
 def test_the_actions_on_several_are_those_on_one():

@@ -1,15 +1,17 @@
 """Messages of backlog queues and their dead letters: browsed, found, downloaded, sent again, discarded."""
 
 import base64
+import html
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.utils import timezone
 
 from dashboard.backlog import browsing
-from dashboard.backlog.browsing import Shown, Wanted
+from dashboard.backlog.browsing import Shown, Slice, Wanted, merged
 from dashboard.fleet.namespaces import namespace
-from dashboard.models import AuditEntry, BacklogQueue, DeadLetterJob
+from dashboard.models import AuditEntry, BacklogQueue, DeadLetterJob, EntityHealth
 from tests.dashboard.secondary import ORPHAN
 
 HTMX = {"HX-Request": "true"}
@@ -268,8 +270,29 @@ def test_a_destination_that_is_none_is_refused_at_once(dead, as_role, destinatio
         ACT, {"queue": ORPHAN, "verb": "resubmit", "which": "all", "destination": destination}, headers=HTMX
     )
 
-    assert (answer.status_code, why in answer.text) == (503, True)
+    assert (answer.status_code, answer["HX-Retarget"], why in answer.text) == (200, "#dialog", True)
+    assert f'value="{destination}"' in answer.text
     assert not DeadLetterJob.objects.exists()
+
+
+def test_every_entity_of_the_primary_is_offered_as_a_destination(dead, pair, as_role):
+    EntityHealth.objects.create(pair=pair, path="known/here-alone")
+
+    question = as_role("operator").get(ACT, {"queue": ORPHAN, "verb": "resubmit", "which": "all"}).text
+    offered = re.findall(r'<option value="([^"]+)"></option>', question)
+
+    assert {"orders", "payments", "known/here-alone"} <= set(offered)
+    assert not any("x-servicebus-transfer" in path for path in offered)
+
+
+def test_a_destination_that_is_too_long_is_refused_at_its_field_and_kept(dead, as_role):
+    form = {"queue": ORPHAN, "verb": "resubmit", "which": "all", "destination": "x" * 301, "reason": "mended"}
+    answer = as_role("operator").post(ACT, form)
+
+    assert answer.status_code == 400
+    assert "Nothing was done. Send to: Ensure this value has at most 300 characters" in answer.text
+    assert 'aria-invalid="true" aria-describedby="wrong-destination"' in answer.text
+    assert ">mended</textarea>" in answer.text
 
 
 def test_nothing_chosen_is_reported(dead, as_role):
@@ -298,7 +321,7 @@ def test_a_job_is_stopped_by_an_operator(dead, as_role):
     operator.post(ACT, {"queue": ORPHAN, "verb": "stop"})
 
     assert DeadLetterJob.objects.get().detail == "Stopped by operator."
-    assert "Stopped by operator" in operator.get("/backlog/contoso/jobs/", {"queue": ORPHAN}).text
+    assert "Stopped by operator" in operator.get("/backlog/contoso/jobs/", {"queue": ORPHAN}, headers=HTMX).text
 
 
 @pytest.mark.parametrize(("role", "status"), [("stranger", 302), ("nobody", 403), ("viewer", 403)])
@@ -309,3 +332,50 @@ def test_who_is_no_operator_can_neither_ask_nor_do(dead, as_role, role, status, 
     assert as_role(role).get(ACT, form).status_code == status
     assert as_role(role).post(ACT, form).status_code == status
     assert not DeadLetterJob.objects.exists()
+
+
+def many(queue: str, numbers: range, *, goes_on_at: int | None = None) -> Slice:
+    """Messages of one queue, enqueued in the order of their numbers."""
+    at = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
+    found = [Shown(queue, number, enqueued_at=at + timedelta(seconds=number)) for number in numbers]
+    return Slice(found, len(found), goes_on_at)
+
+
+def test_several_queues_go_on_where_their_first_message_that_is_not_shown_is():
+    found = merged({"a": many("a", range(0, 100, 2)[:30]), "b": many("b", range(1, 100, 2)[:30])}, {})
+
+    assert [one.number for one in found.messages] == list(range(50))
+    assert found.places == {"a": 50, "b": 51}
+
+
+def test_a_queue_that_is_shown_to_its_end_goes_on_after_it_while_others_have_more():
+    found = merged({"a": many("a", range(3)), "b": many("b", range(10, 60), goes_on_at=60)}, {"a": 0})
+
+    assert found.places == {"a": 3, "b": 57}
+
+
+def test_the_last_page_of_several_queues_leads_nowhere():
+    assert merged({"a": many("a", range(3)), "b": Slice()}, {"b": 9}).places == {}
+
+
+def test_a_search_that_ended_without_a_match_goes_on_where_it_ended():
+    assert merged({"a": Slice(scanned=5_000, goes_on_at=5_001)}, {}).places == {"a": 5_001}
+
+
+def test_all_messages_of_all_queues_are_reached_page_by_page(reachable, pair, as_role):
+    queues = [f"contoso/x-servicebus-transfer/{index}" for index in (0, 1)]
+    for queue in queues:
+        reachable.make(queue)
+        reachable.fill(queue, *(f"{queue[-1]}-{number}" for number in range(60)))
+        pair.backlog_queues.create(path=queue, index=int(queue[-1]), seen_at=timezone.now(), active=60)
+    viewer, address, seen, pages = as_role("viewer"), "/backlog/contoso/messages/", [], 0
+
+    while address:
+        page = viewer.get(address).text
+        pages += 1
+        seen += re.findall(r'<span class="mono">id-of-([01]-\d+)</span>', page)
+        following = re.search(r'rel="next" href="(\?[^"]+)"', page)
+        address = "/backlog/contoso/messages/" + html.unescape(following[1]) if following else ""
+
+    assert pages == 3
+    assert sorted(seen) == sorted(f"{queue}-{number}" for queue in (0, 1) for number in range(60))

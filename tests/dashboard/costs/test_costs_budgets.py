@@ -20,6 +20,7 @@ from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line
 from tests.dashboard.markup import one_line
 
 pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
 
 
 def compute(folder: Path, cents: int, kind: str = "send") -> None:
@@ -80,11 +81,20 @@ def test_an_operator_sets_a_budget_and_the_page_says_when_it_is_used_up(tmp_path
 
 @pytest.mark.parametrize("amount", ["-1", "1e99", "much", "0.001"])
 def test_an_amount_that_is_none_is_reported_and_changes_nothing(as_role, amount: str) -> None:
-    operator = as_role("operator")
-    assert (
-        "amount:" in operator.post("/costs/budget/", {"month": MONTH, "amount": amount}, follow=True).content.decode()
-    )
+    answer = as_role("operator").post("/costs/budget/", {"month": MONTH, "amount": amount})
+    assert (answer.status_code, "Nothing was done. Monthly budget: " in answer.text) == (400, True)
     assert not Budget.objects.exists()
+
+
+def test_a_refused_budget_keeps_what_was_typed_and_says_at_the_field_what_is_wrong(tmp_path: Path, as_role) -> None:
+    compute(tmp_path, 600)
+    form = {"month": MONTH, "amount": "much", "alert_percent": "70"}
+    page = as_role("operator").post("/costs/budget/", form).text
+
+    assert '<details id="set-budget" class="noprint" open>' in page
+    assert 'value="much" aria-invalid="true" aria-describedby="wrong-amount"' in one_line(page)
+    assert '<span class="wrong" id="wrong-amount">Enter a number.</span>' in page
+    assert 'value="70"' in page
 
 
 def test_a_viewer_sets_no_budget(as_role) -> None:
@@ -117,8 +127,10 @@ def test_the_dialog_of_a_forced_failover_asks_what_it_would_cost(pair, redis_her
 def test_before_a_failover_its_messages_room_and_money_are_reported(pair, priced, tmp_path: Path, as_role) -> None:
     compute(tmp_path, 600)
     viewer = as_role("viewer")
-    reported = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "744"}).content.decode()
+    reported = viewer.get(
+        "/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "744"}, headers=HTMX
+    ).content.decode()
     assert "would wait in the backlog" in one_line(reported)
     assert "10 queues hold them" in one_line(reported)
-    nothing = viewer.get("/costs/failover/", {"pair": "contoso", "path": "payments"}).content.decode()
+    nothing = viewer.get("/costs/failover/", {"pair": "contoso", "path": "payments"}, headers=HTMX).content.decode()
     assert "Nothing was metered for it" in nothing

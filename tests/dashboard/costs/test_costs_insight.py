@@ -166,7 +166,8 @@ def test_the_chart_draws_a_bar_for_each_day_and_group_and_shows_the_numbers() ->
     )
     assert chart is not None
     assert chart.svg.count("<rect") == 3
-    assert "<title>1: Your traffic, 1.00</title>" in chart.svg
+    assert chart.keys[0] == ("traffic", "Your traffic", "1.00 0.10")
+    assert (chart.stops, chart.labels, chart.unit) == ("0.5 30.5", "2026-10-01|2026-10-31", "USD")
     assert chart.rows == [(date(2026, 10, 1), ["1.00", "0.25"]), (date(2026, 10, 31), ["0.10", "0.00"])]
 
 

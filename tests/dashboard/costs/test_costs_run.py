@@ -64,11 +64,11 @@ def test_the_part_that_shows_progress_asks_for_the_page_once_the_run_has_ended(c
     viewer = sign_in(client, "viewer")
     run = request_run(MONTH, "olga", timezone.now())
     ChargeRun.objects.filter(pk=run.pk).update(status=ChargeRun.Status.RUNNING, stage="pricing", share=0.8, rows=5)
-    part = viewer.get("/costs/run/", {"month": MONTH})
+    part = viewer.get("/costs/run/", {"month": MONTH}, headers={"HX-Request": "true"})
     assert "80 % · pricing · 5 rows" in one_line(part.content.decode())
     assert "HX-Refresh" not in part.headers
     ChargeRun.objects.filter(pk=run.pk).update(status=ChargeRun.Status.FAILED, error="No Java was found.")
-    assert viewer.get("/costs/run/", {"month": MONTH}).headers["HX-Refresh"] == "true"
+    assert viewer.get("/costs/run/", {"month": MONTH}, headers={"HX-Request": "true"}).headers["HX-Refresh"] == "true"
 
 
 def test_a_wanted_run_that_fails_says_why(settings: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from django.utils import timezone
 
 from dashboard.fleet import projection
+from dashboard.fleet.outlook import Outlook
 from dashboard.models import AuditEntry, EntityHealth, Pair
 from dashboard.templatetags.dashboard import verb
 from pairing.events import Event
@@ -20,6 +21,7 @@ from tests.dashboard.fleet.test_projection import Queue, event
 pytestmark = pytest.mark.postgres_nightly
 
 HTMX = {"HX-Request": "true"}
+ROOM = Outlook(expected=None, full_in=None, room=100_000)
 
 
 @pytest.fixture
@@ -137,6 +139,46 @@ def test_charts_show_their_numbers_in_words(viewer, alive):
 
     assert re.search(r'<svg class="chart"[^>]*role="img"[^>]*aria-label="[^"]*now 1,500"', page)
     assert '<td class="num">1,500</td>' in page
+
+
+@pytest.mark.parametrize(("first", "last", "words"), [(900, 300, "drained in about"), (300, 900, "full in about")])
+def test_the_headline_says_when_the_backlog_is_drained_or_full(viewer, alive, monkeypatch, first, last, words):
+    now = timezone.now()
+    monkeypatch.setattr("dashboard.fleet.boards.outlooks", lambda pairs, at: {one.pk: ROOM for one in pairs})
+    for ago_s, depth in ((60, first), (30, (first + last) // 2), (0, last)):
+        projection.record_depths("contoso", [Queue(active=depth)], now - timedelta(seconds=ago_s))
+
+    said = " ".join(viewer.get("/").text.split())
+
+    assert re.search(rf"<b>{words} [^<]+</b> at the rate of the last two minutes", said)
+
+
+def test_the_plain_cause_stands_before_the_sentence_of_the_sdk(viewer, alive):
+    reason = "ServiceBusError: Fault 0a6a: reject. Error condition: amqp:internal-error."
+    for path in ("orders", "payments"):
+        projection.apply_health("contoso", health(path, reason=reason))
+
+    page = viewer.get("/").text
+
+    headline = " ".join(page[page.index("<header") : page.index('class="columns"')].split())
+    assert "<b>Rejects sends: internal error</b>:" in headline
+    assert headline.index("orders") < headline.index("payments") < headline.index("since")
+    assert "ServiceBusError" not in headline
+    assert row(page, "orders").index("rejects sends: internal error") < row(page, "orders").index("ServiceBusError")
+
+
+def test_many_healthy_entities_are_folded_until_somebody_looks_for_one(viewer, pair, alive):
+    EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"entity-{n:02}") for n in range(38))
+    projection.apply_health("contoso", health())
+
+    page, found = viewer.get("/").text, viewer.get("/?q=entity").text
+
+    fold = page[page.index('<details class="calm"') :]
+    assert "39 healthy entities" in fold
+    assert 'data-entity="entity-00"' in fold
+    assert 'data-entity="orders"' not in fold
+    assert 'class="calm"' not in found
+    assert 'data-entity="entity-00"' in found
 
 
 def test_an_entity_s_page_shows_its_pings_and_its_past(viewer, alive):

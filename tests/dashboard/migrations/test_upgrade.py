@@ -29,7 +29,7 @@ from tests.postgres import cluster, programs
 pytestmark = pytest.mark.slow
 
 SQUASHED, MIDDLE, LAST = "0001_squashed_0037_pruned_counts", "0019_peaks_of_depth", "0037_pruned_counts"
-LATER = ["0038_cost_terms_and_late_usage", "0039_metered_usage_and_pings", "0040_pair_groups"]
+LATER = ["0038_cost_terms_and_late_usage", "0039_metered_usage_and_pings", "0040_pair_groups", "0041_canaries"]
 NEW_TABLES = (
     "dashboard_costterms",
     "dashboard_lateusage",
@@ -38,6 +38,8 @@ NEW_TABLES = (
     "dashboard_pair_groups",
     "dashboard_pingtally",
 )
+NEW_COLUMNS = {"dashboard_entityhealth": {"is_canary": False}}
+"""With what they are in rows from before."""
 REPLACED = [name for _, name in import_module(f"dashboard.migrations.{SQUASHED}").Migration.replaces]
 MOMENT = dt.datetime(2026, 11, 22, 12, 30, tzinfo=dt.UTC)
 SPECIFIC: dict[str, dict[str, Any]] = {
@@ -129,16 +131,17 @@ def value(field: Any, apps: Apps) -> Any:
     return next(value for kind, value in kinds.items() if isinstance(field, kind))
 
 
-def rows(connection: BaseDatabaseWrapper) -> dict[str, list[tuple[Any, ...]]]:
+def rows(connection: BaseDatabaseWrapper) -> dict[str, list[dict[str, Any]]]:
     """All that is stored, except which migrations were applied."""
     with connection.cursor() as cursor:
         tables = set(connection.introspection.table_names(cursor)) - {"django_migrations"}
         return {table: _rows(cursor, connection.ops.quote_name(table)) for table in tables}
 
 
-def _rows(cursor: Any, table: str) -> list[tuple[Any, ...]]:
+def _rows(cursor: Any, table: str) -> list[dict[str, Any]]:
     cursor.execute(f"SELECT * FROM {table} ORDER BY 1")
-    return list(cursor.fetchall())
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 def schema(connection: BaseDatabaseWrapper) -> dict[str, Any]:
@@ -221,7 +224,8 @@ def test_a_populated_database_keeps_its_rows_and_has_the_schema_of_a_fresh_one(s
 
         call_command("migrate", verbosity=0, skip_checks=True)
 
-        assert rows(connection) == before | {table: [] for table in NEW_TABLES}
+        grown = {table: [row | NEW_COLUMNS.get(table, {}) for row in kept] for table, kept in before.items()}
+        assert rows(connection) == grown | {table: [] for table in NEW_TABLES}
         assert SQUASHED in applied(connection)
         assert schema(connection) == fresh
 

@@ -20,7 +20,7 @@ from tests.dashboard.served import DATABASE, PAIRS, ROOT
 from tests.selection import is_nightly
 
 SHIPPED = ROOT / "deploy" / "nginx" / "control-plane.conf"
-NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:{sys.prefix}/fallback")
 PROXIES = [ip_network(text) for text in ("10.0.0.0/8", "127.0.0.1", "fd00::/8")]
 NAME = "bus.example.com"
 TRIES = 25
@@ -122,7 +122,8 @@ def nginx(folder: Path, upstream: int) -> Iterator[int]:
     temporary = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi"))
     temporary += "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("uwsgi", "scgi"))
     (folder / "nginx.conf").write_text(
-        f"daemon off; pid {folder}/pid; error_log {folder}/error.log;\nevents {{}}\nhttp {{\n{temporary}{shipped}\n}}\n"
+        f"daemon off; pid {folder}/pid; error_log {folder}/error.log; worker_rlimit_nofile 8192;\n"
+        f"events {{ worker_connections 4096; }}\nhttp {{\n{temporary}{shipped}\n}}\n"
     )
     assert NGINX
     with subprocess.Popen((NGINX, "-p", folder, "-c", folder / "nginx.conf", "-e", folder / "error.log")) as process:
@@ -131,6 +132,13 @@ def nginx(folder: Path, upstream: int) -> Iterator[int]:
             yield port
         finally:
             process.terminate()
+
+
+def require_nginx() -> None:
+    """The test is skipped without nginx, or fails with REQUIRE_NGINX=1."""
+    if NGINX is None:
+        problem = "no nginx found (apt install nginx, or run the tests with `make test`, which brings one)"
+        (pytest.fail if os.environ.get("REQUIRE_NGINX") == "1" else pytest.skip)(problem)
 
 
 def refused(client: httpx.Client, spoof: int, scheme: str) -> int:
@@ -169,8 +177,8 @@ def test_no_header_makes_more_guesses_through_uvicorn(tmp_path, options, by_day)
             assert refused(client, spoof, "http") == expected_refusals(before)
 
 
-@pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
 def test_no_header_makes_more_guesses_behind_nginx_and_probes_answer(tmp_path):
+    require_nginx()
     with (
         uvicorn(tmp_path, ALLOWED_HOSTS=NAME, TRUSTED_PROXIES="127.0.0.1") as upstream,
         nginx(tmp_path, upstream) as port,

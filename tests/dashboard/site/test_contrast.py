@@ -1,5 +1,6 @@
 """The colours of both themes can be distinguished, as WCAG 2.2 AA measures it (1.4.3 for text, 1.4.11 for shapes)."""
 
+import math
 import re
 from pathlib import Path
 
@@ -13,7 +14,7 @@ TEXT, SHAPE = 4.5, 3.0
 
 GROUNDS = ("page", "surface", "raised")
 STATES = ("healthy", "draining", "failing", "failed-over", "held", "unknown")
-SERIES = tuple(f"series-{number}" for number in range(1, 6))
+HUES = tuple(f"hue-{number}" for number in range(1, 6))
 WASHES = tuple(f"{state}-wash" for state in STATES)
 DECORATION = ("line", "line-strong")  # rules between rows, edges of buttons: what they say, words say too
 
@@ -42,7 +43,7 @@ def pairs() -> list[tuple[str, str, float]]:
     badges = [(state, f"{state}-wash", TEXT) for state in STATES]
     notes = [(text, wash, TEXT) for text in ("ink", "quiet", "accent") for wash in WASHES]
     buttons = [("accent-ink", "accent", TEXT), ("severe-ink", "failed-over", TEXT)]
-    charts = [(line, "surface", TEXT) for line in SERIES]  # a line's name has the line's colour
+    charts = [(line, "surface", TEXT) for line in HUES]
     fields = [("field", ground, SHAPE) for ground in GROUNDS]
     return words + badges + notes + buttons + charts + fields
 
@@ -66,6 +67,31 @@ def test_everything_drawn_can_be_distinguished_from_its_ground(palette, theme):
     too_faint = [f"{a} on {b}: {ratio:.2f} of {least}" for a, b, ratio, least in measured if ratio < least]
 
     assert too_faint == []
+
+
+def lab(colour: str) -> tuple[float, float, float]:
+    """The colour in CIELAB, where distances are about as large as they look."""
+    channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    r, g, b = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in channels)
+    white = ((0.4124, 0.3576, 0.1805, 0.9505), (0.2126, 0.7152, 0.0722, 1.0), (0.0193, 0.1192, 0.9505, 1.0888))
+    linear = ((i * r + j * g + k * b) / whole for i, j, k, whole in white)
+    x, y, z = (part ** (1 / 3) if part > 0.008856 else 7.787 * part + 16 / 116 for part in linear)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_line_of_a_chart_has_the_colour_of_no_state_and_of_no_other_line(palette, theme):
+    side = THEMES[theme]
+    others = dict.fromkeys(STATES, 24.0) | dict.fromkeys(HUES, 44.0)
+
+    alike = [
+        (one, other)
+        for one in HUES
+        for other, least in others.items()
+        if one != other and math.dist(lab(palette[one][side]), lab(palette[other][side])) < least
+    ]
+
+    assert alike == []
 
 
 def test_no_colour_of_the_palette_is_left_unmeasured(palette):

@@ -3,6 +3,7 @@
 import os
 import resource
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ import httpx
 import pytest
 
 from tests.dashboard.served import PASSWORD, ROOT, SEED, SYNC
-from tests.dashboard.site.test_behind_a_proxy import uvicorn
+from tests.dashboard.site.test_behind_a_proxy import NAME, nginx, require_nginx, uvicorn
 from tests.selection import nightly
 
 PATIENCE_S = 120
@@ -71,16 +72,23 @@ class Web:
         return len(os.listdir(self.process / "fd"))
 
 
-@pytest.fixture
-def web(tmp_path, redis_client, redis_url) -> Iterator[Web]:
-    with uvicorn(tmp_path, REDIS_URL=redis_url, **STRINGS) as port:
-        known = {"STATE_DIR": str(tmp_path), "PAIRS_FILE": str(tmp_path / "pairs.toml"), "REDIS_URL": redis_url}
+@contextmanager
+def serving(folder: Path, redis_url: str, **settings: str) -> Iterator[Web]:
+    """The documented command with these settings and few files, a pair and people."""
+    with uvicorn(folder, REDIS_URL=redis_url, **STRINGS, **settings) as port:
+        known = {"STATE_DIR": str(folder), "PAIRS_FILE": str(folder / "pairs.toml"), "REDIS_URL": redis_url}
         command = (sys.executable, "manage.py", "shell", "-v0", "-c", f"{SYNC}\n{SEED}")
         environment = {"PATH": os.environ["PATH"], **known, **STRINGS}
         subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=PATIENCE_S)
         process = listener(port)
         resource.prlimit(process, resource.RLIMIT_NOFILE, (FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         yield Web(port, Path("/proc") / str(process))
+
+
+@pytest.fixture
+def web(tmp_path, redis_client, redis_url) -> Iterator[Web]:
+    with serving(tmp_path, redis_url) as web:
+        yield web
 
 
 def listener(port: int) -> int:
@@ -100,13 +108,17 @@ def listens(line: str, port: int) -> bool:
 
 
 @contextmanager
-def hostile_connections(port: int, number: int) -> Iterator[list[socket.socket]]:
-    """So many of them, of each kind in turn, which have said what they say."""
-    kinds = list(HOSTILE.values())
+def hostile_connections(
+    port: int, number: int, *, host: str = "localhost", tls: ssl.SSLContext | None = None
+) -> Iterator[list[socket.socket]]:
+    """So many of them, of each kind in turn, which have said what they say; with TLS every fourth says it without."""
+    kinds = [said.replace(b"localhost", host.encode()) for said in HOSTILE.values()]
     with ExitStack() as stack:
         opened = []
         for i in range(number):
             one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S))
+            if tls is not None and i // len(kinds) % 4 != 3:
+                one = stack.enter_context(tls.wrap_socket(one))
             one.setblocking(False)
             with suppress(OSError):  # it may have been ended already, and what does not fit is not sent
                 one.send(kinds[i % len(kinds)])
@@ -119,7 +131,7 @@ def has_ended(one: socket.socket) -> bool:
     try:
         while one.recv(2**16):
             pass
-    except BlockingIOError:
+    except (BlockingIOError, ssl.SSLWantReadError):
         return False
     except OSError:
         return True
@@ -162,3 +174,32 @@ def test_operators_work_while_hostile_connections_are_open_and_all_of_those_end(
         operate(client, ANSWERED)
         assert web.memory_kb < memory + MOST_KB
         until(lambda: web.files <= files + 20, "the files of the connections are closed")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", [500])
+def test_the_same_behind_nginx_as_its_configuration_ships(tmp_path, redis_client, redis_url, number):
+    """The operator has an address of their own, since nginx bounds the connections of each."""
+    require_nginx()
+    strangers = ssl.create_default_context()
+    strangers.check_hostname, strangers.verify_mode = False, ssl.CERT_NONE
+    of_operator = httpx.HTTPTransport(verify=False, local_address="127.0.0.2")
+    headers = {"Host": NAME, "Origin": f"https://{NAME}"}
+    with (
+        serving(tmp_path, redis_url, ALLOWED_HOSTS=NAME, TRUSTED_PROXIES="127.0.0.1") as web,
+        nginx(tmp_path, web.port) as port,
+        httpx.Client(
+            base_url=f"https://127.0.0.1:{port}", headers=headers, transport=of_operator, timeout=PATIENCE_S
+        ) as client,
+    ):
+        signed_in(client)
+        operate(client, 0)
+        memory, files = web.memory_kb, web.files
+        with hostile_connections(port, number, host=NAME, tls=strangers) as hostile:
+            for i in range(1, ANSWERED):
+                operate(client, i)
+            assert (web.files <= FILES, web.memory_kb < memory + MOST_KB) == (True, True)
+            assert not sum(kept.stat().st_size for kept in (tmp_path / "client_body").iterdir())
+            until(lambda: sum(map(has_ended, hostile)) == number, "every hostile connection has ended")
+        operate(client, ANSWERED)
+        until(lambda: web.files <= files + 40, "the files of the connections are closed")

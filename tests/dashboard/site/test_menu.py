@@ -1,18 +1,28 @@
-"""The menu of every page: what the rooms declare, in order, with the current page marked."""
+"""The menu of every page: one heading a task, its pages as tabs, with the current page marked."""
 
 import re
 
 import pytest
-from django.urls import URLPattern, get_resolver
+from django.urls import URLPattern, get_resolver, reverse
 
+from dashboard.site.menu import Entry, tabs_on
 from dashboard.urls import MENU
 
-LINK = re.compile(r'<a href="([^"]*)"\s*(aria-current="page")?\s*>\s*(\w+)')
-HEADINGS = ["Overview", "Events", "Alerts", "Backlog", "Costs", "Readiness", "Audit", "Workers"]
+LINK = re.compile(r'<a href="([^"]*)"\s*(aria-current="page")?\s*>\s*([\w? ]*\w\??)')
+HEADINGS = ["Overview", "Incidents", "Backlog", "Costs", "Readiness", "Alerts", "Audit", "Settings"]
+TABS = {
+    "/incidents/": ["Incidents", "All events"],
+    "/costs/": ["Month", "What would an outage cost?", "Comparison with the bill"],
+    "/drills/": ["Score and checks", "Drills"],
+    "/alerts/": ["Open and past", "Deliveries", "Rules and channels"],
+    "/tokens/": ["Tokens", "API", "Workers"],
+}
 
 
-def links(text: str) -> list[tuple[str, str, str]]:
-    return LINK.findall(text[text.index('<nav aria-label="Pages">') : text.index("</nav>")])
+def links(text: str, label: str = "Pages") -> list[tuple[str, str, str]]:
+    """Address, mark and label of the links of one navigation; empty if the page has none of that name."""
+    begin = text.find(f'aria-label="{label}"')
+    return LINK.findall(text[begin : text.index("</nav>", begin)]) if begin >= 0 else []
 
 
 def test_the_menu_has_the_entries_that_rooms_declare_in_their_order(pair, redis_here, as_role):
@@ -26,19 +36,51 @@ def test_the_menu_has_the_entries_that_rooms_declare_in_their_order(pair, redis_
     [
         ("/", "Overview"),
         ("/pairs/contoso/", "Overview"),
-        ("/events/", "Events"),
+        ("/events/", "Incidents"),
         ("/alerts/rules/", "Alerts"),
         ("/backlog/contoso/messages/", "Backlog"),
         ("/costs/forecast/", "Costs"),
         ("/drills/", "Readiness"),
         ("/audit/", "Audit"),
-        ("/tokens/", ""),
+        ("/tokens/", "Settings"),
+        ("/settings/api/", "Settings"),
+        ("/workers/", "Settings"),
     ],
 )
 def test_the_entry_of_the_current_page_is_marked(pair, redis_here, as_role, page, label):
     found = links(as_role("viewer").get(page).text)
 
-    assert [name for _, mark, name in found if mark] == ([label] if label else [])
+    assert [name for _, mark, name in found if mark] == [label]
+
+
+@pytest.mark.parametrize("page", TABS)
+def test_the_pages_of_a_task_are_its_tabs(pair, redis_here, as_role, page):
+    client = as_role("viewer")
+    found = links(client.get(page).text, "This task")
+
+    assert [label for _, _, label in found] == TABS[page]
+    assert [address for address, mark, _ in found if mark] == [page]
+    assert {client.get(address).status_code for address, _, _ in found} == {200}
+
+
+def test_administrators_find_the_administration_among_the_settings(pair, redis_here, as_role):
+    found = links(as_role("administrator").get("/tokens/").text, "This task")
+
+    assert found[-1][0::2] == ("/admin/", "Administration")
+
+
+def test_a_page_of_one_thing_has_no_tabs_but_marks_its_task(pair, redis_here, as_role):
+    page = as_role("viewer").get("/pairs/contoso/entities/orders/").text
+
+    assert links(page, "This task") == []
+    assert [name for _, mark, name in links(page) if mark] == ["Overview"]
+
+
+def test_a_single_tab_is_not_shown():
+    heading = Entry("Tasks", "a", 1, tabs=(Entry("A", "a", 2), Entry("B", "b", 3, is_for_administrators=True)))
+
+    assert tabs_on([heading], "a", is_administrator=False) == ()
+    assert len(tabs_on([heading], "a", is_administrator=True)) == 2
 
 
 def test_each_name_in_the_menu_is_that_of_a_page_and_stands_once():
@@ -46,4 +88,5 @@ def test_each_name_in_the_menu_is_that_of_a_page_and_stands_once():
     known = {pattern.name for pattern in get_resolver().url_patterns if isinstance(pattern, URLPattern)}
 
     assert len(names) == len(set(names))
-    assert set(names) <= known
+    assert set(names) - {"admin:index"} <= known
+    assert all(reverse(tab.page) for entry in MENU for tab in entry.tabs)

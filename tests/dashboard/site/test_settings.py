@@ -12,6 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.site.environment import Environment
 from dashboard.site.secret_key import kept_secret_key
+from tests import migrated
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -55,7 +56,7 @@ def test_a_bad_value_is_one_sentence_without_a_traceback(tmp_path, variables, se
 
 
 def test_a_missing_pairs_file_is_one_sentence(tmp_path):
-    manage(tmp_path, "migrate", "-v0")
+    migrated.copy(tmp_path / "state" / "control-plane.sqlite3")
     ran = manage(tmp_path, "sync_pairs", PAIRS_FILE=str(tmp_path / "none.toml"))
 
     assert ran.returncode == 1

@@ -1,0 +1,62 @@
+"""The filters of the audit trail, and the form of a new token."""
+
+from django import forms
+from django.db.models import Q, QuerySet
+
+from dashboard.access import registry
+from dashboard.models import ApiToken, AuditEntry
+from dashboard.site.forms import TimeField
+
+LIFETIMES = ((7, "a week"), (30, "30 days"), (90, "90 days"), (365, "a year"))
+TEXTS = ("target", "reason", "detail", "via")
+"""The columns in which a text is searched."""
+
+
+def _actions() -> list[tuple[str, str]]:
+    names = [*registry.actions(), *registry.OTHER_LABELS]
+    return [("", "any action"), *sorted(((name, registry.label(name)) for name in names), key=lambda one: one[1])]
+
+
+class AuditFilter(forms.Form):
+    """Filters of the audit trail: who, which action, on what, when (UTC), and a text."""
+
+    operator = forms.CharField(required=False, max_length=150, label="Operator")
+    verb = forms.ChoiceField(required=False, choices=_actions, label="Action")
+    pair = forms.CharField(required=False, max_length=63, label="Pair")
+    target = forms.CharField(required=False, max_length=300, label="Entity or queue")
+    since = TimeField(label="From (UTC)")
+    until = TimeField(label="Before (UTC)")
+    q = forms.CharField(required=False, max_length=200, label="Text")
+
+    LOOKUPS = {  # noqa: RUF012
+        "operator": "operator__icontains",
+        "verb": "verb",
+        "pair": "pair",
+        "target": "target__icontains",
+        "since": "at__gte",
+        "until": "at__lt",
+    }
+
+    def apply(self, entries: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        """The entries that match."""
+        self.is_valid()
+        given = {name: value for name, value in self.cleaned_data.items() if value}
+        entries = entries.filter(**{self.LOOKUPS[name]: given[name] for name in self.LOOKUPS if name in given})
+        if text := given.get("q"):
+            wanted = Q()
+            for column in TEXTS:
+                wanted |= Q(**{f"{column}__icontains": text})
+            entries = entries.filter(wanted)
+        return entries
+
+    @property
+    def is_used(self) -> bool:
+        return any(self.cleaned_data.values())
+
+
+class TokenForm(forms.Form):
+    """The purpose, scope and lifetime of a new token."""
+
+    name = forms.CharField(max_length=60, label="Used by")
+    scope = forms.ChoiceField(choices=ApiToken.Scope.choices, initial=ApiToken.Scope.READ, label="Scope")
+    days = forms.TypedChoiceField(choices=LIFETIMES, coerce=int, initial=30, label="Valid for")

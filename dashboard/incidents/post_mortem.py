@@ -1,0 +1,148 @@
+"""An incident as files: its timeline as rows, and all of it as Markdown, to begin a post-mortem with. Pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from dashboard.access import registry
+from dashboard.incidents.story import Story
+from dashboard.incidents.timeline import Moment
+from dashboard.site.money import exact_text
+from pairing.events import KINDS
+
+COLUMNS = ("time", "since_first_failure_s", "what", "about", "by", "reason", "waiting_messages")
+SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
+"""Characters with a meaning in Markdown: names and reasons come from outside."""
+
+
+def words_of(moment: Moment) -> str:
+    """What happened, in words."""
+    if moment.kind:
+        label = KINDS[moment.kind].label if moment.kind in KINDS else moment.kind
+        return f"{label} in {moment.processes} processes" if moment.processes > 1 else label
+    if moment.verb:
+        parts = (registry.label(moment.verb), moment.detail, f"({moment.outcome})" if moment.outcome else "")
+        return " ".join(part for part in parts if part)
+    return moment.words
+
+
+def as_rows(story: Story) -> Iterator[Sequence[object]]:
+    """The timeline, one row a line, oldest first."""
+    for one in story.timeline:
+        passed_s = (one.at - story.incident.began_at).total_seconds()
+        yield one.at, passed_s, words_of(one), one.about, one.by, one.reason, one.waiting
+
+
+def as_markdown(story: Story) -> str:
+    """The incident as a document; what is not known is said, not left out."""
+    incident = story.incident
+    lines = [
+        f"# Incident of {_plain(incident.entity)} ({_plain(incident.pair)})",
+        "",
+        f"Cause: {_plain(incident.reason) or 'not recorded'}",
+        "",
+        *_facts(story),
+        "",
+        "## Timeline",
+        "",
+        "All times are UTC. *Waiting*: messages of the entity in the backlog, by the last sample.",
+        "",
+        *_table(("Time", "After", "What", "About", "By", "Reason", "Waiting"), _timeline(story)),
+        "",
+        "## What came home",
+        "",
+        *_came_home(story),
+        "",
+        "## What it cost",
+        "",
+        *_cost(story),
+        "",
+        f"Incident {incident.id}, as of {_utc(story.now)}.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _facts(story: Story) -> Iterator[str]:
+    incident, drain = story.incident, story.drain
+    state = "over" if incident.is_over else "draining" if incident.recovered_at else "failed over"
+    by = f", forced by {_plain(incident.forced_by)}" if incident.forced_by else ""
+    yield f"- State: {state}{by}"
+    yield f"- First failure: {_utc(incident.began_at)}"
+    yield f"- Failed over: {_utc(incident.failed_over_at)}"
+    yield f"- Recovered: {_utc(incident.recovered_at)}"
+    yield f"- Drained: {_utc(incident.drained_at)}"
+    yield f"- Lasted: {_span(story.lasted)}{'' if incident.is_over else ' so far'}"
+    yield f"- Most messages waiting: {drain.peak:,}"
+    yield f"- Waiting: {drain.waiting:,}"
+
+
+def _timeline(story: Story) -> Iterator[Sequence[str]]:
+    for one in story.timeline:
+        after = _span(one.at - story.incident.began_at)
+        about = "the whole pair" if one.about == "*" else one.about
+        yield _utc(one.at, "%Y-%m-%d %H:%M:%S"), after, words_of(one), about, one.by, one.reason, f"{one.waiting:,}"
+
+
+def _came_home(story: Story) -> Iterator[str]:
+    if moved := story.moved:
+        yield (
+            f"As metered: {moved.to_backlog:,} messages sent to the backlog, {moved.to_primary:,} sent to the primary "
+            f"by the syphon, {story.drain.waiting:,} waiting."
+        )
+    else:
+        yield f"Nothing was metered. {story.drain.waiting:,} messages are waiting."
+    if story.ledgers:
+        yield ""
+        yield "Ledgers of the backlog queues, of all their entities:"
+        yield ""
+        heads = ("Queue", "From", "Drained", "Enqueued", "Missing")
+        rows = [
+            (
+                one.queue,
+                _utc(one.began_at),
+                _utc(one.ended_at),
+                f"{one.enqueued:,}",
+                "not known yet" if one.missing is None else f"{one.missing:,}",
+            )
+            for one in story.ledgers
+        ]
+        yield from _table(heads, rows)
+
+
+def _cost(story: Story) -> Iterator[str]:
+    price = story.price
+    if price is None:
+        yield "Not known: the price list cannot be used."
+        return
+    published, settlements = price.so_far
+    measured = "as metered" if price.is_metered else "by the highest sampled depth, which may miss some"
+    yield (
+        f"{exact_text(published.money)} to {exact_text(settlements.money)} {_plain(price.currency)} for "
+        f"{published.extra:,} to {settlements.extra:,} additional operations: {price.facts.diverted:,} messages "
+        f"({measured}) of {price.facts.message_bytes:,} bytes, {published.pings:,} pings."
+    )
+    if price.is_sample:
+        yield "The prices are samples."
+
+
+def _table(heads: Sequence[str], rows: Iterator[Sequence[str]] | Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{' --- |' * len(heads)}"
+    for row in rows:
+        yield f"| {' | '.join(_plain(cell) for cell in row)} |"
+
+
+def _plain(text: str | None) -> str:
+    """Text of others in one line, without a meaning of its own."""
+    return SPECIAL.sub(r"\\\1", " ".join((text or "").split()))
+
+
+def _utc(at: datetime | None, pattern: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
+    return at.strftime(pattern) if at else "not yet"
+
+
+def _span(span: timedelta) -> str:
+    """0:01:05, or -0:00:02 for what came before."""
+    seconds = round(span.total_seconds())
+    return f"{'-' if seconds < 0 else ''}{timedelta(seconds=abs(seconds))}"

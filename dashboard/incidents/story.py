@@ -1,0 +1,134 @@
+"""Everything that is known of one incident, read once: for its page, its files and the API."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from django.db.models import Q
+from django.utils import timezone
+
+from dashboard.access import registry
+from dashboard.actions.entities import SEPARATOR
+from dashboard.fleet import ping_tallies
+from dashboard.fleet.event_lines import together
+from dashboard.fleet.ledgers import during
+from dashboard.incidents.cost import Estimate
+from dashboard.incidents.estimates import estimate
+from dashboard.incidents.finding import MOST_EVENTS, find, next_failover
+from dashboard.incidents.folding import Drain, Incident, drain
+from dashboard.incidents.moved import Moved, moved
+from dashboard.incidents.timeline import Moment, timeline
+from dashboard.models import AuditEntry, EntityHealth, FailoverEvent, SyphonLedger, SyphonPause
+from dashboard.models.syphon import WHOLE_PAIR
+from dashboard.site.charts import Point
+from pairing.backlog.rotation import parse_backlog_path
+
+ENTRY_TO_EVENT = timedelta(seconds=5)
+"""Maximum time between the audit entry of an action and the event of the failover that it forced."""
+OF_QUEUES = ("queue_pulled", "queue_returned", "capacity_warning", "dead_lettered", "set_aside", "ledger_unbalanced")
+"""Events of backlog queues that belong to the history of an incident; starts and stops of syphons do not."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """One incident as it is known at `now`."""
+
+    entity: EntityHealth
+    incident: Incident
+    samples: Sequence[Point]
+    now: datetime
+
+    @property
+    def ended_at(self) -> datetime:
+        return self.incident.ended_at(self.now)
+
+    @property
+    def lasted(self) -> timedelta:
+        return self.ended_at - self.incident.began_at
+
+    @cached_property
+    def drain(self) -> Drain:
+        return drain(self.incident, self.samples, self.now)
+
+    @cached_property
+    def moved(self) -> Moved | None:
+        """The entity's messages as metered."""
+        return moved(self.incident, self.now)
+
+    @cached_property
+    def price(self) -> Estimate | None:
+        return estimate(self.entity, self.incident, self.drain, self.moved, self.now)
+
+    @cached_property
+    def ledgers(self) -> list[SyphonLedger]:
+        return list(during(self.entity.pair, self.incident.began_at, self.ended_at))
+
+    @cached_property
+    def pings(self) -> dict[str, Any] | None:
+        return pings(self.entity, self.incident)
+
+    @cached_property
+    def actions(self) -> list[AuditEntry]:
+        return actions_during(self.incident, self.now)
+
+    @cached_property
+    def timeline(self) -> list[Moment]:
+        """Events of the entity and of the pair, actions and depth, oldest first."""
+        events = {event.event_id: event for event in (*self.incident.events, *self._of_pair())}
+        newest_first = sorted(events.values(), key=lambda event: event.time, reverse=True)
+        event_of = {name: action.event for name, action in registry.actions().items()}
+        return timeline(self.incident, together(newest_first), self.actions, self.samples, event_of)
+
+    def _of_pair(self) -> list[FailoverEvent]:
+        """Events of the whole pair and of its backlog queues during the incident."""
+        which = Q(entity=WHOLE_PAIR) | Q(kind__in=OF_QUEUES)
+        between = (self.incident.began_at, self.ended_at)
+        found = FailoverEvent.objects.filter(which, pair=self.incident.pair, time__range=between)
+        return list(found.order_by("time", "id")[:MOST_EVENTS])
+
+
+def story(pair: str, event_id: str) -> Story:
+    """The incident that an event belongs to. Raises Http404."""
+    entity, incident, samples = find(pair, event_id)
+    return Story(entity, incident, samples, timezone.now())
+
+
+def actions_during(incident: Incident, now: datetime) -> list[AuditEntry]:
+    """Actions of operators on the entity or the whole pair during the incident."""
+    since = incident.began_at - (ENTRY_TO_EVENT if incident.forced_by else timedelta())
+    entries = AuditEntry.objects.filter(pair=incident.pair, at__range=(since, incident.ended_at(now)))
+    meant = {incident.entity, WHOLE_PAIR}
+    return [entry for entry in entries.order_by("at")[:MOST_EVENTS] if meant & set(entry.target.split(SEPARATOR))]
+
+
+def pause_of(entity: EntityHealth) -> SyphonPause | None:
+    """The pauses that stop its drain: of the pair, of the entity, or of queues that may hold its messages."""
+    pauses = {pause.queue: pause for pause in entity.pair.pauses.all()}
+    others = (pauses[queue] for queue in sorted(pauses) if parse_backlog_path(queue) is not None)
+    return pauses.get(WHOLE_PAIR) or pauses.get(entity.path) or next(others, None)
+
+
+def pings(entity: EntityHealth, incident: Incident) -> dict[str, Any] | None:
+    """The last ping of this failover and their number; None if those of a later failover have replaced them, which
+    happens no more since they are kept.
+    """
+    if kept := ping_tallies.during(entity, incident.failed_over_at, next_failover(incident)):
+        return {
+            "count": kept.count,
+            "last_at": kept.last_at.isoformat(),
+            "accepted": kept.accepted,
+            "reason": kept.reason,
+        }
+    at = entity.last_ping_at
+    if at is None or at < incident.failed_over_at:
+        return {"count": 0, "last_at": None, "accepted": None, "reason": ""}
+    if (later := next_failover(incident)) and at >= later:
+        return None
+    return {
+        "count": entity.ping_count,
+        "last_at": at.isoformat(),
+        "accepted": entity.last_ping_accepted,
+        "reason": entity.last_ping_reason,
+    }

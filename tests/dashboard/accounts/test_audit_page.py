@@ -1,0 +1,74 @@
+"""The audit trail: who did what, to what, when and why; found by each of these, and as a file."""
+
+import csv
+from datetime import timedelta
+
+import pytest
+
+from dashboard.models import AuditEntry
+from tests.dashboard.conftest import NOW
+
+ENTRIES = {
+    "a": {"operator": "ada", "verb": "fail_over", "target": "orders", "reason": "storage is down, ticket 7"},
+    "b": {"operator": "bob", "verb": "pause_syphon", "target": "*", "reason": "the primary is busy"},
+    "c": {"operator": "ada", "verb": "delete_queue", "target": "contoso/x-servicebus-transfer/7", "detail": "it had 3"},
+}
+
+
+@pytest.fixture
+def trail(pair):
+    for number, (request_id, given) in enumerate(ENTRIES.items()):
+        at = NOW + timedelta(hours=number)
+        AuditEntry(request_id=request_id, at=at, pair="contoso", outcome="done", **given).save()
+
+
+def found(client, **query):
+    """The request ids of the entries that the file lists, newest first."""
+    answer = client.get("/audit.csv", query)
+    lines = list(csv.DictReader(b"".join(answer.streaming_content).decode().splitlines()))
+    by_reason = {(given["operator"], given["verb"]): name for name, given in ENTRIES.items()}
+    return "".join(by_reason[line["operator"], line["verb"]] for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ({}, "cba"),
+        ({"operator": "ada"}, "ca"),
+        ({"operator": "AD"}, "ca"),
+        ({"verb": "pause_syphon"}, "b"),
+        ({"pair": "contoso"}, "cba"),
+        ({"pair": "fabrikam"}, ""),
+        ({"target": "transfer"}, "c"),
+        ({"since": "2026-11-02T04:00Z"}, "cb"),
+        ({"until": "2026-11-02 04:00"}, "a"),
+        ({"q": "TICKET"}, "a"),
+        ({"q": "it had"}, "c"),
+        ({"operator": "ada", "q": "busy"}, ""),
+    ],
+)
+def test_entries_are_found_by_who_what_where_when_and_text(trail, as_role, query, names):
+    client = as_role("viewer")
+
+    assert found(client, **query) == names
+    shown = client.get("/audit/", query).text
+    assert [name in shown for name in ("ticket 7", "primary is busy", "transfer/7")] == [n in names for n in "abc"]
+
+
+def test_the_page_offers_the_file_of_what_it_shows(trail, as_role):
+    page = as_role("viewer").get("/audit/", {"operator": "ada", "page": "1"}).text
+
+    assert 'href="/audit.csv?operator=ada"' in page
+
+
+def test_no_text_in_the_file_is_a_formula(pair, as_role):
+    AuditEntry(request_id="x", at=NOW, operator="=cmd()", verb="hold", pair="contoso", reason="@evil").save()
+
+    answer = as_role("viewer").get("/audit.csv")
+
+    (line,) = csv.DictReader(b"".join(answer.streaming_content).decode().splitlines())
+    assert (line["at"], line["operator"], line["reason"]) == (NOW.isoformat(), "'=cmd()", "'@evil")
+
+
+def test_a_filter_without_a_match_says_so_and_leads_back(trail, as_role):
+    assert "No entry matches these filters" in as_role("viewer").get("/audit/", {"operator": "nobody"}).text

@@ -1,0 +1,128 @@
+"""The list of incidents: each outage once, found by pair, entity, month and state."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.contrib.auth.models import Group
+from django.utils import timezone
+
+from dashboard.fleet import projection
+from dashboard.incidents.listing import beginnings, in_month, still_open
+from dashboard.models import EntityHealth, FailoverEvent, Pair
+from tests.dashboard.fleet.test_projection import Queue, event
+from tests.dashboard.markup import one_line
+
+MINUTE = timedelta(minutes=1)
+
+
+def outage(number: int, began: datetime, lasted: timedelta | None, entity: str = "orders", **more: object) -> str:
+    """An outage as it is reported; the id of its failover."""
+    name = f"{number:031}"
+    projection.record_events([event(f"{name}a", "failed_over", time=began, entity=entity, **more)])
+    if lasted is not None:
+        projection.record_events([event(f"{name}b", "recovered", time=began + lasted, entity=entity, **more)])
+    return f"{name}a"
+
+
+def drained(at: datetime) -> None:
+    projection.record_depths("contoso", [Queue(active=0)], at)
+    projection.record_waiting("contoso", {"orders": 0}, at)
+
+
+def ids(page: str) -> list[str]:
+    return re.findall(r'data-incident="(\w+)"', page)
+
+
+def test_the_list_is_empty_until_something_fails_over(pair, redis_here, as_role):
+    assert "No incidents yet" in as_role("viewer").get("/incidents/").text
+
+
+def test_an_outage_that_several_processes_report_is_one_incident(pair):
+    began = timezone.now() - timedelta(hours=2)
+    first = outage(1, began, None)
+    projection.record_events([event("c" * 32, "failed_over", time=began + MINUTE, process="other:1:bbbb")])
+    projection.record_events([event("d" * 32, "recovered", time=began + 5 * MINUTE)])
+    second = outage(2, began + 10 * MINUTE, None)
+
+    assert list(beginnings().order_by("time").values_list("event_id", flat=True)) == [first, second]
+
+
+def test_an_incident_is_open_until_its_backlog_was_seen_to_be_empty(pair, orders):
+    began = timezone.now() - timedelta(hours=1)
+    over, is_open = outage(1, began, 5 * MINUTE), beginnings()
+    assert still_open(is_open).exists()  # nobody has counted since
+
+    EntityHealth.objects.filter(pk=orders.pk).update(waiting=3, waiting_at=timezone.now())
+    assert still_open(is_open).exists()
+
+    EntityHealth.objects.filter(pk=orders.pk).update(waiting=0, waiting_at=timezone.now())
+    assert not still_open(is_open).exists()
+
+    again = outage(2, began + 30 * MINUTE, None)
+    assert [one.event_id for one in still_open(is_open)] == [again]
+    assert over != again
+
+
+@pytest.mark.parametrize(("month", "found"), [("2026-12", "a"), ("2027-01", "b"), ("2026-11", "")])
+def test_a_month_has_the_failovers_from_its_first_moment_to_its_last(pair, month, found):
+    outage(1, datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC), MINUTE)
+    outage(2, datetime(2027, 1, 1, tzinfo=UTC), MINUTE, entity="payments")
+
+    names = {"orders": "a", "payments": "b"}
+    assert "".join(names[one.entity] for one in in_month(beginnings(), month)) == found
+
+
+@pytest.fixture
+def several(pair, redis_here, alive):
+    """Two outages of orders, one of them open, and one of an entity that is deleted since."""
+    now = timezone.now()
+    old, new = outage(1, now - timedelta(days=40), 5 * MINUTE), outage(2, now - timedelta(hours=1), None, reason="away")
+    drained(now - timedelta(days=40) + 6 * MINUTE)
+    gone = outage(3, now - timedelta(days=2), 5 * MINUTE, entity="left/long-ago")
+    EntityHealth.objects.filter(path="left/long-ago").delete()
+    return {"old": old, "new": new, "gone": gone, "month": f"{now - timedelta(days=40):%Y-%m}"}
+
+
+def test_a_line_shows_state_time_cause_and_leads_to_the_incident(several, as_role):
+    page = as_role("viewer").get("/incidents/").text
+
+    assert ids(page) == [several["new"], several["gone"], several["old"]]
+    assert f'href="/pairs/contoso/incidents/{several["new"]}/"' in page
+    assert "so far" in page
+    assert "away" in page
+    assert "Entity deleted" in page
+    assert f"incidents/{several['gone']}/" not in page
+
+
+def test_the_list_is_filtered_by_pair_entity_month_and_state(several, as_role):
+    def found(**query: str) -> list[str]:
+        return ids(as_role("viewer").get("/incidents/", query).text)
+
+    assert found(pair="contoso", entity="order") == [several["new"], several["old"]]
+    assert found(pair="fabrikam") == []
+    assert found(month=several["month"]) == [several["old"]]
+    assert found(state="open") == [several["new"]]
+    assert "No incident matches these filters" in as_role("viewer").get("/incidents/?entity=nothing").text
+
+
+def test_a_long_list_pages_on(pair, redis_here, alive, as_role):
+    now = timezone.now()
+    for number in range(30):
+        outage(number, now - timedelta(hours=number + 1), MINUTE)
+    viewer = as_role("viewer")
+
+    first, second = viewer.get("/incidents/").text, viewer.get("/incidents/?page=2").text
+
+    assert "Page 1 of 2 · 30 in all" in one_line(first)
+    assert len({*ids(first), *ids(second)}) == 30
+
+
+def test_incidents_of_another_team_are_not_listed(several, people, as_role):
+    now = timezone.now()
+    hidden = Pair.objects.create(name="hidden", primary_namespace="h", secondary_namespace="h-dr", synced_at=now)
+    outage(9, now, None, entity="theirs", pair="hidden")
+    hidden.groups.add(Group.objects.create(name="others"))
+
+    assert "theirs" not in as_role("viewer").get("/incidents/").text
+    assert FailoverEvent._base_manager.filter(pair="hidden").exists()
