@@ -1,5 +1,6 @@
 """A migrated SQLite database: made once, by the first process of a run that needs one, and copied by all others."""
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -21,14 +22,22 @@ _make_anew = DatabaseCreation.create_test_db
 def template() -> Path:
     """The file; another one as soon as anything changes of what migrating runs."""
     found = Path(tempfile.gettempdir()) / f"migrated-{os.getuid()}-{_digest()}.sqlite3"
-    if not found.exists():
-        folder = Path(tempfile.mkdtemp(prefix="migrating-"))
-        made = folder / "db.sqlite3"
-        environment = {**os.environ, "STATE_DIR": str(folder), "DATABASE_URL": f"sqlite:///{made}"}
-        subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=environment, check=True)
-        made.replace(found)  # at once: who makes one at the same time makes the same
-        shutil.rmtree(folder)
+    if found.exists():
+        return found
+    with found.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one migrates, the others wait: all workers of a run begin with this
+        if not found.exists():
+            _make(found)
     return found
+
+
+def _make(found: Path) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="migrating-"))
+    made = folder / "db.sqlite3"
+    environment = {**os.environ, "STATE_DIR": str(folder), "DATABASE_URL": f"sqlite:///{made}"}
+    subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=environment, check=True)
+    made.replace(found)
+    shutil.rmtree(folder)
 
 
 def _digest() -> str:

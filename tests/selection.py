@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 SHARE = 10
 """The nightly run draws this many times as many examples as `make test`."""
@@ -25,7 +25,9 @@ LIVES = "PAIRING_MODEL_RUNS"
 
 # A red run in CI is red again; at home each run draws anew.
 _repeated = {"derandomize": True, "print_blob": True} if os.environ.get("CI") else {}
-settings.register_profile("nightly", settings.get_profile("default"), max_examples=FULL, **_repeated)
+# How fast examples are drawn depends on what else the machine does.
+_unhurried = {"suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("nightly", settings.get_profile("default"), max_examples=FULL, **_unhurried, **_repeated)
 settings.register_profile("quick", settings.get_profile("nightly"), max_examples=FEWEST)
 settings.register_profile("suite", settings.get_profile("nightly"), max_examples=FULL // SHARE)
 

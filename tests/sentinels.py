@@ -1,4 +1,4 @@
-"""A Redis with a replica, and Sentinels that promote it: real processes on the loopback."""
+"""A Redis with a replica, and Sentinels that promote it: real processes on the loopback, with TLS or without."""
 
 import shutil
 import signal
@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import redis
+import trustme
 
 from tests.conftest import free_port
 
 MASTER = "control-plane"
 SENTINEL = """\
-port {port}
 bind 127.0.0.1
 dir {folder}
 sentinel monitor {master} 127.0.0.1 {redis} 2
@@ -24,15 +24,32 @@ sentinel failover-timeout {master} 3000
 LIMIT_S = 120.0
 
 
-class Sentinels:
-    """Two servers, and three Sentinels that watch them."""
+def tls_is_built_in() -> bool:
+    """Whether the redis-server of this machine knows TLS."""
+    command = [_program(), "--port", "0", "--tls-port", str(free_port())]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)  # ends: no certificate
+    return "configure TLS" in said.stdout
 
-    def __init__(self, folder: Path) -> None:
+
+def _program() -> str:
+    program = shutil.which("redis-server")
+    assert program, "no redis-server found: run the tests with `make test`, which brings one"
+    return program
+
+
+class Sentinels:
+    """Two servers, and three Sentinels that watch them; with ``tls`` none of them speaks without it."""
+
+    def __init__(self, folder: Path, *, tls: bool = False) -> None:
         self._folder = folder
+        self._encryption = _certificates(folder) if tls else {}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self.servers = [free_port(), free_port()]
         self.ports = [free_port() for _ in range(3)]
-        self.url = f"redis+sentinel://{','.join(f'127.0.0.1:{port}' for port in self.ports)}/{MASTER}/0"
+        addresses = ",".join(f"127.0.0.1:{port}" for port in self.ports)
+        self.url = f"redis+sentinel://{addresses}/{MASTER}/0"
+        if tls:
+            self.url = f"rediss+sentinel://{addresses}/{MASTER}/0?ssl_ca_certs={self._encryption['tls-ca-cert-file']}"
         for port in self.servers:
             self.start(port)
         self.client(self.servers[1]).replicaof("127.0.0.1", self.servers[0])
@@ -43,18 +60,24 @@ class Sentinels:
 
     def start(self, port: int) -> None:
         """A server, with nothing in it."""
-        self._run(port, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self._folder))
+        options = {"bind": "127.0.0.1", "save": "", "dir": str(self._folder), **self._listening(port)}
+        self._run(port, *(word for name, value in options.items() for word in (f"--{name}", value)))
+
+    def _listening(self, port: int) -> dict[str, str]:
+        """Redis' options for this port."""
+        if not self._encryption:
+            return {"port": str(port)}
+        return {"port": "0", "tls-port": str(port), **self._encryption}
 
     def _watch(self, port: int) -> None:
         file = self._folder / f"sentinel-{port}.conf"
-        file.write_text(SENTINEL.format(port=port, folder=self._folder, master=MASTER, redis=self.servers[0]))
+        text = SENTINEL.format(folder=self._folder, master=MASTER, redis=self.servers[0])
+        file.write_text(text + "".join(f"{name} {value}\n" for name, value in self._listening(port).items()))
         self._run(port, str(file), "--sentinel")
 
     def _run(self, port: int, *arguments: str) -> None:
-        program = shutil.which("redis-server")
-        assert program, "no redis-server found: run the tests with `make test`, which brings one"
         with (self._folder / f"{port}.log").open("ab") as log:
-            self._processes[port] = subprocess.Popen([program, *arguments], stdout=log, stderr=log)
+            self._processes[port] = subprocess.Popen([_program(), *arguments], stdout=log, stderr=log)
         self.until(lambda: self._answers(port), f"the server at {port} answers")
 
     def _answers(self, port: int) -> bool:
@@ -71,10 +94,10 @@ class Sentinels:
         with self.client(port) as client:
             return client.info("replication").get("master_link_status") == "up"
 
-    @staticmethod
-    def client(port: int) -> redis.Redis:
+    def client(self, port: int) -> redis.Redis:
         """A client of one process."""
-        return redis.Redis("127.0.0.1", port, decode_responses=True, socket_timeout=5)
+        options = {"ssl": True, "ssl_ca_certs": self._encryption["tls-ca-cert-file"]} if self._encryption else {}
+        return redis.Redis("127.0.0.1", port, decode_responses=True, socket_timeout=5, **options)
 
     def master(self) -> int:
         """The port of the master that the first Sentinel names."""
@@ -110,3 +133,19 @@ class Sentinels:
         for process in self._processes.values():
             process.kill()
             process.wait(60)
+
+
+def _certificates(folder: Path) -> dict[str, str]:
+    """Redis' options for TLS: a certificate of the loopback, and the authority that clients trust."""
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    certificate.private_key_and_cert_chain_pem.write_to_path(folder / "redis.pem")
+    pem = str(folder / "redis.pem")
+    return {
+        "tls-cert-file": pem,
+        "tls-key-file": pem,
+        "tls-ca-cert-file": str(folder / "ca.pem"),
+        "tls-auth-clients": "no",
+        "tls-replication": "yes",
+    }

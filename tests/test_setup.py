@@ -19,7 +19,7 @@ def bootstrap(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     import bootstrap  # type: ignore[import-not-found]
 
     steps = ("has_java", "ensure_venv", "ensure_redis", "ensure_java", "ensure_browser", "ensure_postgres")
-    for name in (*steps, "ensure_prometheus", "has_redis"):
+    for name in (*steps, "ensure_prometheus", "ensure_nginx", "has_redis"):
         monkeypatch.setattr(bootstrap, name, lambda: None)
     for name in ("ensure_packages", "add_packages"):
         monkeypatch.setattr(bootstrap, name, lambda requirements: None)

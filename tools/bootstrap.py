@@ -25,6 +25,7 @@ from host_packages import (
     ensure_browser,
     ensure_faketime,
     ensure_java,
+    ensure_nginx,
     ensure_postgres,
     ensure_prometheus,
     ensure_redis,
@@ -106,6 +107,7 @@ def set_up(command: str) -> None:
         ensure_faketime()
     elif requirements == "test" and command != "soak":
         ensure_prometheus()
+        ensure_nginx()
 
 
 def install_host_packages(command: str) -> None:

@@ -51,8 +51,9 @@ def unpack_from_apt(package: str) -> bool:
     folder = unpack(package)
     if folder is None:
         return False
-    for program in (folder / "usr" / "bin").iterdir():
-        link_fallback(program.name, program)
+    for programs in (folder / "usr" / "bin", folder / "usr" / "sbin"):
+        for program in programs.glob("*"):
+            link_fallback(program.name, program)
     return which(package) is not None
 
 

@@ -1,4 +1,4 @@
-"""Programs of the host: redis-server, Java, Chromium, PostgreSQL and Prometheus, found or installed."""
+"""Programs of the host: redis-server, Java, Chromium, PostgreSQL, Prometheus and nginx, found or installed."""
 
 from __future__ import annotations
 
@@ -137,6 +137,13 @@ def ensure_prometheus() -> None:
     if all(which(name) for name in ("prometheus", "promtool")) or unpack_from_apt("prometheus"):
         return
     say("warning: tests with Prometheus are skipped: none found (apt install prometheus)")
+
+
+def ensure_nginx() -> None:
+    """nginx, unpacked beside us for the same reason. Without it its tests are skipped, or fail with REQUIRE_NGINX=1."""
+    if which("nginx") or shutil.which("nginx", path="/usr/sbin") or unpack_from_apt("nginx"):
+        return
+    say("warning: tests behind a proxy are skipped: no nginx found (apt install nginx)")
 
 
 def ensure_faketime() -> None:
