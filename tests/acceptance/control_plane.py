@@ -48,7 +48,11 @@ class AnyRedis(Protocol):
 class ControlPlane:
     """The workers of the pair `contoso`, with a database and usage files of their own."""
 
-    def __init__(self, folder: Path, namespaces: Namespaces, server: AnyRedis, **settings: str) -> None:
+    def __init__(
+        self, folder: Path, namespaces: Namespaces, server: AnyRedis, *, tree: Path = ROOT, **settings: str
+    ) -> None:
+        """`tree`: the checkout whose code runs."""
+        self.tree = tree
         self.folder, self.usage = folder, folder / "metering"
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         self._started: dict[str, datetime] = {}
@@ -67,8 +71,15 @@ class ControlPlane:
             **settings,
         }
         self._log = (folder / "workers.log").open("ab")
-        migrated.copy(folder / "db.sqlite3")
-        subprocess.run([sys.executable, "-c", PREPARING], cwd=ROOT, env=self._environment, check=True)
+        if tree == ROOT:
+            migrated.copy(folder / "db.sqlite3")
+        self.migrate_to(tree)
+
+    def migrate_to(self, tree: Path) -> None:
+        """Migrate the database to the code of this checkout; what is started from now on runs it."""
+        self.tree = tree
+        self._environment["PYTHONPATH"] = str(tree)
+        subprocess.run([sys.executable, "-c", PREPARING], cwd=tree, env=self._environment, check=True)
 
     def start(self, *names: str) -> None:
         """Starts workers of these names; those that begin with `beat` wake them."""
@@ -76,7 +87,12 @@ class ControlPlane:
             self._started[name] = datetime.now(UTC)
             command = [sys.executable, *self.command(name)]
             self.workers[name] = subprocess.Popen(
-                command, cwd=ROOT, env=self._environment, stdout=self._log, stderr=self._log, start_new_session=True
+                command,
+                cwd=self.tree,
+                env=self._environment,
+                stdout=self._log,
+                stderr=self._log,
+                start_new_session=True,
             )
 
     def command(self, name: str) -> list[str]:
@@ -90,6 +106,11 @@ class ControlPlane:
         return subprocess.run(
             command, cwd=ROOT, env=self._environment, check=check, timeout=120, capture_output=True, text=True
         )
+
+    def stop(self, name: str) -> None:
+        """SIGTERM, and returns when it has ended by itself."""
+        self.signal(name, signal.SIGTERM)
+        self.workers.pop(name).wait(120)
 
     def signal(self, name: str, number: signal.Signals) -> None:
         """Sends a signal to a worker, and does not wait for what it does."""

@@ -226,9 +226,14 @@ class Member:
 class SpawnServer:
     """Starts applications, of one fleet after the other: to import what they need takes longer than many a story."""
 
-    def __init__(self) -> None:
+    def __init__(self, tree: Path = ROOT) -> None:
+        """`tree`: the checkout whose library the applications use."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.acceptance.fleet_spawner"], cwd=ROOT, stdin=subprocess.PIPE, text=True
+            [sys.executable, "-m", "tests.acceptance.fleet_spawner"],
+            cwd=tree,
+            env=os.environ | {"PYTHONPATH": str(tree)},
+            stdin=subprocess.PIPE,
+            text=True,
         )
 
     def spawn(self, reported: dict[str, Any]) -> None:
@@ -247,7 +252,8 @@ class SpawnServer:
 class Fleet:
     """The applications of one pair; with a spawn server of its own where it is given none.
 
-    `reconcile_s`: how often they tell what they know and look what others do, if not as often as ever.
+    `reconcile_s`: how often they tell what they know and look what others do, if not as often as ever. `prefix`: of
+    their names, which message ids begin with.
     """
 
     def __init__(
@@ -258,7 +264,9 @@ class Fleet:
         pair: str,
         spawn_server: SpawnServer | None = None,
         reconcile_s: float | None = None,
+        prefix: str = "m",
     ) -> None:
+        self._prefix = prefix
         self.folder, self.namespaces, self.server, self.pair = folder, namespaces, server, pair
         self.members: list[Member] = []
         self._address = str(folder / f"fleet-{pair}.sock")
@@ -293,7 +301,7 @@ class Fleet:
         fresh = []
         for number in range(len(self.members), len(self.members) + count):
             way = Relay(self.namespaces.port) if own_ways else None
-            fresh.append(Member(f"m{number}", Relay(self.server.port), way))
+            fresh.append(Member(f"{self._prefix}{number}", Relay(self.server.port), way))
         self.members += fresh
         for member in fresh:
             self._spawn(member, list(entities), every_s, DURATIONS_S | (durations or {}), more)

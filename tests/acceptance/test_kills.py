@@ -5,9 +5,7 @@ The rest goes on, nothing that was accepted is lost, no process ends by itself, 
 
 import itertools
 import sys
-import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
@@ -15,13 +13,13 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 import redis
-from azure.servicebus import ServiceBusClient, ServiceBusReceiveMode
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from pairing import emulator_transport
 from tests import postgres
 from tests.acceptance.deployment import KINDS, Deployment, DurableRedis
 from tests.acceptance.fleet import ROOT, Fleet, Member, Namespaces, SpawnServer
+from tests.acceptance.inbox import Inbox
 from tests.pace import GUARD, Stopwatch
 from workers.heartbeats import Heartbeat
 
@@ -38,32 +36,6 @@ CASES = [((kind,), "kill") for kind in STRUCK]
 CASES += [((server,), "freeze") for server in ("redis", "postgres")]
 CASES += [(pair, "kill") for pair in itertools.combinations(STRUCK, 2)]
 CASES += [(("redis", "postgres"), "freeze")]
-
-
-class Inbox:
-    """The receiving application: what has arrived in the queues of the primary."""
-
-    def __init__(self, connection_string: str) -> None:
-        self.arrived: Counter[str] = Counter()
-        self._connection_string, self._is_over = connection_string, threading.Event()
-        self._threads = [threading.Thread(target=self._receive, args=(entity,), daemon=True) for entity in ENTITIES]
-        for thread in self._threads:
-            thread.start()
-
-    def _receive(self, entity: str) -> None:
-        mode = ServiceBusReceiveMode.RECEIVE_AND_DELETE
-        with (
-            ServiceBusClient.from_connection_string(self._connection_string) as client,
-            client.get_queue_receiver(entity, receive_mode=mode) as receiver,
-        ):
-            while not self._is_over.is_set():
-                for message in receiver.receive_messages(100, max_wait_time=0.5):
-                    self.arrived[str(message.message_id)] += 1
-
-    def end(self) -> None:
-        self._is_over.set()
-        for thread in self._threads:
-            thread.join(60)
 
 
 class Story:
@@ -165,7 +137,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         ending.callback(spawn_server.end)
         fleet = Fleet(folder, namespaces, server, "contoso", spawn_server)
         ending.callback(fleet.end)
-        inbox = Inbox(namespaces.strings[0])
+        inbox = Inbox(namespaces.strings[0], ENTITIES)
         ending.callback(inbox.end)
         story = Story(plane, namespaces, fleet, inbox)
         yield story

@@ -19,6 +19,7 @@ import pytest
 import redis
 
 from dashboard.metrics import exposition
+from dashboard.models import Alert
 from pairing.fleet.coordination import SharedState
 from tests.acceptance.prometheus import Server, promtool, running
 from tests.conftest import free_port
@@ -63,6 +64,25 @@ def test_every_rule_is_reported_and_tried() -> None:
 
     assert {rule for rule in rules if f"alertname: {rule}\n" not in tried} == set()
     assert {rule for rule in rules if f"`{rule}`" not in reported} == set()
+
+
+def test_every_rule_and_every_kind_of_alert_leads_to_a_runbook_that_is_there() -> None:
+    page = (ROOT / "docs/operations.md").read_text().partition("\n## Runbooks\n")[2].partition("\n## ")[0]
+    runbooks = {title.lower().replace(" ", "-") for title in re.findall(r"^### (.+)$", page, re.MULTILINE)}
+    rules = (DEPLOY / "prometheus/alerts.yml").read_text().split("- alert: ")[1:]
+    kinds = section_of("docs/alerts.md", "1. What is an alert")
+
+    for text in [*rules, *kinds]:
+        linked = re.findall(r"operations\.(?:html|md)#([\w-]+)", text)
+        assert linked, text
+        assert set(linked) <= runbooks, text
+    assert len(kinds) == len(Alert.Kind)
+
+
+def section_of(page: str, title: str) -> list[str]:
+    """The rows of the first table of a section."""
+    table = (ROOT / page).read_text().partition(f"## {title}\n")[2].partition("| --- |")[2].partition("\n\n")[0]
+    return table.splitlines()[1:]
 
 
 def test_configuration_and_rules_are_valid() -> None:

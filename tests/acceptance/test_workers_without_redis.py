@@ -16,7 +16,7 @@ from tests.acceptance.fleet import Namespaces, RedisServer
 from tests.hostile_redis import BYTES, POISONS, all_keys, poison
 from tests.pace import GUARD, Stopwatch
 from tests.selection import nightly
-from tests.sentinels import Sentinels
+from tests.sentinels import Sentinels, tls_is_built_in
 
 pytestmark = pytest.mark.acceptance
 QUEUES = ("pings", "syphons", "collectors", "samples", "backlog", "pipeline", "alerts")
@@ -152,9 +152,11 @@ class PromotedRedis:
         return client_of(self.url, redis.Redis, decode_responses=True, socket_timeout=5)
 
 
-@pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sentinels]:
-    watched = Sentinels(tmp_path_factory.mktemp("sentinels"))
+@pytest.fixture(scope="module", params=[False, True], ids=["in clear", "over TLS"])
+def watched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sentinels]:
+    if request.param and not tls_is_built_in():
+        pytest.skip("this redis-server was built without TLS")
+    watched = Sentinels(tmp_path_factory.mktemp("sentinels"), tls=request.param)
     yield watched
     watched.end()
 

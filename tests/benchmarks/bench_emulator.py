@@ -5,6 +5,7 @@ the namespace, how much of it in the client that drives it, and how much an asyn
 but answer. `BENCH_MESSAGES`, `BENCH_BACKLOG` and `BENCH_CONNECTIONS` make it smaller.
 
 Run: python -m tests.benchmarks.bench_emulator
+With BENCH_BESIDE=CHECKOUT it measures the patterns only, in turns with the namespace of another checkout.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from __future__ import annotations
 import json
 import os
 import socket
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -29,7 +33,6 @@ from emulator.amqp import performatives as p
 from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 
 BODY = b"x" * 256
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -40,10 +43,9 @@ class Server:
     connection_string: str
 
     def cpu_s(self) -> float:
-        """CPU seconds used so far."""
-        with open(f"/proc/{self.process.pid}/stat") as stat:
-            fields = stat.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        """CPU seconds used so far, to the nanosecond: ticks of the clock are too coarse for a batch."""
+        threads = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
+        return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
 
     def resident_bytes(self) -> int:
         """Memory in use."""
@@ -52,9 +54,11 @@ class Server:
 
 
 @contextmanager
-def server(*arguments: str) -> Iterator[Server]:
+def server(*arguments: str, checkout: str | None = None) -> Iterator[Server]:
+    """A namespace of this checkout, or of another one."""
     command = [sys.executable, "-m", "emulator", "--namespace", "bench:0", "--entity", "bench/orders", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    environment = None if checkout is None else os.environ | {"PYTHONPATH": checkout}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=checkout, env=environment) as process:
         assert process.stdout is not None
         try:
             yield Server(process, process.stdout.readline().split(maxsplit=2)[2].strip())
@@ -150,11 +154,47 @@ def receive_and_delete(client: ServiceBusClient, count: int) -> None:
 def throughput(count: int = 5000) -> dict[str, Any]:
     """Server CPU for each message of the usual patterns."""
     with server() as target, ServiceBusClient.from_connection_string(target.connection_string) as client:
+        return {name: per_message(target, count, partial(work, client, count)) for name, work in PATTERNS.items()}
+
+
+PATTERNS: dict[str, Callable[[ServiceBusClient, int], None]] = {
+    "single send": send_single,
+    "receive and complete": receive_and_complete,
+    "batch send of 100": send_batches,
+    "receive and delete": receive_and_delete,
+}
+ROUNDS = 12
+
+
+def beside(checkout: str, count: int = 2000) -> dict[str, Any]:
+    """Each pattern in turns with the namespace of another checkout: medians of the rounds, and of their ratios.
+
+    Each round has processes of its own: what one costs differs from the next by more than what is looked for.
+    """
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in PATTERNS}
+    for turn in range(ROUNDS):
+        costs = {each: _patterns(each, count) for each in ((None, checkout) if turn % 2 else (checkout, None))}
+        for name in PATTERNS:
+            found[name].append((costs[None][name], costs[checkout][name]))
+    return {
+        name: {
+            "here_us": statistics.median(here for here, _ in costs),
+            "there_us": statistics.median(there for _, there in costs),
+            "ratio": round(statistics.median(here / there for here, there in costs), 3),
+        }
+        for name, costs in found.items()
+    }
+
+
+def _patterns(checkout: str | None, count: int) -> dict[str, float]:
+    """Microseconds of a server's CPU for a message of each pattern."""
+    with (
+        server(checkout=checkout) as target,
+        ServiceBusClient.from_connection_string(target.connection_string) as client,
+    ):
         return {
-            "single send": per_message(target, count, lambda: send_single(client, count)),
-            "receive and complete": per_message(target, count, lambda: receive_and_complete(client, count)),
-            "batch send of 100": per_message(target, count, lambda: send_batches(client, count)),
-            "receive and delete": per_message(target, count, lambda: receive_and_delete(client, count)),
+            name: per_message(target, count, partial(work, client, count))["server_us"]
+            for name, work in PATTERNS.items()
         }
 
 
@@ -250,6 +290,8 @@ def keeping(count: int = 2000) -> dict[str, Any]:
 def run() -> dict[str, Any]:
     """All figures, with the ratios that mean something anywhere."""
     count = int(os.environ.get("BENCH_MESSAGES", "5000"))
+    if checkout := os.environ.get("BENCH_BESIDE"):
+        return beside(checkout, count)
     patterns = throughput(count)
     single = patterns["single send"]["server_us"] or 1.0
     bare = echo(count, patterns["single send"]["client_us"])

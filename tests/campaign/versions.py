@@ -38,6 +38,11 @@ def resolve(asked: str | None, root: Path = ROOT) -> str:
     return found
 
 
+def is_tagged(commit: str, root: Path = ROOT) -> bool:
+    """Whether it is a version that was released."""
+    return bool(commit and _git(root, "tag", "--points-at", commit))
+
+
 def _git(root: Path, *arguments: str) -> str:
     """What git answers; empty if it has no answer, or is missing."""
     try:
