@@ -165,23 +165,22 @@ def _made(folder: Path) -> None:
         raise DemoError(f"DEMO_DIR cannot be used: {folder} cannot be made ({error.strerror}); name another.") from None
 
 
-def require_free(port: int) -> None:
-    """Raises DemoError if something listens on the port."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+@contextlib.contextmanager
+def reserved_port(port: int = 0) -> Iterator[int]:
+    """Hold a port for a server that starts later, or any free one for 0. Raises DemoError if the port is in use.
+
+    The socket is bound and does not listen: the system gives its port to nobody who asks for any free port, and a
+    server that asks for this one gets it, since both have SO_REUSEADDR (as uvicorn and redis-server have).
+    """
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, port))
+            held.bind((HOST, port))
         except OSError:
             raise DemoError(
                 f"Port {port} is in use or not allowed: stop what listens there, or choose another with DEMO_PORT=8001."
             ) from None
-
-
-def free_port() -> int:
-    """A port that is free at the moment."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+        yield int(held.getsockname()[1])
 
 
 def python(*arguments: str) -> tuple[str, ...]:

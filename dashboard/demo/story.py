@@ -25,8 +25,7 @@ from dashboard.demo.stage import (
     USER,
     DemoOptions,
     Stage,
-    free_port,
-    require_free,
+    reserved_port,
 )
 from dashboard.demo.supervisor import Stopped, Supervisor
 from dashboard.site.environment import Environment
@@ -41,9 +40,8 @@ _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # local 
 
 def play(options: DemoOptions, say: Say) -> None:
     """Run the demo until it is stopped or its time is over. Raises DemoError; leaves no process behind."""
-    require_free(options.port)
     stage = Stage(options)
-    with stage.entered():
+    with reserved_port(options.port), stage.entered():
         guardian = Guardian(stage.marker)
         supervisor = Supervisor(guardian, stage.logs)
         supervisor.heed_signals()
@@ -89,13 +87,14 @@ class Demo:
         server = shutil.which("redis-server")
         if server is None:
             raise DemoError("No redis-server was found: install it (apt install redis-server), or use `make demo`.")
-        port, password = free_port(), secrets.token_urlsafe(24)
-        lines = [f"port {port}", f"bind {HOST}", f"requirepass {password}", f"dir {self.stage.state}"]
-        configuration = self.stage.write("redis.conf", "\n".join([*lines, 'save ""', "appendonly no"]) + "\n")
-        self.stage.export(REDIS_URL=f"redis://:{password}@{HOST}:{port}/0")
-        self.counters = redis.Redis(host=HOST, port=port, password=password, socket_timeout=5)
-        self.supervisor.start(programs.redis(self.stage, server, str(configuration)))
-        self.supervisor.wait_until(self._redis_answers, START_S, f"Redis does not answer; see {self.stage.logs}.")
+        password = secrets.token_urlsafe(24)
+        with reserved_port() as port:
+            lines = [f"port {port}", f"bind {HOST}", f"requirepass {password}", f"dir {self.stage.state}"]
+            configuration = self.stage.write("redis.conf", "\n".join([*lines, 'save ""', "appendonly no"]) + "\n")
+            self.stage.export(REDIS_URL=f"redis://:{password}@{HOST}:{port}/0")
+            self.counters = redis.Redis(host=HOST, port=port, password=password, socket_timeout=5)
+            self.supervisor.start(programs.redis(self.stage, server, str(configuration)))
+            self.supervisor.wait_until(self._redis_answers, START_S, f"Redis does not answer; see {self.stage.logs}.")
         self.tell(f"redis answers on port {port}")
 
     def _redis_answers(self) -> bool:

@@ -19,7 +19,8 @@ import httpx
 import redis
 
 from dashboard.demo import guardian
-from dashboard.demo.stage import QUEUES, free_port
+from dashboard.demo.stage import QUEUES
+from tests.conftest import free_port
 from tests.pace import GUARD
 
 ROOT = Path(__file__).resolve().parents[2]

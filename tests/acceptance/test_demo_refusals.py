@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.demo import guardian, stage
+from dashboard.demo import guardian
+from tests import conftest
 from tests.selection import nightly
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +27,7 @@ def taken_port() -> Iterator[int]:
 
 @pytest.fixture
 def free_port() -> int:
-    return stage.free_port()
+    return conftest.free_port()
 
 
 def start_demo(folder: Path, **variables: str) -> str:

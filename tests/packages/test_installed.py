@@ -7,7 +7,6 @@ does: files, names, requirements. Python 3.12 to 3.14 are tried where WHEEL_PYTH
 from __future__ import annotations
 
 import re
-import socket
 import subprocess
 import time
 import urllib.error
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import free_port
 from tests.packages.environments import HERE, VERSIONS, Installed, installed, interpreter
 
 pytestmark = [pytest.mark.nightly, pytest.mark.slow]
@@ -81,12 +81,6 @@ def control_plane(install: Install) -> Installed:
     return install("paired-namespaces", "servicebus-emulator", "paired-namespaces-control-plane")
 
 
-def free_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
-
-
 def page(address: str, web: subprocess.Popen[str]) -> str:
     """What an address answers, redirections followed; waits until the process answers at all."""
     deadline = time.monotonic() + 120
@@ -107,7 +101,7 @@ def test_the_control_plane_serves_its_pages_from_its_wheel(control_plane: Instal
     assert "no issues" in control_plane.run("paired-namespaces", "check", **environment)
     assert (control_plane.folder / ".state" / "control-plane.sqlite3").exists()
 
-    port = free_port()
+    port = str(free_port())
     address = f"http://127.0.0.1:{port}"
     with control_plane.running("paired-namespaces", "web", "--port", port, **environment) as web:
         signing_in = page(f"{address}/", web)
@@ -125,6 +119,6 @@ def test_worker_and_beat_are_commands_of_the_control_plane(control_plane: Instal
 
 
 def test_the_demo_runs_from_the_wheel(control_plane: Installed) -> None:
-    printed = control_plane.run("paired-namespaces", "demo", DEMO_PORT=free_port(), DEMO_SECONDS="5")
+    printed = control_plane.run("paired-namespaces", "demo", DEMO_PORT=str(free_port()), DEMO_SECONDS="5")
 
     assert re.search(r"^ready http://127", printed, re.MULTILINE), printed
