@@ -7,7 +7,8 @@ not touched.
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -62,9 +63,15 @@ class CheckedRedis(redis.Redis):
         super().close()
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        try:
+        with self.closed_as_unreachable():
             return self._execute_checked(*args, **options)
-        except (AttributeError, ValueError) as error:  # redis-py goes on with the buffer that was taken from it
+
+    @contextmanager
+    def closed_as_unreachable(self) -> Iterator[None]:
+        """Raise redis.ConnectionError for what redis-py raises where its buffer is taken from it by close()."""
+        try:
+            yield
+        except (AttributeError, ValueError) as error:
             if not self._is_closed:
                 raise
             raise redis.ConnectionError("The client was closed before Redis answered.") from error
@@ -91,6 +98,10 @@ class CheckedPipeline(Pipeline):
     owner: CheckedRedis
 
     def execute(self, raise_on_error: bool = True) -> list[Any]:
+        with self.owner.closed_as_unreachable():
+            return self._execute_checked(raise_on_error)
+
+    def _execute_checked(self, raise_on_error: bool) -> list[Any]:
         stack, scripts, is_watching = self.command_stack, set(self.scripts), self.watching
         for _ in range(_REPAIRS):
             try:

@@ -302,7 +302,8 @@ def test_a_gate_that_cannot_be_read_stays_up(shared, redis_client):
     assert sessions(shared).sync("an epoch", []).up == {"orders"}
 
 
-def test_a_command_under_which_its_client_is_closed_fails_like_one_that_did_not_reach_redis(redis_url, monkeypatch):
+@pytest.mark.parametrize("asks", [CheckedRedis.ping, lambda client: client.pipeline().ping().execute()])
+def test_what_is_asked_while_its_client_is_closed_fails_like_what_did_not_reach_redis(redis_url, monkeypatch, asks):
     client = CheckedRedis.from_url(redis_url)
     client.ping()
     read = redis.Connection.read_response
@@ -313,4 +314,4 @@ def test_a_command_under_which_its_client_is_closed_fails_like_one_that_did_not_
 
     monkeypatch.setattr(redis.Connection, "read_response", closed_meanwhile)
     with pytest.raises(redis.ConnectionError, match="closed before Redis answered"):
-        client.ping()
+        asks(client)
