@@ -5,6 +5,7 @@ A configuration that cannot work is one sentence, not a traceback.
 
 import os
 import sys
+from smtplib import SMTPException
 
 
 def main() -> None:
@@ -20,6 +21,8 @@ def main() -> None:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
         sys.exit(f"error: {error}")
+    except (ConnectionError, TimeoutError, SMTPException) as error:
+        sys.exit(f"error: A server that the command needs does not answer ({error}).")
     except DatabaseError as error:
         from dashboard.site.database import problem_of
 

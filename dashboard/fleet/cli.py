@@ -29,6 +29,8 @@ def run(options: Options) -> Answer:
     rows = every if options["all"] else sick
     if not pairs:
         lines = ["No pairs yet: add one to PAIRS_FILE and run sync_pairs."]
+    elif not every:
+        lines = ["No entities are known yet: workers look for them every minute, and applications report theirs."]
     elif not rows:
         lines = ["All entities are healthy. --all lists them."]
     else:

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.site.environment import Environment
+from pairing.ends import Endpoint
 
 EntityKind = Literal["queue", "topic"]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
@@ -78,6 +79,20 @@ class EndpointConfig:
             )
         return value
 
+    def address(self, variables: Mapping[str, str] | None = None) -> str:
+        """The address as the library connects to it. Raises PairsFileError if the connection string is missing or is
+        none.
+        """
+        if self.connection_string_env is None:
+            return Endpoint.from_host("primary", self.fully_qualified_namespace or "", None, {}).address
+        text = self.connection_string(variables)
+        try:
+            return Endpoint.from_connection_string("primary", text, {}).address
+        except ValueError:
+            name = self.connection_string_env
+            problem = f"{name} holds no connection string: give Endpoint=sb://…, as the portal shows it."
+            raise PairsFileError(problem) from None
+
     def is_emulator(self, variables: Mapping[str, str] | None = None) -> bool:
         """Whether the connection string contains UseDevelopmentEmulator=true. False without a connection string."""
         try:
@@ -131,11 +146,15 @@ def connection_string_parts(connection_string: str) -> dict[str, str]:
 
 
 def require_connection_strings(pairs: Iterable[PairConfig], variables: Mapping[str, str] | None = None) -> None:
-    """Raise PairsFileError if the variable of a connection string is not set, or holds something else."""
-    for end in (end for pair in pairs for end in (pair.primary, pair.secondary) if end.connection_string_env):
-        if "endpoint" not in connection_string_parts(end.connection_string(variables)):
+    """Raise PairsFileError if the variable of a connection string is not set or holds something else, or if both ends
+    of a pair are one namespace.
+    """
+    for pair in pairs:
+        address = pair.primary.address(variables)
+        if address == pair.secondary.address(variables):
             raise PairsFileError(
-                f"{end.connection_string_env} holds no connection string: give Endpoint=sb://…, as the portal shows it."
+                f"The primary and the secondary of pair {pair.name} are the same namespace, {address}: an outage would "
+                "take both. Give a second namespace as the secondary."
             )
 
 

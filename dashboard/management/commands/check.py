@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from azure.core.exceptions import AzureError
 from django.core.management.base import CommandError
 from django.core.management.commands import check
+from django.db import connections
 from django.utils import timezone
 
 from dashboard.checks import endpoints, environment, findings
@@ -54,7 +55,11 @@ class Command(OneSentenceCommand, check.Command):
         elif options["live"] is not None:
             self._check_live(options)
         else:
-            super().handle(*app_labels, **options)
+            _require_databases(options["databases"] or ())
+            try:
+                super().handle(*app_labels, **options)
+            except LookupError as error:
+                raise CommandError(str(error)) from None
 
     def _check_environment(self, options: Options) -> None:
         found = [*environment.settings_findings(), *findings_of({**environment.probes(), **endpoints.probes()})]
@@ -103,6 +108,12 @@ class Command(OneSentenceCommand, check.Command):
     def _say(self, text: str) -> None:
         """What is no result goes to stderr, so that stdout can be one document."""
         self.stderr.write(text, self.style.NOTICE)
+
+
+def _require_databases(aliases: Sequence[str]) -> None:
+    """Raises django.db.DatabaseError: Django's checks of a database that does not answer find nothing to object to."""
+    for alias in aliases:
+        connections[alias].ensure_connection()
 
 
 def _pair(name: str) -> PairConfig:

@@ -1,7 +1,9 @@
 """Whom the control plane believes about its clients: through uvicorn, and behind nginx as its configuration ships."""
 
 import os
+import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -102,20 +104,24 @@ def answers(address: str) -> None:
 
 
 @contextmanager
-def nginx(folder: Path, upstream: int) -> Iterator[int]:
-    """The port for HTTPS of nginx with the shipped configuration; ports, files and the limit of its own are changed."""
-    key, certificate, plain, port = folder / "key", folder / "certificate", free_port(), free_port()
+def nginx(folder: Path, upstream: int, plain: int = 0, burst: int = 1000) -> Iterator[int]:
+    """The port for HTTPS of nginx with the shipped configuration; ports, files and the limit of its own are changed.
+
+    `plain`: the port for HTTP, if it is wanted.
+    """
+    key, certificate, port = folder / "key", folder / "certificate", free_port()
     made = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={NAME}")
     subprocess.run((*made, "-keyout", key, "-out", certificate), check=True, capture_output=True)
     shipped = SHIPPED.read_text(encoding="utf-8")
     for here, there in {
-        "listen 80;": f"listen 127.0.0.1:{plain};",
+        "listen 80;": f"listen 127.0.0.1:{plain or free_port()};",
         "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
         "server 127.0.0.1:8000;": f"server 127.0.0.1:{upstream};",
         "/etc/ssl/certs/bus.example.com.pem": str(certificate),
         "/etc/ssl/private/bus.example.com.key": str(key),
         "/var/log/nginx/control-plane.log": str(folder / "access.log"),
-        "burst=20": "burst=1000",
+        "/var/log/nginx/control-plane-error.log": str(folder / "requests-error.log"),
+        "burst=20": f"burst={burst}",
     }.items():
         assert here in shipped, here
         shipped = shipped.replace(here, there)
@@ -191,6 +197,41 @@ def test_no_header_makes_more_guesses_behind_nginx_and_probes_answer(tmp_path):
     said = (tmp_path / "access.log").read_text() + (tmp_path / "log").read_text()
     assert "marigold" not in said
     assert "GET / HTTP/1.1" in said
+
+
+def test_nginx_tells_no_query_where_it_refuses_or_the_control_plane_is_away(tmp_path):
+    require_nginx()
+    with (
+        nginx(tmp_path, free_port(), burst=1) as port,
+        httpx.Client(base_url=f"https://127.0.0.1:{port}", headers={"Host": NAME}, verify=False, timeout=60) as client,
+    ):
+        answered = [client.get("/login/", params={"code": "marigold"}).status_code for _ in range(6)]
+        assert {502, 429} <= set(answered) <= {502, 429}
+    said = {file.name: file.read_text() for file in tmp_path.glob("*.log")}
+    assert {name: "marigold" in text for name, text in said.items()} == dict.fromkeys(said, False)
+    assert {"access.log", "error.log", "requests-error.log"} <= said.keys()
+    assert re.search(r'"GET /login/ HTTP/1.1" 502 .* upstream=502', said["access.log"]), "the failure is on record"
+
+
+@pytest.mark.parametrize("address", ["/", "/pairs/contoso/?search=x", "/%0d%0aSet-Cookie:%20evil=1", "//evil.example/"])
+@pytest.mark.parametrize("host", [NAME, "evil.example"])
+def test_whoever_comes_without_tls_is_sent_to_the_same_address_with_it_and_nowhere_else(redirecting, address, host):
+    with socket.create_connection(("127.0.0.1", redirecting), timeout=60) as connection:
+        connection.sendall(f"GET {address} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        head = b"".join(iter(lambda: connection.recv(65536), b"")).decode().partition("\r\n\r\n")[0]
+    status, *lines = head.split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    assert (status.split()[1], headers["location"]) == ("301", f"https://{NAME}{address}")
+    assert "set-cookie" not in headers
+
+
+@pytest.fixture(scope="module")
+def redirecting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port for HTTP of nginx with the shipped configuration."""
+    require_nginx()
+    plain = free_port()
+    with nginx(tmp_path_factory.mktemp("nginx"), free_port(), plain):
+        yield plain
 
 
 def test_probes_answer_by_any_name_from_the_networks_named_for_them(tmp_path):

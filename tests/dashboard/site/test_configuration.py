@@ -184,6 +184,7 @@ def run(folder: Path, *command: str, **variables: str) -> subprocess.CompletedPr
     )
 
 
+AWAY = "postgres://u:hunter2@127.0.0.1:1/n"
 STRING = "Endpoint=sb://h/;SharedAccessKeyName=K;SharedAccessKey=V"
 
 
@@ -192,6 +193,15 @@ STRING = "Endpoint=sb://h/;SharedAccessKeyName=K;SharedAccessKey=V"
     [
         ("manage.py sync_pairs", {"CONTOSO_PRIMARY": STRING}, "set CONTOSO_SECONDARY"),
         ("manage.py sync_pairs", {"CONTOSO_PRIMARY": STRING, "CONTOSO_SECONDARY": "x"}, "CONTOSO_SECONDARY holds no"),
+        (
+            "manage.py sync_pairs",
+            {"CONTOSO_PRIMARY": STRING, "CONTOSO_SECONDARY": STRING},
+            "primary and the secondary of pair contoso are the same namespace, h:",
+        ),
+        ("manage.py check nosuch", {}, "No installed app with label 'nosuch'"),
+        ("manage.py check --database default", {"DATABASE_URL": AWAY}, "The database n at 127.0.0.1:1 does not answer"),
+        ("manage.py migrate", {"DATABASE_URL": "sqlite:////dev/null"}, "/dev/null, which is no regular file"),
+        ("manage.py sendtestemail ada@example.com", {"EMAIL_PORT": "1"}, "does not answer"),
         ("-m celery -A workers worker", {"CONTOSO_PRIMARY": STRING}, "set CONTOSO_SECONDARY"),
         ("-m celery -A workers beat", {"LOG_LEVEL": "LOUD"}, "LOG_LEVEL is 'LOUD'"),
         ("-m uvicorn dashboard.asgi:application --port 0", {"LOG_LEVEL": "LOUD"}, "LOG_LEVEL is 'LOUD'"),
@@ -201,7 +211,7 @@ def test_a_process_says_what_is_missing_in_one_sentence(tmp_path, command, varia
     migrated.copy(tmp_path / "control-plane.sqlite3")
     ran = run(tmp_path, *command.split(), **variables)
     assert ran.returncode != 0
-    assert sentence in ran.stderr
+    assert sentence in ran.stderr, ran.stderr
     assert ran.stderr.count("error: ") == 1
     assert "Traceback" not in ran.stderr + ran.stdout
 
