@@ -1,6 +1,7 @@
 """The pages of readiness of all pairs and entities."""
 
 from django import forms
+from django.conf import settings
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -8,7 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from dashboard.fleet.worker_liveness import worker_liveness
-from dashboard.models import Pair, Readiness
+from dashboard.models import EntityHealth, Pair, Readiness
 from dashboard.readiness.boards import STATES, entity_board, is_stale, pair_lines
 from dashboard.readiness.score import Check, faults_of
 from dashboard.site.pages import page_or_part, query_without_page
@@ -69,10 +70,23 @@ def listing(request: HttpRequest) -> HttpResponse:
 @require_GET
 @from_one_reading
 def entity(request: HttpRequest, pair: str, path: str) -> HttpResponse:
-    """One entity: its checks with remedies, and its score over time."""
-    row = get_object_or_404(Readiness.objects.select_related("pair"), pair__name=pair, entity=path)
+    """One entity: its checks with remedies, and its score over time; before the first check, how it comes to one."""
+    row = Readiness.objects.select_related("pair").filter(pair__name=pair, entity=path).first()
+    if row is None:
+        return _unchecked(request, pair, path)
     context = {"board": entity_board(row, timezone.now()), "pair": row.pair, "row": row}
     return page_or_part(request, "readiness/entity.html", context)
+
+
+def _unchecked(request: HttpRequest, pair: str, path: str) -> HttpResponse:
+    known = get_object_or_404(EntityHealth.objects.select_related("pair"), pair__name=pair, path=path)
+    context = {
+        "entity": known,
+        "is_watched": EntityHealth.objects.present().filter(pk=known.pk).exists(),
+        "board": worker_liveness(timezone.now()),
+        "every_s": settings.READINESS_INTERVAL_S,
+    }
+    return page_or_part(request, "readiness/unchecked.html", context)
 
 
 def _row(row: Readiness, now: object) -> dict[str, object]:
