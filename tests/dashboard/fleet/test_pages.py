@@ -268,6 +268,20 @@ def test_the_backlog_page_shows_deviations_orphans_and_dead_letters(viewer):
         assert said in page
 
 
+def test_empty_backlog_queues_are_one_line_below_those_that_hold_or_lack_something(viewer):
+    paths = [f"contoso/x-servicebus-transfer/{index}" for index in range(4)]
+    queues = [Queue(paths[0], 0), Queue(paths[1], 1, active=7), Queue(paths[2], 2), Queue(paths[3], 3, dead_lettered=1)]
+    projection.record_depths("contoso", queues, datetime.now(UTC))
+
+    shown, folded = viewer.get("/backlog/").text.split('<details class="calm"')
+
+    assert "2 empty queues" in folded
+    for path in (paths[1], paths[3]):
+        assert f"{path.replace('/', '/<wbr>')}</th>" in shown
+    for path in (paths[0], paths[2]):
+        assert f"{path.replace('/', '/<wbr>')}</th>" in folded
+
+
 def test_a_paused_syphon_is_reported_wherever_its_backlog_is_shown(viewer, alive, pair):
     projection.apply_health("contoso", health(state="healthy"))
     projection.record_waiting("contoso", {"orders": 3}, timezone.now())
