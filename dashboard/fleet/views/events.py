@@ -9,7 +9,7 @@ from dashboard.site.downloads import csv_download
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read, require_readable
 
-PAGE = 40
+PAGE = 25
 COLUMNS = ("time", "pair", "entity", "kind", "reason", "process", "operator")
 
 
