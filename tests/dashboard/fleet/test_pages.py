@@ -181,6 +181,13 @@ def test_many_healthy_entities_are_folded_until_somebody_looks_for_one(viewer, p
     assert 'data-entity="entity-00"' in found
 
 
+def test_a_fold_that_goes_on_on_the_next_page_says_how_many_it_holds(viewer, pair, alive):
+    EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"entity-{n:02}") for n in range(60))
+    projection.apply_health("contoso", health())
+
+    assert "61 healthy entities, 49 on this page" in viewer.get("/").text
+
+
 def test_an_entity_s_page_shows_its_pings_and_its_past(viewer, alive):
     projection.apply_health("contoso", health(reason="no answer for 5 s", process="web-3:77:abcd"))
     projection.record_pings("contoso", {"orders": PingRecord(NOW, False, "the link was refused", 41, None)})
