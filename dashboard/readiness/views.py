@@ -12,6 +12,7 @@ from dashboard.fleet.worker_liveness import worker_liveness
 from dashboard.models import EntityHealth, Pair, Readiness
 from dashboard.readiness.boards import STATES, entity_board, is_stale, pair_lines
 from dashboard.readiness.score import Check, faults_of
+from dashboard.site.forms import Filter
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
 from dashboard.site.snapshot import from_one_reading
@@ -20,11 +21,11 @@ PAGE = 50
 MOST_PAIRS = 100
 
 
-class ReadinessFilter(forms.Form):
+class ReadinessFilter(Filter):
     """Search and state filters."""
 
-    q = forms.CharField(required=False, max_length=260, label="Entity")
     pair = forms.SlugField(required=False, max_length=63)
+    q = forms.CharField(required=False, max_length=260, label="Entity", widget=forms.SearchInput)
     state = forms.ChoiceField(
         required=False, choices=[("", "any score"), *((state, state) for state in STATES)], label="Score"
     )
@@ -40,10 +41,6 @@ class ReadinessFilter(forms.Form):
             rows = rows.filter(STATES[state])
         return rows
 
-    @property
-    def is_used(self) -> bool:
-        return any(self.cleaned_data.values())
-
 
 @require_GET
 @from_one_reading
@@ -53,12 +50,12 @@ def listing(request: HttpRequest) -> HttpResponse:
     worst_first = Readiness.objects.select_related("pair").order_by("score", "pair_id", "entity")
     page = page_of(request, form.apply(worst_first), PAGE)
     pairs = Pair.objects.filter(is_configured=True)
+    form.offer("pair", [pair.name for pair in pairs], "any pair")
     chosen = form.cleaned_data.get("pair")
     shown = pairs.filter(name=chosen) if chosen else pairs
     context = {
         "lines": pair_lines(shown[:MOST_PAIRS], now),
         "board": worker_liveness(now),
-        "pairs": pairs,
         "rows": [_row(row, now) for row in page],
         "form": form,
         "page": page,
