@@ -119,12 +119,6 @@ def plain_cause_of(event: FailoverEvent) -> str:
 
 
 @register.filter
-def plain_or_reported(reason: str) -> str:
-    """The plain cause of a failure, where there is room for one: without it the reported reason."""
-    return plain_cause(reason) or reason
-
-
-@register.filter
 def incident_status(incident: Incident) -> Status:
     """The state of an incident, as the badges of entities have it."""
     if incident.is_over:

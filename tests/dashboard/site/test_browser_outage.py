@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.dashboard.access.test_browser_roles import PARTS, addresses
+from tests.dashboard.fitting import BROKEN, CLIPPED, unfit
 from tests.dashboard.outage_states import ENTER, STATES
 from tests.dashboard.sample_data import SampleSite, sample_site
 from tests.dashboard.site.test_browser import sign_in
@@ -19,34 +20,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 ORDERS = "/pairs/contoso/entities/orders/"
 LOOKS = tuple(f"{width}-{scheme}" for width in (1440, 1024, 390) for scheme in ("light", "dark"))
 WIDTHS = (1024, 1100, 1280, 1440, 1920)
-CLIPPED = """() => [...document.querySelectorAll("main :is(a.button, button, input, select, summary)")]
-  .filter((each) => each.checkVisibility() && !each.closest(".hidden"))
-  .filter((each) => {
-    const { left, right } = each.getBoundingClientRect();
-    for (let box = each.parentElement; box; box = box.parentElement) {
-      if (getComputedStyle(box).overflowX === "visible") continue;
-      const edge = box.getBoundingClientRect();
-      if (right > edge.right + 1 || left < edge.left - 1) return true;
-    }
-    return right > document.documentElement.clientWidth + 1;
-  })
-  .map((each) => each.getAttribute("aria-label") || each.textContent.trim())"""
-"""What can be pressed and is cut off, by the window or by a box that scrolls."""
-BROKEN = """() => {
-  const found = [], words = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
-  while (words.nextNode()) {
-    const text = words.currentNode, range = document.createRange();
-    if (!text.parentElement.checkVisibility() || text.parentElement.closest(".hidden, thead, svg")) continue;
-    for (const word of text.data.matchAll(/(?<=^|\\s)[a-z]{3,12}(?=[\\s.,;:]|$)/gi)) {
-      range.setStart(text, word.index);
-      range.setEnd(text, word.index + word[0].length);
-      const lines = [...range.getClientRects()].filter((box) => box.width).map((box) => Math.round(box.top));
-      if (new Set(lines).size > 1) found.push(word[0]);
-    }
-  }
-  return found;
-}"""
-"""Short words that are broken into lines, because their box is narrower than they are."""
 MARKED = [
     "Failed over: orders, payments",
     "Recovered: orders, payments",
@@ -212,6 +185,17 @@ def test_no_word_is_broken_on_a_phone(page: Page) -> None:
     assert {address: words for address, words in broken.items() if words} == {}
 
 
+def test_a_check_is_named_beside_its_result_on_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.goto("/readiness/contoso/orders/")
+    named, result = (page.locator(f".checks tr:first-child {cell}").first.bounding_box() for cell in ("th", "td"))
+    page.set_viewport_size({"width": 1440, "height": 1000})
+    assert named
+    assert result
+    assert named["x"] < result["x"]
+    assert abs(named["y"] - result["y"]) < named["height"]
+
+
 def test_the_fields_of_a_filter_are_equally_wide_on_a_phone(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 900})
     page.goto("/incidents/")
@@ -231,15 +215,6 @@ def test_no_fact_of_a_pair_stands_alone_in_a_line_or_in_another(page: Page, widt
     page.set_viewport_size({"width": 1440, "height": 1000})
     assert tops.count(tops[-1]) > 1
     assert wide == 0
-
-
-TOO_WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-
-
-def unfit(page: Page) -> list[str]:
-    """What does not fit into the window: the page, what can be pressed, words."""
-    wide = ["the page"] if page.evaluate(TOO_WIDE) else []
-    return wide + page.evaluate(CLIPPED) + page.evaluate(BROKEN)
 
 
 @pytest.mark.parametrize("state", nightly(*STATES))
