@@ -5,7 +5,7 @@ from django.db.models import Q, QuerySet
 
 from dashboard.access import registry
 from dashboard.models import ApiToken, AuditEntry
-from dashboard.site.forms import TimeField
+from dashboard.site.forms import Filter, TimeField
 
 LIFETIMES = ((7, "a week"), (30, "30 days"), (90, "90 days"), (365, "a year"))
 TEXTS = ("target", "reason", "detail", "via")
@@ -17,7 +17,7 @@ def _actions() -> list[tuple[str, str]]:
     return [("", "any action"), *sorted(((name, registry.label(name)) for name in names), key=lambda one: one[1])]
 
 
-class AuditFilter(forms.Form):
+class AuditFilter(Filter):
     """Filters of the audit trail: who, which action, on what, when (UTC), and a text."""
 
     operator = forms.CharField(required=False, max_length=150, label="Operator")
@@ -26,7 +26,12 @@ class AuditFilter(forms.Form):
     target = forms.CharField(required=False, max_length=300, label="Entity or queue")
     since = TimeField(label="From (UTC)")
     until = TimeField(label="Before (UTC)")
-    q = forms.CharField(required=False, max_length=200, label="Text")
+    q = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Text",
+        widget=forms.SearchInput(attrs={"placeholder": "reason, outcome"}),
+    )
 
     LOOKUPS = {  # noqa: RUF012
         "operator": "operator__icontains",
@@ -48,10 +53,6 @@ class AuditFilter(forms.Form):
                 wanted |= Q(**{f"{column}__icontains": text})
             entries = entries.filter(wanted)
         return entries
-
-    @property
-    def is_used(self) -> bool:
-        return any(self.cleaned_data.values())
 
 
 class TokenForm(forms.Form):

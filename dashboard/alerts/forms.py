@@ -8,6 +8,7 @@ from zoneinfo import available_timezones
 from django import forms
 
 from dashboard.models import Alert, AlertRule, Severity
+from dashboard.site.forms import Filter
 
 MOST_MINUTES, MOST_SECONDS = 7 * 24 * 60, 3600
 LEAST_STEPS = 3
@@ -120,7 +121,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         return said
 
 
-class HistoryFilter(forms.Form):
+class HistoryFilter(Filter):
     """Filters of closed alerts."""
 
     pair = forms.CharField(required=False, max_length=63)

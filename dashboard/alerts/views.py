@@ -39,6 +39,7 @@ STALE_S = 60
 def current(request: HttpRequest) -> HttpResponse:
     """Open alerts, most severe first; then closed alerts."""
     form = read(request, HistoryFilter)
+    form.offer("pair", Pair.objects.values_list("name", flat=True), "any pair")
     now_so = _open_ones()
     past = Alert.objects.filter(resolved_at__isnull=False, **form.given)
     context = {
@@ -47,8 +48,6 @@ def current(request: HttpRequest) -> HttpResponse:
         "unacknowledged": now_so.filter(acknowledged_at__isnull=True).exists(),
         "page": page_of(request, past, PAGE),
         "form": form,
-        "is_filtered": bool(form.given),
-        "pairs": Pair.objects.values_list("name", flat=True),
         "query": query_without_page(request),
         "channels": _channels(),
         "has_rules": AlertRule.objects.filter(is_enabled=True).exists(),

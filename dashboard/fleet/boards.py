@@ -121,9 +121,10 @@ class PairBoard:
 
     @property
     def calm(self) -> str:
-        """`36 healthy entities`: the words for the folded rows."""
-        count = sum(self.counts.get(status, 0) for status in CALM)
-        return f"{count:,} entities in an unknown state" if self.is_unheard else f"{count:,} healthy entities"
+        """`36 healthy entities`: the words for the folded rows, which may be a part of them."""
+        count, here = sum(self.counts.get(status, 0) for status in CALM), len(self.folded_rows)
+        words = f"{count:,} entities in an unknown state" if self.is_unheard else f"{count:,} healthy entities"
+        return words if here == count else f"{words}, {here:,} on this page"
 
     @property
     def is_unheard(self) -> bool:

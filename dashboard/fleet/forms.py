@@ -5,7 +5,7 @@ from django.db.models import Q, QuerySet
 
 from dashboard.models import EntityHealth, FailoverEvent
 from dashboard.models.failover_event import kinds
-from dashboard.site.forms import TimeField
+from dashboard.site.forms import Filter, TimeField
 
 STATES = {
     "failed-over": Q(state="failed_over", held_by__isnull=True),
@@ -16,7 +16,7 @@ STATES = {
 }
 
 
-class EntityFilter(forms.Form):
+class EntityFilter(Filter):
     """Search and state filters of the overview."""
 
     q = forms.CharField(required=False, max_length=260, label="Search entities")
@@ -39,16 +39,12 @@ class EntityFilter(forms.Form):
         """Whether to show folders instead of entities."""
         return self.cleaned_data.get("group") == "folder"
 
-    @property
-    def is_used(self) -> bool:
-        return any(self.cleaned_data.values())
-
 
 def _kinds() -> list[tuple[str, str]]:
     return [("", "any kind"), *kinds()]
 
 
-class EventFilter(forms.Form):
+class EventFilter(Filter):
     """Filters of the events page: pair, entity, kind, and time range (UTC)."""
 
     pair = forms.CharField(required=False, max_length=260)
@@ -68,7 +64,3 @@ class EventFilter(forms.Form):
             "until": "time__lt",
         }
         return events.filter(**{lookups[name]: value for name, value in given.items()})
-
-    @property
-    def is_used(self) -> bool:
-        return any(self.cleaned_data.values())

@@ -5,12 +5,13 @@ from django.db.models import QuerySet
 
 from dashboard.incidents.listing import in_month, still_open
 from dashboard.models import FailoverEvent
+from dashboard.site.forms import Filter
 from dashboard.site.months import is_month
 
 STATES = (("", "open and over"), ("open", "still open"))
 
 
-class IncidentFilter(forms.Form):
+class IncidentFilter(Filter):
     """Pair, entity, month of the failover (UTC), and whether it is still open."""
 
     pair = forms.CharField(required=False, max_length=63, label="Pair")
@@ -35,7 +36,3 @@ class IncidentFilter(forms.Form):
         if month := given.get("month"):
             begun = in_month(begun, month)
         return still_open(begun) if given.get("state") else begun
-
-    @property
-    def is_used(self) -> bool:
-        return any(self.cleaned_data.values())

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from dashboard.fleet.causes import plain_cause
 from dashboard.fleet.event_lines import EventLine
 from dashboard.incidents.folding import Incident
 from dashboard.models import AuditEntry
@@ -38,6 +39,11 @@ class Moment:
     detail: str = ""
     """The rate that a pace has set."""
     processes: int = 1
+
+    @property
+    def cause(self) -> str:
+        """The cause of a failure in a few words; empty for what a person did, and for other reasons."""
+        return "" if self.by else plain_cause(self.reason)
 
 
 def timeline(

@@ -30,13 +30,13 @@ PAGE, MOST_LINES = 25, 60
 def listing(request: HttpRequest) -> HttpResponse:
     """Incidents, newest first; htmx requests return only the live part."""
     form = read(request, IncidentFilter)
+    form.offer("pair", Pair.objects.values_list("name", flat=True), "any pair")
+    form.offer("month", months(), "any month")
     page = page_of(request, form.apply(beginnings()).order_by("-time", "-id"), PAGE)
     context = {
         "form": form,
         "page": page,
         "lines": lines(list(page), timezone.now()),
-        "pairs": Pair.objects.values_list("name", flat=True),
-        "months": months(),
         "query": query_without_page(request),
     }
     return page_or_part(request, "incidents/list.html", context)

@@ -28,6 +28,8 @@ BADGES = {"ready": "healthy", "weak": "failing", "endangered": "failed-over", "u
 RESULT_BADGES = {"good": "healthy", "weak": "failing", "bad": "failed-over", "unknown": "unknown"}
 SPANS = (*(timedelta(minutes=minutes) for minutes in (10, 60, 240, 720, 1440, 4320, 10080, 21600)), KEPT)
 DAY = timedelta(days=1)
+FULL = 100
+"""The score without a fault: the top of every chart of scores, so that a low one looks low."""
 
 
 def is_stale(checked_at: datetime | None, now: datetime) -> bool:
@@ -82,8 +84,9 @@ def _line(pair: Pair, row: PairReadiness | None, sums: dict[str, int], now: date
     window = _window(reported, now, DAY)
     drawn = _whole(points(reported), row.score if row else None, window)
     label = f"{pair.name}: readiness over the {window.words}, now {row.score if row else 'not known'}"
+    spark = sparkline(drawn, window, label, least_top=FULL)
     stale = row is None or is_stale(row.checked_at, now)
-    return PairLine(pair, row, stale, checks, counts, sums.get("lowest"), sparkline(drawn, window, label))
+    return PairLine(pair, row, stale, checks, counts, sums.get("lowest"), spark)
 
 
 def _window(reported: Sequence[Turn], now: datetime, longest: timedelta) -> Window:
@@ -124,7 +127,8 @@ def entity_board(row: Readiness, now: datetime) -> EntityBoard:
     reported = list(turns(changes(row.pair, row.entity, now - KEPT), row.entity))
     window = _window(reported, now, KEPT)
     drawn = _whole(points(reported), row.score, window)
-    shown = chart([Series("score", drawn, TOTAL)], window, f"Readiness of {row.entity}", "points of 100")
+    scores = [Series("score", drawn, TOTAL)]
+    shown = chart(scores, window, f"Readiness of {row.entity}", f"points of {FULL}", least_top=FULL)
     return EntityBoard(row, is_stale(row.checked_at, now), every_check(row), shown, reported[::-1][:20])
 
 

@@ -1,6 +1,7 @@
 """The pages of readiness of all pairs and entities."""
 
 from django import forms
+from django.conf import settings
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -8,9 +9,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from dashboard.fleet.worker_liveness import worker_liveness
-from dashboard.models import Pair, Readiness
+from dashboard.models import EntityHealth, Pair, Readiness
 from dashboard.readiness.boards import STATES, entity_board, is_stale, pair_lines
 from dashboard.readiness.score import Check, faults_of
+from dashboard.site.forms import Filter
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
 from dashboard.site.snapshot import from_one_reading
@@ -19,11 +21,11 @@ PAGE = 50
 MOST_PAIRS = 100
 
 
-class ReadinessFilter(forms.Form):
+class ReadinessFilter(Filter):
     """Search and state filters."""
 
-    q = forms.CharField(required=False, max_length=260, label="Entity")
     pair = forms.SlugField(required=False, max_length=63)
+    q = forms.CharField(required=False, max_length=260, label="Entity", widget=forms.SearchInput)
     state = forms.ChoiceField(
         required=False, choices=[("", "any score"), *((state, state) for state in STATES)], label="Score"
     )
@@ -39,10 +41,6 @@ class ReadinessFilter(forms.Form):
             rows = rows.filter(STATES[state])
         return rows
 
-    @property
-    def is_used(self) -> bool:
-        return any(self.cleaned_data.values())
-
 
 @require_GET
 @from_one_reading
@@ -52,12 +50,12 @@ def listing(request: HttpRequest) -> HttpResponse:
     worst_first = Readiness.objects.select_related("pair").order_by("score", "pair_id", "entity")
     page = page_of(request, form.apply(worst_first), PAGE)
     pairs = Pair.objects.filter(is_configured=True)
+    form.offer("pair", [pair.name for pair in pairs], "any pair")
     chosen = form.cleaned_data.get("pair")
     shown = pairs.filter(name=chosen) if chosen else pairs
     context = {
         "lines": pair_lines(shown[:MOST_PAIRS], now),
         "board": worker_liveness(now),
-        "pairs": pairs,
         "rows": [_row(row, now) for row in page],
         "form": form,
         "page": page,
@@ -69,10 +67,23 @@ def listing(request: HttpRequest) -> HttpResponse:
 @require_GET
 @from_one_reading
 def entity(request: HttpRequest, pair: str, path: str) -> HttpResponse:
-    """One entity: its checks with remedies, and its score over time."""
-    row = get_object_or_404(Readiness.objects.select_related("pair"), pair__name=pair, entity=path)
+    """One entity: its checks with remedies, and its score over time; before the first check, how it comes to one."""
+    row = Readiness.objects.select_related("pair").filter(pair__name=pair, entity=path).first()
+    if row is None:
+        return _unchecked(request, pair, path)
     context = {"board": entity_board(row, timezone.now()), "pair": row.pair, "row": row}
     return page_or_part(request, "readiness/entity.html", context)
+
+
+def _unchecked(request: HttpRequest, pair: str, path: str) -> HttpResponse:
+    known = get_object_or_404(EntityHealth.objects.select_related("pair"), pair__name=pair, path=path)
+    context = {
+        "entity": known,
+        "is_watched": EntityHealth.objects.present().filter(pk=known.pk).exists(),
+        "board": worker_liveness(timezone.now()),
+        "every_s": settings.READINESS_INTERVAL_S,
+    }
+    return page_or_part(request, "readiness/unchecked.html", context)
 
 
 def _row(row: Readiness, now: object) -> dict[str, object]:

@@ -154,11 +154,18 @@ class Chart:
 
 
 def chart(
-    series: Sequence[Series], window: Window, subject: str, unit: str, marks: Iterable[Mark] = (), step: str = ""
+    series: Sequence[Series],
+    window: Window,
+    subject: str,
+    unit: str,
+    marks: Iterable[Mark] = (),
+    step: str = "",
+    least_top: int = 0,
 ) -> Chart:
     """A chart whose lines are read at the same moments, so that its values are of one reading.
 
     The moments are those of the first series' peaks, and the peak of every other one. `subject`: what it shows.
+    `least_top`: what the axis reaches at least, for values of a scale such as points of 100.
     """
     within = (Series(one.name, _within(one.points, window), one.tone) for one in series)
     shown = [one for one in within if one.points]
@@ -168,7 +175,7 @@ def chart(
     return Chart(
         window=window,
         unit=unit,
-        top=ceiling(max((line.peak for line in lines), default=0)),
+        top=ceiling(max(least_top, *(line.peak for line in lines), 0)),
         stops=stops,
         lines=lines,
         marks=numbered,

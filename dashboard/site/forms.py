@@ -1,17 +1,40 @@
 """Shared by the forms of several rooms."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
 
 
+class TimeInput(forms.DateTimeInput):
+    """A time that the browser lets people choose."""
+
+    input_type = "datetime-local"
+
+
 class TimeField(forms.DateTimeField):
     """An optional time of a filter, in UTC if it has no offset."""
+
+    widget = TimeInput
 
     default_error_messages = {"invalid": "Write a time such as 2026-11-02 04:00, or 2026-11-02T04:00Z."}  # noqa: RUF012
 
     def __init__(self, **named: Any) -> None:
         super().__init__(required=False, **named)
+
+
+class Filter(forms.Form):
+    """The filters of a list, which `site/filter_bar.html` draws in the order of the fields."""
+
+    @property
+    def is_used(self) -> bool:
+        return any(self.cleaned_data.values())
+
+    def offer(self, name: str, values: Iterable[str], nothing: str) -> None:
+        """Have a text chosen from these values. One that is in use is offered, even if it is none of them."""
+        chosen, known = self.cleaned_data.get(name), list(values)
+        offered = [*known, chosen] if chosen and chosen not in known else known
+        self.fields[name].widget = forms.Select(choices=[("", nothing), *((value, value) for value in offered)])
 
 
 class WithReason(forms.Form):

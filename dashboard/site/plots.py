@@ -158,11 +158,18 @@ def when(window: Window, at: datetime) -> str:
 
 
 def sparkline(
-    points: Sequence[Point], window: Window, label: str, tone: str = "total", width: int = 120, height: int = 28
+    points: Sequence[Point],
+    window: Window,
+    label: str,
+    tone: str = "total",
+    width: int = 120,
+    height: int = 28,
+    least_top: int = 5,
 ) -> SafeString:
-    """A small line without axes. The label describes it in words."""
+    """A small line without axes, at least `least_top` high. The label describes it in words."""
     top = max((value for _, value in points), default=0)
-    drawn = _steps(points, window, max(top, 5), width, height, pad=2) if top else f"0,{height - 2} {width},{height - 2}"
+    floor = f"0,{height - 2} {width},{height - 2}"
+    drawn = _steps(points, window, max(top, least_top), width, height, pad=2) if top else floor
     first = window.share(points[0][0]) * width if points else 0
     area = f"{first:.1f},{height - 2} {drawn} {width},{height - 2}" if top else ""
     return format_html(

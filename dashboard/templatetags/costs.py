@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 
 from dashboard.costs.reconciliation import Range
 from dashboard.costs.report import LABELS, Share
+from dashboard.fleet.causes import plain_cause
 from dashboard.site.folding import Folded, folded
 from dashboard.site.money import cents
 from dashboard.site.money import money as as_money
@@ -111,6 +112,12 @@ def signed(cents_more: int) -> str:
 def lasted(seconds: float) -> str:
     """0 s, 45 s, 17 min, 3.2 h."""
     return duration(round(seconds))
+
+
+@register.filter
+def plain_or_reported(reason: str) -> str:
+    """The plain cause of a failure, where there is room for one: without it the reported reason."""
+    return plain_cause(reason) or reason
 
 
 @register.filter

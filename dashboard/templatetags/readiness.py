@@ -71,9 +71,8 @@ def pair_readiness(pair: Pair) -> dict[str, Any]:
 def entity_readiness(entity: EntityHealth) -> dict[str, Any]:
     """The entity's score with a link to its checks, for other pages."""
     row = Readiness.objects.filter(pair=entity.pair_id, entity=entity.path).first()
-    if row is None:
-        return {"score": None, "lowest": None, "href": f"{reverse('readiness')}?pair={entity.pair.name}"}
-    return {"score": _if_recent(row.score, row.checked_at), "lowest": None, "href": row.get_absolute_url()}
+    href = reverse("readiness-entity", args=[entity.pair.name, entity.path])
+    return {"score": row and _if_recent(row.score, row.checked_at), "lowest": None, "href": href}
 
 
 def _if_recent(score: int | None, checked_at: datetime | None) -> int | None:

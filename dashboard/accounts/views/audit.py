@@ -18,8 +18,8 @@ def listing(request: HttpRequest) -> HttpResponse:
     """Actions of operators, newest first; htmx requests return only the live part."""
     form = read(request, AuditFilter)
     page = page_of(request, form.apply(AuditEntry.objects.all()), PAGE)
-    pairs = Pair.objects.values_list("name", flat=True)
-    context = {"form": form, "page": page, "pairs": pairs, "query": query_without_page(request)}
+    form.offer("pair", Pair.objects.values_list("name", flat=True), "any pair")
+    context = {"form": form, "page": page, "query": query_without_page(request)}
     return page_or_part(request, "accounts/audit.html", context)
 
 

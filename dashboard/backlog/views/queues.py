@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET
 from dashboard.backlog.orphans import QUARANTINED
 from dashboard.models import BacklogQueue, Pair, QueueDeletion, QueueDrain, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
+from dashboard.site.folding import folded
 from dashboard.site.pages import page_or_part
 from dashboard.site.snapshot import from_one_reading
 
@@ -58,10 +59,11 @@ def _board(pair: Pair, under_way: UnderWay, neighbour: Pair | None) -> dict[str,
     there = [queue for queue in pair.backlog_queues.all() if not queue.is_gone]
     queues = sorted(there, key=lambda queue: queue.is_orphan)  # the pair's own queues first, by index
     paused = {pause.queue: pause for pause in pair.pauses.all()}
+    rows = [_row(queue, paused.get(queue.path), under_way) for queue in queues]
     return {
         "pair": pair,
         "neighbour": neighbour,
-        "rows": [_row(queue, paused.get(queue.path), under_way) for queue in queues],
+        "rows": folded(rows, len(rows), lambda row: bool(row["is_calm"])),
         "paused": paused.get(WHOLE_PAIR),
         "messages": sum(queue.messages for queue in queues),
         "sampled_at": max((queue.seen_at for queue in queues), default=None),

@@ -9,7 +9,7 @@ from dashboard.site.downloads import csv_download
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read, require_readable
 
-PAGE = 40
+PAGE = 25
 COLUMNS = ("time", "pair", "entity", "kind", "reason", "process", "operator")
 
 
@@ -17,8 +17,9 @@ COLUMNS = ("time", "pair", "entity", "kind", "reason", "process", "operator")
 def listing(request: HttpRequest) -> HttpResponse:
     """Events, newest first; htmx requests return only the live part."""
     form = read(request, EventFilter)
+    form.offer("pair", Pair.objects.values_list("name", flat=True), "any pair")
     page = page_of(request, form.apply(FailoverEvent.objects.all()), PAGE)
-    context = {"form": form, "page": page, "pairs": Pair.objects.all(), "query": query_without_page(request)}
+    context = {"form": form, "page": page, "query": query_without_page(request)}
     return page_or_part(request, "fleet/events.html", context)
 
 

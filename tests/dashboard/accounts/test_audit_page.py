@@ -72,3 +72,9 @@ def test_no_text_in_the_file_is_a_formula(pair, as_role):
 
 def test_a_filter_without_a_match_says_so_and_leads_back(trail, as_role):
     assert "No entry matches these filters" in as_role("viewer").get("/audit/", {"operator": "nobody"}).text
+
+
+def test_an_action_on_no_pair_in_particular_says_so(pair, as_role):
+    AuditEntry(request_id="x", at=NOW, operator="ada", verb="set_terms", pair="*", target="2026-11").save()
+
+    assert "all pairs / 2026-11" in " ".join(as_role("viewer").get("/audit/").text.split())

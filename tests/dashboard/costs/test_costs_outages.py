@@ -73,7 +73,7 @@ def test_the_report_prices_an_outage_at_the_months_marginal_rate(client: Client,
     stored(tmp_path)
     page = client.get("/costs/", {"month": MONTH}).content.decode()
     # 20 million operations, 4 million of them because of the outage: all of those at 0.80
-    for text in ("4,000,000", "3.20", "failed over: timeouts", "3.0 h", "99.596 %"):
+    for text in ("4,000,000", "3.20", "failed over: the primary does not answer", "3.0 h", "99.596 %"):
         assert text in one_line(page)
 
 

@@ -362,7 +362,7 @@ def test_the_report_shows_what_was_lost_doubled_and_how_long_it_took(pair, redis
     assert '<span class="bad">12</span>' in page
     assert "sent again after a restart: 6" in page
     assert "0.5\N{NO-BREAK SPACE}s" in page
-    assert "syphon_send" in page
+    assert "Sent to the primary by the syphon" in page
     words = " ".join(page.replace("\N{NO-BREAK SPACE}", " ").split())
     assert "half of them within 300 ms, all within 2.5 s" in words
     assert "(3 of 4 reported)" in words

@@ -181,6 +181,13 @@ def test_many_healthy_entities_are_folded_until_somebody_looks_for_one(viewer, p
     assert 'data-entity="entity-00"' in found
 
 
+def test_a_fold_that_goes_on_on_the_next_page_says_how_many_it_holds(viewer, pair, alive):
+    EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"entity-{n:02}") for n in range(60))
+    projection.apply_health("contoso", health())
+
+    assert "61 healthy entities, 49 on this page" in viewer.get("/").text
+
+
 def test_an_entity_s_page_shows_its_pings_and_its_past(viewer, alive):
     projection.apply_health("contoso", health(reason="no answer for 5 s", process="web-3:77:abcd"))
     projection.record_pings("contoso", {"orders": PingRecord(NOW, False, "the link was refused", 41, None)})
@@ -266,6 +273,20 @@ def test_the_backlog_page_shows_deviations_orphans_and_dead_letters(viewer):
 
     for said in ("LockDuration is PT30S, expected PT1M", "Orphan", "SendDisabled", "<b>3</b> dead-lettered"):
         assert said in page
+
+
+def test_empty_backlog_queues_are_one_line_below_those_that_hold_or_lack_something(viewer):
+    paths = [f"contoso/x-servicebus-transfer/{index}" for index in range(4)]
+    queues = [Queue(paths[0], 0), Queue(paths[1], 1, active=7), Queue(paths[2], 2), Queue(paths[3], 3, dead_lettered=1)]
+    projection.record_depths("contoso", queues, datetime.now(UTC))
+
+    shown, folded = viewer.get("/backlog/").text.split('<details class="calm"')
+
+    assert "2 empty queues" in folded
+    for path in (paths[1], paths[3]):
+        assert f"{path.replace('/', '/<wbr>')}</th>" in shown
+    for path in (paths[0], paths[2]):
+        assert f"{path.replace('/', '/<wbr>')}</th>" in folded
 
 
 def test_a_paused_syphon_is_reported_wherever_its_backlog_is_shown(viewer, alive, pair):

@@ -95,6 +95,15 @@ def test_a_line_shows_state_time_cause_and_leads_to_the_incident(several, as_rol
     assert f"incidents/{several['gone']}/" not in page
 
 
+@pytest.mark.parametrize("address", ["/incidents/", "/events/"])
+def test_the_plain_cause_stands_before_the_sentence_of_the_sdk(pair, redis_here, as_role, address):
+    outage(1, timezone.now(), None, reason="ServiceBusError: Error condition: amqp:internal-error.")
+
+    page = as_role("viewer").get(address).text
+
+    assert 0 < page.index('<span class="cause">rejects sends: internal error</span>') < page.index("ServiceBusError:")
+
+
 def test_the_list_is_filtered_by_pair_entity_month_and_state(several, as_role):
     def found(**query: str) -> list[str]:
         return ids(as_role("viewer").get("/incidents/", query).text)

@@ -97,6 +97,29 @@ def test_an_entity_nobody_checked_has_no_page(checked, as_role):
     assert as_role("viewer").get("/readiness/contoso/nothing/").status_code == 404
 
 
+@pytest.mark.parametrize("part", [False, True], ids=["page", "part"])
+def test_an_entity_that_was_not_checked_yet_says_so_and_what_starts_a_check(pair, redis_here, as_role, part):
+    answer = as_role("viewer").get("/readiness/contoso/orders/", headers={"HX-Request": "true"} if part else {})
+
+    assert answer.status_code == 200
+    assert "No check has run yet." in answer.text
+    assert "celery -A workers beat" in answer.text
+    assert ("<html" in answer.text) is not part
+
+
+def test_an_entity_that_no_check_looks_at_says_why(pair, redis_here, as_role):
+    pair.entities.filter(path="orders").update(is_canary=True, is_configured=False)
+    pair.entities.filter(path="payments").update(gone_at=timezone.now())
+    viewer = as_role("viewer")
+
+    assert "only drills use it" in viewer.get("/readiness/contoso/orders/").text
+    assert "it no longer exists" in viewer.get("/readiness/contoso/payments/").text
+
+
+def test_the_page_of_an_entity_that_was_not_checked_yet_is_one_click_from_its_own(pair, redis_here, as_role):
+    assert '"/readiness/contoso/orders/"' in as_role("viewer").get("/pairs/contoso/entities/orders/").text
+
+
 def test_a_pair_nobody_checked_says_what_is_missing(pair, redis_here, as_role):
     page = as_role("viewer").get("/readiness/").text
 

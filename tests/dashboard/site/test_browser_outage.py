@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.dashboard.access.test_browser_roles import PARTS, addresses
+from tests.dashboard.fitting import BROKEN, CLIPPED, unfit
 from tests.dashboard.outage_states import ENTER, STATES
 from tests.dashboard.sample_data import SampleSite, sample_site
 from tests.dashboard.site.test_browser import sign_in
@@ -19,19 +20,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 ORDERS = "/pairs/contoso/entities/orders/"
 LOOKS = tuple(f"{width}-{scheme}" for width in (1440, 1024, 390) for scheme in ("light", "dark"))
 WIDTHS = (1024, 1100, 1280, 1440, 1920)
-CLIPPED = """() => [...document.querySelectorAll("main :is(a.button, button, input, select, summary)")]
-  .filter((each) => each.checkVisibility() && !each.closest(".hidden"))
-  .filter((each) => {
-    const { left, right } = each.getBoundingClientRect();
-    for (let box = each.parentElement; box; box = box.parentElement) {
-      if (getComputedStyle(box).overflowX === "visible") continue;
-      const edge = box.getBoundingClientRect();
-      if (right > edge.right + 1 || left < edge.left - 1) return true;
-    }
-    return right > document.documentElement.clientWidth + 1;
-  })
-  .map((each) => each.getAttribute("aria-label") || each.textContent.trim())"""
-"""What can be pressed and is cut off, by the window or by a box that scrolls."""
 MARKED = [
     "Failed over: orders, payments",
     "Recovered: orders, payments",
@@ -183,11 +171,50 @@ def test_what_is_healthy_is_one_line_and_what_is_not_stands_open(page: Page) -> 
     page.goto("/")
 
     expect(page.locator("tr[data-entity]:visible")).to_have_count(2)
-    page.get_by_text("62 healthy entities").click()
+    page.get_by_text("62 healthy entities, 48 on this page").click()
     expect(page.locator("tr[data-entity='folder/entity-07']")).to_be_visible()
 
 
-TOO_WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+def test_no_word_is_broken_on_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 900})
+    broken = {}
+    for address in ("/drills/1/", "/readiness/contoso/orders/", "/events/", "/backlog/", "/costs/reconcile/"):
+        page.goto(address)
+        broken[address] = page.evaluate(BROKEN)
+    page.set_viewport_size({"width": 1440, "height": 1000})
+    assert {address: words for address, words in broken.items() if words} == {}
+
+
+def test_a_check_is_named_beside_its_result_on_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.goto("/readiness/contoso/orders/")
+    named, result = (page.locator(f".checks tr:first-child {cell}").first.bounding_box() for cell in ("th", "td"))
+    page.set_viewport_size({"width": 1440, "height": 1000})
+    assert named
+    assert result
+    assert named["x"] < result["x"]
+    assert abs(named["y"] - result["y"]) < named["height"]
+
+
+def test_the_fields_of_a_filter_are_equally_wide_on_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.goto("/incidents/")
+    fields = page.locator(".filter.wide :is(input, select)")
+    widths = fields.evaluate_all("all => all.map((each) => Math.round(each.getBoundingClientRect().width))")
+    page.set_viewport_size({"width": 1440, "height": 1000})
+    assert len(set(widths)) == 1, widths
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_fact_of_a_pair_stands_alone_in_a_line_or_in_another(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/")
+    facts = page.locator(".pair-head .facts > div")
+    tops = facts.evaluate_all("all => all.map((each) => each.offsetTop)")
+    wide = facts.evaluate_all("all => all.filter((each) => each.scrollWidth > each.clientWidth).length")
+    page.set_viewport_size({"width": 1440, "height": 1000})
+    assert tops.count(tops[-1]) > 1
+    assert wide == 0
 
 
 @pytest.mark.parametrize("state", nightly(*STATES))
@@ -195,7 +222,7 @@ def test_every_page_fits_in_every_state_and_is_on_the_contact_sheet(
     browser: Browser, place: SampleSite, tmp_path: Path, state: str
 ) -> None:
     place.shell(ENTER.format(state))
-    folder, wide = sheet_folder(tmp_path), []
+    folder, wrong = sheet_folder(tmp_path), []
     with browser.new_context(base_url=place.address) as context:
         page = sign_in(context, place.address, "administrator")
         for name, address in addresses().items():
@@ -203,10 +230,10 @@ def test_every_page_fits_in_every_state_and_is_on_the_contact_sheet(
                 continue
             page.goto(address)
             keep_for_sheet(page, folder, f"{name}--{state}", LOOKS)
-            for width in (1440, 1024, 390):
+            for width in (*WIDTHS, 390):
                 page.set_viewport_size({"width": width, "height": 900})
-                wide += [f"{name} at {width}"] if page.evaluate(TOO_WIDE) else []
-    assert wide == []
+                wrong += [f"{what} on {name} at {width}" for what in unfit(page)]
+    assert wrong == []
     assert len(list(folder.glob(f"*--{state}--*.png"))) == write_sheet(folder, LOOKS).read_text().count(f"--{state}--")
 
 

@@ -25,7 +25,7 @@ WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 LONGEST = {
     "/costs/": (3_500, 4_500),
     "/incidents/": (3_500, 3_500),
-    "/events/": (3_500, 5_000),
+    "/events/": (2_500, 3_000),
     "/alerts/": (3_500, 5_500),
 }
 """How tall a page may be, in pixels: on a wide screen, and on a phone."""

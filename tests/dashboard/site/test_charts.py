@@ -63,6 +63,15 @@ def test_the_axis_ends_at_a_round_number_above(value, top):
     assert ceiling(value) == top
 
 
+def test_the_axis_of_a_scale_is_the_whole_scale_so_that_a_low_value_looks_low():
+    score = of((ago(30), 20))
+
+    assert chart([score], HOUR, "Readiness", "points of 100", least_top=100).top == 100
+    assert chart([], HOUR, "Readiness", "points of 100", least_top=100).top == 100
+    low, high = (sparkline([(ago(30), value)], HOUR, "", least_top=100) for value in (20, 100))
+    assert low != high
+
+
 @pytest.mark.parametrize(
     ("value", "said"), [(0, "0"), (9_999, "9,999"), (10_000, "10k"), (12_345, "12.3k"), (4_500_000, "4.5M")]
 )

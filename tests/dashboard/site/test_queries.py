@@ -40,6 +40,18 @@ def test_times_with_and_without_an_offset_are_read(pair, as_role, since):
     assert "cannot be read" not in as_role("viewer").get(f"/events/?since={since}").text
 
 
+@pytest.mark.parametrize("page", ["events", "incidents", "readiness", "audit", "alerts"])
+def test_a_filter_shows_the_pair_that_is_in_use_even_if_there_is_none_of_that_name(pair, redis_here, as_role, page):
+    bar = (
+        one_line(as_role("viewer").get(f"/{page}/?pair=gone").text)
+        .partition('name="pair"')[2]
+        .partition("</select>")[0]
+    )
+
+    assert '<option value="gone" selected>gone</option>' in bar
+    assert '<option value="contoso" >contoso</option>' in bar
+
+
 def test_a_long_or_hostile_value_is_shown_cut_and_as_text(pair, as_role):
     page = as_role("viewer").get("/events/", {"since": "<script>" + "x" * 500}).text
 
