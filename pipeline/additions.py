@@ -19,14 +19,15 @@ from pipeline.schemas import USAGE
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The days' new `hours`, and by day: the number of present rows (`accepted`), of new good `rows`, and of additional
-    `copies`.
+    """The days' new `hours`, and by day: the number of present rows (`accepted`) and of the `strays` among them, of new
+    good `rows`, and of additional `copies`.
     """
 
     hours: DataFrame
     accepted: Mapping[str, int]
     rows: Mapping[str, int]
     copies: Mapping[str, int]
+    strays: Mapping[str, int]
 
 
 def add(kept: DataFrame, old: DataFrame, new: DataFrame, good: Column) -> Added:
@@ -44,11 +45,12 @@ def add(kept: DataFrame, old: DataFrame, new: DataFrame, good: Column) -> Added:
     reported = {"new": new, "before": before, "after": after}
     counted = _by_day(
         accepted=hours.groupBy("date").agg(F.sum("rows").alias("n")),
+        strays=hours.groupBy("date").agg(F.sum("strays").alias("n")),
         **{name: rows.groupBy("date").agg(F.count("*").alias("n")) for name, rows in reported.items()},
     )
     rows = counted["new"]
     copies = {day: n + counted["before"].get(day, 0) - counted["after"].get(day, 0) for day, n in rows.items()}
-    return Added(hours, counted["accepted"], rows, copies)
+    return Added(hours, counted["accepted"], rows, copies, counted["strays"])
 
 
 def _by_day(**frames: DataFrame) -> dict[str, dict[str, int]]:

@@ -179,7 +179,7 @@ def count_files(listing: Listing) -> Counts:
 
 def read_hours(spark: SparkSession, table: str, days: list[str]) -> DataFrame:
     """The stored hours of these days under `table`."""
-    return _read(spark, table, days, ("hour timestamp", *(f"{name} long" for name in transforms.SUMS)))
+    return _read(spark, table, days, ("hour timestamp", *(f"{name} long" for name in transforms.OF_AN_HOUR)))
 
 
 def read_brief(spark: SparkSession, place: str, days: list[str]) -> DataFrame:

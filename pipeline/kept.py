@@ -1,8 +1,8 @@
 """The hourly table as it is kept between runs, under USAGE_DIR/hourly/: only days whose files changed are looked at.
 
-A day that only grew is added to; another is summed again. Copies of a record are found within a day, where they are,
-because a record's minute is part of the fact it reports. Beside each day's hours stands what they come to in brief,
-from which most of a month is priced.
+A day that only grew is added to; another is summed again. Copies of a record are found within a day, where those of the
+library are, because its ids name their day. Where days may have an id in common (`pipeline.strays`), the whole month is
+summed instead. Beside each day's hours stands what they come to in brief, from which most of a month is priced.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import cast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline import transforms
+from pipeline import strays, transforms
 from pipeline.additions import Added, add
 from pipeline.checks import FUTURE
 from pipeline.counts import Counts
@@ -26,6 +26,8 @@ from pipeline.hourly import (
     HourlyTable,
     chosen,
     count_files,
+    counted_by_day,
+    full,
     read_brief,
     read_hours,
     reason_of,
@@ -40,7 +42,7 @@ from pipeline.schemas import KEPT_SHAPE, USAGE
 from pipeline.sources import NOTHING_MORE, Listing, RejectedFile, SourceFile, list_month, read_files
 from pipeline.store import read_notes, write_text
 
-ABOUT = ("shape", "fingerprint", "marks")  # the other fields of a day's entry
+ABOUT = ("shape", "fingerprint", "marks", "strays")  # the other fields of a day's entry
 
 
 def incremental(
@@ -62,7 +64,12 @@ def incremental(
     if changed:
         write_text(spark, manifest, json.dumps(kept))  # first: a run that breaks off here sums these days again
         kept |= _renewed(spark, listing, table, changed, known, month, now, progress)
+        shared = _days_with_shared_ids(spark, table, kept, set(changed))
+        for day in shared:  # no fingerprint: it is looked at again, until nothing is shared
+            kept[day] = {**kept[day], "fingerprint": ""}
         write_text(spark, manifest, json.dumps(kept))
+        if shared:
+            return full(spark, root, month, now, progress, left_out)
     days = {day: _counts_of(entry) for day, entry in kept.items()}
     filled = [day for day, counts in days.items() if counts.accepted]
     hours, brief = read_hours(spark, table, filled), read_brief(spark, _brief(table), filled)
@@ -80,6 +87,17 @@ def incremental(
 
 def _brief(table: str) -> str:
     return f"{table}/_brief"
+
+
+def _strays(table: str) -> str:
+    return f"{table}/_strays"
+
+
+def _days_with_shared_ids(
+    spark: SparkSession, table: str, kept: Mapping[str, Mapping[str, object]], changed: Set[str]
+) -> set[str]:
+    having = {day for day, entry in kept.items() if entry["strays"]}
+    return strays.days_with_shared_ids(spark, _strays(table), having, having & changed)
 
 
 def _known_days(spark: SparkSession, manifest: str) -> dict[str, dict[str, object]]:
@@ -105,15 +123,17 @@ def _renewed(
     added = _grow(spark, listing, table, grown, month, now, progress) if grown else {}
     rest = {day for day in changed if day not in added}
     summed = _renew(spark, _of_days(listing, rest), table, rest, month, now, progress) if rest else {}
+    found = added | summed
     # What may look different tomorrow gets no fingerprint, so that it is looked at again.
     return {
         day: {
             "shape": KEPT_SHAPE,
             "fingerprint": "" if FUTURE in counts.reasons else changed[day],
             "marks": dict(listing.marks[day]),
+            "strays": strays_of_day,
             **asdict(counts),
         }
-        for day, counts in (added | summed).items()
+        for day, (counts, strays_of_day) in found.items()
     }
 
 
@@ -131,8 +151,10 @@ def _grow(
     month: Month,
     now: datetime,
     progress: Progress,
-) -> dict[str, Counts]:
-    """Adds to the days what came to them; nothing where that is too much, or where the sums would not add up."""
+) -> dict[str, tuple[Counts, int]]:
+    """Adds to the days what came to them, and returns their counts and strays; nothing where that is too much, or
+    where the sums would not add up.
+    """
     before = {day: _counts_of(entry) for day, entry in grown.items()}
     of_days = _of_days(listing, set(grown))
     known = {(day, name) for day, entry in grown.items() for name in cast("Mapping[str, str]", entry["marks"])}
@@ -144,7 +166,8 @@ def _grow(
     kept = read_hours(spark, table, [day for day, counts in before.items() if counts.accepted])
     identity = transforms.WITHIN_A_DAY
     rows = transforms.hashed(read_files(spark, old, USAGE), identity)
-    added = add(kept, rows, valid_rows(spark, new, month, now, identity), reason_of(month, now).isNull())
+    came_valid = valid_rows(spark, new, month, now, identity)
+    added = add(kept, rows, came_valid, reason_of(month, now).isNull())
     came = {
         day: Counts(read=sum(file.rows for file in new.files if file.day == day), accepted=added.rows.get(day, 0))
         for day in grown
@@ -154,8 +177,10 @@ def _grow(
     after = {day: _together(day, before[day], came[day], count_files(_of_days(new, {day})), added) for day in grown}
     if not all(counts.adds_up for counts in after.values()):
         return {}
+    if any(added.strays.values()):
+        strays.keep(came_valid, _strays(table), "append")
     _write(added.hours, table)
-    return after
+    return {day: (counts, added.strays.get(day, 0)) for day, counts in after.items()}
 
 
 def _together(day: str, before: Counts, came: Counts, files: Counts, added: Added) -> Counts:
@@ -191,11 +216,15 @@ def _renew(
     month: Month,
     now: datetime,
     progress: Progress,
-) -> dict[str, Counts]:
-    """Sums the days, whose files are listed, into the table."""
-    hours, _, by_day = sum_up(spark, listing, month, now, progress, transforms.WITHIN_A_DAY)
+) -> dict[str, tuple[Counts, int]]:
+    """Sums the days, whose files are listed, into the table, and returns their counts and strays."""
+    hours, clean, by_day = sum_up(spark, listing, month, now, progress, transforms.WITHIN_A_DAY)
+    found = counted_by_day(hours.where("strays > 0").groupBy("date").agg(F.sum("strays").alias("n")))
+    if found:
+        strays.keep(clean.where(F.col("date").isin(*found)), _strays(table), "overwrite")
     _write(hours, table)
-    return {day: total_counts([count_files(_of_days(listing, {day})), by_day.get(day, Counts())]) for day in days}
+    counts = {day: total_counts([count_files(_of_days(listing, {day})), by_day.get(day, Counts())]) for day in days}
+    return {day: (of_day, found.get(day, 0)) for day, of_day in counts.items()}
 
 
 def _write(hours: DataFrame, table: str) -> None:

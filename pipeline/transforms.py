@@ -17,9 +17,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from pipeline.schemas import RULES, SETTLEMENTS, USAGE
+from pipeline.strays import is_stray
 
 KEY = ("scope", "pair", "namespace", "entity", "kind")
 SUMS = ("operations", "messages", "bytes", "billing_units", "rows")
+OF_AN_HOUR = (*SUMS, "strays")
 ORDER_IN_MINUTE = ("namespace", "entity", "kind", "pair")
 REPLACEMENT = "\ufffd"
 """For zero bytes, which databases reject."""
@@ -98,8 +100,9 @@ def hourly_without_copies(rows: DataFrame, copies: Copies) -> DataFrame:
 
 def corrected(hours: DataFrame, less: DataFrame, more: DataFrame) -> DataFrame:
     """The hours without the rows of `less` and with those of `more`."""
-    off = hourly(less).select(*KEY, "date", "hour", *((-F.col(name)).alias(name) for name in SUMS))
-    return _summed(hours.unionByName(off).unionByName(hourly(more)), "date", "hour").where("rows <> 0")
+    off = hourly(less).select(*KEY, "date", "hour", *((-F.col(name)).alias(name) for name in OF_AN_HOUR))
+    both = hours.unionByName(off).unionByName(hourly(more))
+    return _summed(both, "date", "hour", sums=OF_AN_HOUR).where("rows <> 0")
 
 
 def _small(frame: DataFrame, few: bool) -> DataFrame:
@@ -107,8 +110,11 @@ def _small(frame: DataFrame, few: bool) -> DataFrame:
 
 
 def hourly(rows: DataFrame) -> DataFrame:
-    """The rows summed by hour; `rows` counts them, `date` stays the partition's."""
-    return _summed(with_hour(rows).withColumn("rows", F.lit(1)), "date", "hour")
+    """The rows summed by hour; `rows` counts them, `strays` those whose id does not name their day; `date` stays the
+    partition's.
+    """
+    counted = with_hour(rows).withColumns({"rows": F.lit(1), "strays": is_stray().cast("int")})
+    return _summed(counted, "date", "hour", sums=OF_AN_HOUR)
 
 
 def by_minute(rows: DataFrame) -> DataFrame:
@@ -121,8 +127,8 @@ def with_hour(rows: DataFrame) -> DataFrame:
     return rows.withColumn("hour", F.date_trunc("hour", "minute"))
 
 
-def _summed(rows: DataFrame, *further: str) -> DataFrame:
-    return rows.groupBy(*KEY, *further).agg(*(F.sum(name).alias(name) for name in SUMS))
+def _summed(rows: DataFrame, *further: str, sums: Sequence[str] = SUMS) -> DataFrame:
+    return rows.groupBy(*KEY, *further).agg(*(F.sum(name).alias(name) for name in sums))
 
 
 def by_rule(rows: DataFrame) -> DataFrame:

@@ -18,7 +18,7 @@ from tests.pipeline.test_incremental import kept_in_brief
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 DAYS = [OCTOBER.start + timedelta(days=n) for n in (0, 1, 8, 20)]
-CHANGES = ("late", "late", "late", "repeated", "corrected", "corrected", "deleted", "replaced")
+CHANGES = ("late", "late", "late", "repeated", "corrected", "corrected", "deleted", "replaced", "moved", "moved")
 CHANGES_A_RUN = 2
 
 
@@ -40,6 +40,10 @@ class Collector:
                 self._write(new, some)
             case "corrected" if known:
                 self._write(new, [row | self._counts() | {"seq": row["seq"] + 1} for row in some])
+            case "moved":
+                others = [row for path, rows in self.files.items() if path.parent != place for row in rows]
+                moved = {"minute": day, "seq": self.random.randrange(3)}
+                self._write(new, [row | self._counts() | moved for row in self.random.sample(others, 2)])
             case "deleted" if known:
                 path = self.random.choice(known)
                 path.unlink()
