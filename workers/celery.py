@@ -19,7 +19,9 @@ from django.core.exceptions import ImproperlyConfigured
 from kombu import Exchange, Queue
 
 from workers.broker import EXCHANGE, QUEUES, broker_url
+from workers.memory import share_arenas
 
+share_arenas()
 try:
     settings.REDIS_URL  # noqa: B018 - reads the environment, which may be wrong
 except ImproperlyConfigured as error:
