@@ -17,7 +17,7 @@ from emulator.endpoints.base import ClientConnection, Endpoint
 UNLIMITED_CREDIT = 10_000
 # Responses kept for a client that grants no credit; older ones are dropped.
 MAX_WAITING = 1000
-RENEWAL_DELAY_S = 0.02
+RENEWAL_DELAYS_S = (0.02, 0.06)
 
 
 class Request:
@@ -75,14 +75,15 @@ class RequestEndpoint(Endpoint):
             endpoint.deliver(payload)
 
     def renew_credit_later(self) -> None:
-        """Send the link's credit a moment after a response: once for each response, although one could cover several.
+        """Send the link's credit a moment after a response, and again for a client that was not done by then.
 
         Threads of the SDK for Python share a connection, which one at a time reads, and meanwhile none can send. A
-        thread whose response another has read meanwhile still waits for its own turn to read, and then for 200 ms.
-        Any frame ends that wait; as many threads may wait as there were responses. A client that has one thread reads
-        these frames with what comes next.
+        thread whose response another has read still waits for its own turn to read, and then for 200 ms. Any frame
+        ends that wait; as many threads may wait as there were responses, so that each response has its own. A client
+        with one thread reads these frames with what comes next.
         """
-        self.host.later(RENEWAL_DELAY_S, self._renew_credit)
+        for delay in RENEWAL_DELAYS_S:
+            self.host.later(delay, self._renew_credit)
 
     def _renew_credit(self) -> None:
         if self.link.is_open:
