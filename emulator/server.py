@@ -14,7 +14,7 @@ from typing import cast
 from emulator.administration import Administration
 from emulator.broker.namespace import Namespace
 from emulator.host import Host
-from emulator.sniffing import Resettable, SniffingProtocol
+from emulator.sniffing import READ_BUFFER, Resettable, SniffingProtocol
 
 NEVER = float("inf")
 # The longest sleep of the timer, so that a change of the wall clock cannot make it late by more.
@@ -31,6 +31,7 @@ class NamespaceServer:
         self.requires_key = False
         self.tls: SSLContext | None = None
         self.connections: set[Resettable] = set()
+        self.read_buffer = bytearray(READ_BUFFER)
         self._listeners: list[asyncio.Server] = []
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = NEVER

@@ -19,6 +19,7 @@ log = logging.getLogger("emulator")
 
 GREETING_TIMEOUT_S = 30.0
 WRITE_BUFFER = 1024 * 1024
+READ_BUFFER = 256 * 1024
 _NO_LINGER = struct.pack("ii", 1, 0)
 
 
@@ -34,10 +35,15 @@ class Listener(HttpServer, Protocol):
 
     tls: ssl.SSLContext | None
     connections: set[Resettable]
+    read_buffer: bytearray
+    """All connections are read into this one, as each read is processed before the next."""
 
 
-class SniffingProtocol(asyncio.Protocol):
-    """A connection whose first bytes decide which conversation handles it. It is the transport of that conversation."""
+class SniffingProtocol(asyncio.BufferedProtocol):
+    """A connection whose first bytes decide which conversation handles it. It is the transport of that conversation.
+
+    Buffered, as asyncio otherwise allocates 256 KB for each read.
+    """
 
     def __init__(self, server: Listener) -> None:
         self.server = server
@@ -49,7 +55,7 @@ class SniffingProtocol(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._is_held = False
 
-    # --- asyncio.Protocol ------------------------------------------------------------------------------------------
+    # --- asyncio.BufferedProtocol ----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -59,7 +65,14 @@ class SniffingProtocol(asyncio.Protocol):
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._expect_greeting()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self.server.read_buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._read(bytes(memoryview(self.server.read_buffer)[:nbytes]))
+
+    def _read(self, data: bytes) -> None:
+        """Process bytes from the socket."""
         if self._tls is not None:
             try:
                 data = self._tls.receive(data)
@@ -177,7 +190,7 @@ class SniffingProtocol(asyncio.Protocol):
         elif first[:2] == b"\x16\x03" and self.server.tls is not None and self._tls is None:
             self._first = b""
             self._tls = TlsChannel(self.server.tls, self._write_raw)
-            self.data_received(first)
+            self._read(first)
         elif 65 <= first[0] <= 90:
             self._converse(WebConversation(self.server, self))
         else:

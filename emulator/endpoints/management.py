@@ -100,6 +100,7 @@ class ManagementEndpoint(RequestEndpoint):
         if condition:
             properties["errorCondition"] = Symbol(condition)
         self.respond(request, response(request, properties, body))
+        self.renew_credit_later()
 
     # --- messages --------------------------------------------------------------------------------------------------
 

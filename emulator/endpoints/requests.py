@@ -8,7 +8,7 @@ from typing import Any
 
 from emulator.amqp import events as e
 from emulator.amqp import performatives as p
-from emulator.amqp.link import Link
+from emulator.amqp.link import SENDER_CREDIT, Link
 from emulator.encoding.codec import decode, encode
 from emulator.encoding.sections import APPLICATION_PROPERTIES, PROPERTIES, VALUE, split
 from emulator.encoding.types import AmqpError, DecodeError
@@ -17,6 +17,7 @@ from emulator.endpoints.base import ClientConnection, Endpoint
 UNLIMITED_CREDIT = 10_000
 # Responses kept for a client that grants no credit; older ones are dropped.
 MAX_WAITING = 1000
+RENEWAL_DELAYS_S = (0.02, 0.06)
 
 
 class Request:
@@ -72,6 +73,22 @@ class RequestEndpoint(Endpoint):
         addressed = [endpoint for endpoint in links if endpoint.reply_address == request.reply_to]
         for endpoint in (addressed or links)[:1]:
             endpoint.deliver(payload)
+
+    def renew_credit_later(self) -> None:
+        """Send the link's credit a moment after a response, and again for a client that was not done by then.
+
+        Threads of the SDK for Python share a connection, which one at a time reads, and meanwhile none can send. A
+        thread whose response another has read still waits for its own turn to read, and then for 200 ms. Any frame
+        ends that wait; as many threads may wait as there were responses, so that each response has its own. A client
+        with one thread reads these frames with what comes next.
+        """
+        for delay in RENEWAL_DELAYS_S:
+            self.host.later(delay, self._renew_credit)
+
+    def _renew_credit(self) -> None:
+        if self.link.is_open:
+            self.link.grant(SENDER_CREDIT)
+            self.client.request_flush()
 
 
 class ResponseEndpoint(Endpoint):

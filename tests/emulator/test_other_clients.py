@@ -13,6 +13,7 @@ from emulator.encoding.codec import decode, encode
 from emulator.encoding.sections import DELIVERY_ANNOTATIONS, HEADER, PROPERTIES, split
 from emulator.encoding.types import Array, Described, Int, Long, Raw, Symbol, ULong
 from emulator.endpoints.receiver import SETTLED_BY_SENDER
+from emulator.endpoints.requests import RENEWAL_DELAYS_S
 from tests.emulator.amqp.client import KEY, Client, body
 from tests.emulator.amqp.peer import SESSION, sent, source, target
 
@@ -362,12 +363,14 @@ def test_a_key_of_one_entity_gives_its_rights_over_sasl_plain(host, calls, names
 # --- requests and responses -----------------------------------------------------------------------------------------
 
 
-def peek(client, handle, reply_to=None):
+def requested(operation, reply_to=None):
     properties = encode([uuid.uuid4(), None, None, None, reply_to])
-    named = encode({"operation": "com.microsoft:peek-message"})
     asked = encode({"from-sequence-number": 0, "message-count": 1})
-    payload = b"\x00\x53\x73" + properties + b"\x00\x53\x74" + named + b"\x00\x53\x77" + asked
-    client.say(sent(p.Transfer(handle, 1, b"t", 0), payload))
+    return b"\x00\x53\x73" + properties + b"\x00\x53\x74" + encode({"operation": operation}) + b"\x00\x53\x77" + asked
+
+
+def peek(client, handle, reply_to=None):
+    client.say(sent(p.Transfer(handle, 1, b"t", 0), requested("com.microsoft:peek-message", reply_to)))
     return [performative.handle for performative, _ in client.heard() if isinstance(performative, p.Transfer)]
 
 
@@ -405,6 +408,22 @@ def test_a_credit_that_the_python_sdk_grants_once_never_ends(client):
     link.credit = 0
     handle, _ = client.attach(sends_to="orders/$management")
     assert peek(client, handle) == [70]
+
+
+def test_each_response_of_management_is_followed_by_credit_unless_the_link_ended(client, host, calls):
+    """Threads of the SDK for Python that share a connection wait for a frame each; see `renew_credit_later`."""
+    responses(client, 70, "me", 10)
+    handle, _ = client.attach(sends_to="orders/$management")
+    delays = []
+    host.later = lambda delay, call: (delays.append(delay), calls.append(call))
+    asked = requested("com.microsoft:peek-message")
+    client.say(sent(p.Transfer(handle, 1, b"t", 0), asked) + sent(p.Transfer(handle, 2, b"t", 0), asked))
+    heard = [performative for performative, _ in client.heard()]
+    assert [type(each) for each in heard] == [p.Disposition, p.Transfer] * 2 + [p.Flow] * 4
+    assert {(each.handle, each.delivery_count, each.link_credit) for each in heard[-4:]} == {(handle, 2, 1000)}
+    assert [delay for delay in delays if delay] == [*RENEWAL_DELAYS_S] * 2
+    client.say(sent(p.Transfer(handle, 3, b"t", 0), asked) + sent(p.Detach(handle, True)))
+    assert [type(each) for each, _ in client.heard()] == [p.Detach, p.Disposition, p.Transfer]
 
 
 # --- filters --------------------------------------------------------------------------------------------------------
