@@ -53,7 +53,8 @@ class Expected:
     def words(self) -> str:
         """What it was derived from, after "as"."""
         if self.basis is Basis.LATEST:
-            return f"in the last {round(self.over / MINUTE)} minutes"
+            minutes = round(self.over / MINUTE)
+            return f"in the last {minutes} minutes" if minutes > 1 else "in the last minute"
         return f"at this time of the last {self.days} days" if self.days > 1 else "at this time of the day before"
 
 

@@ -13,7 +13,7 @@ LONGEST = timedelta(days=3650)
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """The remaining time until a backlog is drained, or full; None if it does not get there."""
+    """The remaining time until a backlog is drained, or full; None if it does not get there within ten years."""
 
     drained_in: timedelta | None = None
     full_in: timedelta | None = None
@@ -28,16 +28,26 @@ def drain_rate(points: Sequence[Point]) -> float | None:
 
 
 def trend(points: Sequence[Point], room: float, now: datetime, *, is_paused: bool) -> Trend:
-    """The trend of the last minutes of depths. `room`: the messages that still fit; 0 if that is unknown."""
+    """The trend of the last minutes of depths. `room`: the messages that still fit; 0 if that is unknown.
+
+    A backlog that grows is judged since it began to: the time before, while sends were accepted, says nothing.
+    """
     recent = [point for point in points if point[0] >= now - OVER]
-    if len(recent) < 2 or recent[-1][0] - recent[0][0] < LEAST:
+    if len(recent) < 2:
         return Trend()
     waiting, grown = recent[-1][1], recent[-1][1] - recent[0][1]
+    if grown > 0:
+        least = min(depth for _, depth in recent)
+        recent = recent[max(n for n, (_, depth) in enumerate(recent) if depth == least) :]
+    lasted = recent[-1][0] - recent[0][0]
+    if lasted < LEAST:
+        return Trend()
     if grown > 0 and room:
-        return Trend(full_in=_time_for(room, grown / (recent[-1][0] - recent[0][0]).total_seconds()))
+        return Trend(full_in=_time_for(room, (waiting - recent[0][1]) / lasted.total_seconds()))
     rate = drain_rate(recent)
     return Trend(drained_in=_time_for(waiting, rate)) if rate and waiting and not is_paused else Trend()
 
 
-def _time_for(messages: float, per_s: float) -> timedelta:
-    return timedelta(seconds=min(messages / per_s, LONGEST.total_seconds()))
+def _time_for(messages: float, per_s: float) -> timedelta | None:
+    seconds = messages / per_s
+    return timedelta(seconds=seconds) if seconds < LONGEST.total_seconds() else None

@@ -150,7 +150,7 @@ def test_the_headline_says_when_the_backlog_is_drained_or_full(viewer, alive, mo
 
     said = " ".join(viewer.get("/").text.split())
 
-    assert re.search(rf"<b>{words} [^<]+</b> at the rate of the last two minutes", said)
+    assert re.search(rf"<b>{words} [^<]+</b> at the present rate", said)
 
 
 def test_the_plain_cause_stands_before_the_sentence_of_the_sdk(viewer, alive):

@@ -34,6 +34,18 @@ def test_a_backlog_that_grows_is_full_when_its_room_is_used_up():
     assert trend(depths(0, 100, 200), 1000, NOW, is_paused=True) == Trend(full_in=timedelta(seconds=200))
 
 
+def test_the_time_before_it_began_to_grow_does_not_slow_the_rate():
+    assert trend(depths(0, 0, 0, 0, 100, 200), 1000, NOW, is_paused=False) == Trend(full_in=timedelta(seconds=200))
+
+
+def test_ten_seconds_of_growth_are_needed_to_say_when_it_is_full():
+    assert trend(depths(0, 0, 0, 0, 100, every_s=5), 1000, NOW, is_paused=False) == Trend()
+
+
+def test_what_would_take_more_than_ten_years_is_not_said():
+    assert trend(depths(0, 10, 20), 10**9, NOW, is_paused=False) == Trend()
+
+
 def test_without_a_known_room_nobody_knows_when_it_is_full():
     assert trend(depths(0, 100, 200), 0, NOW, is_paused=False) == Trend()
 
