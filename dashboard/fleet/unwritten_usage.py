@@ -11,7 +11,7 @@ from pairing.fleet.shared_state import USAGE
 LATE = timedelta(minutes=5)
 """Much longer than records are held before they are written, and than a restart of a worker takes."""
 SHOWN = timedelta(days=1)
-"""So long it is told that the stream was replaced."""
+"""So long after the stream was replaced, that is an alert."""
 _MOST_MS = 4_102_444_800_000  # the year 2100: nobody of ours has written a later one
 
 

@@ -72,7 +72,7 @@ def test_what_runs_only_at_night_or_where_a_server_is_installed_says_so():
     assert "at night" in {said for _, _, said in MARKED}
 
 
-def test_marks_are_told_from_the_source_of_a_test():
+def test_marks_are_read_from_the_source_of_a_test():
     head = "pytestmark = [pytest.mark.acceptance, pytest.mark.skipif(True, reason='away')]\n"
     assert runs("def test_one(): pass", "test_one") == ""
     assert runs(head + "@pytest.mark.nightly\ndef test_one(): pass", "test_one") == "at night, if installed"
