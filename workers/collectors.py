@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import DatabaseError
 from pyarrow import ArrowException
 
-from dashboard.alerts.conditions_now import USAGE_PROBLEM
+from dashboard.alerts.conditions_of_usage import USAGE_PROBLEM
 from dashboard.fleet import catching_up, metered, projection
 from dashboard.fleet.catching_up import catch_up
 from dashboard.fleet.reports import parsed

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 ANY = "*"
+SILENCE = timedelta(seconds=60)
+"""A worker whose last heartbeat is older is none."""
 STILL = 0.8
 """A backlog alert ends below this share of its threshold (hysteresis)."""
 

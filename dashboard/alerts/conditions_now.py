@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, Max, Sum
 
-from dashboard.alerts.conditions import ANY, Condition, is_over, key_of
+from dashboard.alerts.conditions import ANY, SILENCE, Condition, is_over, key_of
+from dashboard.alerts.conditions_of_usage import replaced, unwritten
 from dashboard.alerts.rules import Rule, fits, thresholds
 from dashboard.fleet import ledgers
-from dashboard.fleet.unwritten_usage import LATE, unwritten_usage
 from dashboard.models import BacklogQueue, BudgetAlert, EntityHealth, FailoverEvent, Heartbeat, Readiness, SyphonLedger
 from dashboard.site.money import money
 
@@ -21,9 +21,6 @@ WARNED = timedelta(minutes=30)
 FULL_SHARE = 0.8
 POOR = 50
 REMEMBERED = timedelta(days=1)
-SILENCE = timedelta(seconds=60)
-USAGE_PROBLEM = "usage"
-"""The name of a worker's problem with writing usage files, in its heartbeat."""
 
 
 def conditions(rules: Iterable[Rule], open_keys: Collection[str], now: datetime) -> Iterator[Condition]:
@@ -38,6 +35,7 @@ def conditions(rules: Iterable[Rule], open_keys: Collection[str], now: datetime)
     yield from missing_workers(now)
     yield from less_ready(now)
     yield from unwritten(open_keys, now)
+    yield from replaced(open_keys, now)
 
 
 def expiring(now: datetime) -> Iterator[Condition]:
@@ -244,33 +242,3 @@ def missing_workers(now: datetime) -> Iterator[Condition]:
                 detail=f"The last heartbeat of one that did was at {seen_at:%Y-%m-%d %H:%M:%S} UTC.",
                 began_at=seen_at,
             )
-
-
-def unwritten(open_keys: Collection[str], now: datetime) -> Iterator[Condition]:
-    """Usage that was reported long ago and is in no file yet. While Redis is away, an open alert stays open."""
-    key, found = key_of("usage", ANY), unwritten_usage()
-    if found is None and key not in open_keys:
-        return
-    if found is not None and (found.oldest is None or now - found.oldest <= LATE):
-        return
-    since = found.oldest if found is not None and found.oldest else now
-    waiting = f"{found.records:,} records wait since {since:%Y-%m-%d %H:%M:%S} UTC." if found else "Redis is away."
-    yield Condition(
-        key=key,
-        kind="usage",
-        severity="critical",
-        pair=ANY,
-        title="Usage is metered and not written to files",
-        detail=f"{waiting} {_why_unwritten(now)}",
-        began_at=since,
-    )
-
-
-def _why_unwritten(now: datetime) -> str:
-    rows = Heartbeat.objects.filter(seen_at__gt=now - SILENCE)
-    problems = [str(row.problems[USAGE_PROBLEM]) for row in rows if USAGE_PROBLEM in row.problems]
-    if problems:
-        return problems[0]
-    if not any("collectors" in row.role for row in rows):
-        return "No worker serves the queue collectors: start one."
-    return "Workers report no problem: they write more slowly than usage is metered, or beat is not running."

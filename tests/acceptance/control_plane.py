@@ -15,7 +15,8 @@ import duckdb
 import redis
 
 from tests import migrated
-from tests.acceptance.fleet import ROOT, Namespaces
+from tests.acceptance.fleet import ROOT, Namespaces, RedisServer
+from tests.conftest import free_port
 
 PAIRS = """
 [pairs.contoso]
@@ -43,6 +44,26 @@ class AnyRedis(Protocol):
     url: str
 
     def client(self) -> redis.Redis: ...
+
+
+class DistantRedis:
+    """A Redis behind a network that delays what passes through it, for a control plane; the test's client is near."""
+
+    def __init__(self, server: RedisServer) -> None:
+        self.client, port = server.client, free_port()
+        self.url = f"redis://127.0.0.1:{port}/0"
+        command = [sys.executable, "-m", "tests.campaign.network", f"redis={port}:{server.port}"]
+        self._network = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._network.stdout is not None
+        assert self._network.stdout.readline() == "ready\n"
+
+    def disturb(self, effect: str, **more: float) -> None:
+        assert self._network.stdin is not None
+        print(json.dumps({"route": "redis", "effect": effect, **more}), file=self._network.stdin, flush=True)
+
+    def end(self) -> None:
+        self._network.kill()
+        self._network.communicate()
 
 
 class ControlPlane:

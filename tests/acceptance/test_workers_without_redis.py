@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 import redis
 
 from pairing.fleet.redis_url import client_of
-from tests.acceptance.control_plane import AnyRedis, ControlPlane
+from tests.acceptance.control_plane import AnyRedis, ControlPlane, DistantRedis
 from tests.acceptance.fleet import Namespaces, RedisServer
 from tests.hostile_redis import BYTES, POISONS, all_keys, poison
 from tests.pace import GUARD, Stopwatch
@@ -127,8 +128,33 @@ def poisoned(server: RedisServer) -> None:
                 client.lpush(queue, BYTES, "{}", '{"properties": {}}')
 
 
+def refusing(server: RedisServer) -> None:
+    """It asks for a password that nobody has."""
+    with server.client() as client:
+        client.config_set("requirepass", "a password that was changed")
+        end_connections(client)
+        time.sleep(6)
+        client.config_set("requirepass", "")
+
+
+def full(server: RedisServer) -> None:
+    """It has as many clients as it takes."""
+    with server.client() as client:
+        usual = client.config_get("maxclients")["maxclients"]
+        client.config_set("maxclients", 1)
+        end_connections(client)
+        time.sleep(6)
+        client.config_set("maxclients", usual)
+
+
+def end_connections(client: redis.Redis) -> None:
+    """All but its own."""
+    for kind in ("normal", "pubsub"):
+        client.client_kill_filter(_type=kind, skipme=True)
+
+
 @pytest.mark.usefixtures("working")
-@pytest.mark.parametrize("outage", [killed, *nightly(frozen, emptied, restarted), poisoned])
+@pytest.mark.parametrize("outage", [killed, *nightly(frozen, emptied, restarted, refusing, full), poisoned])
 def test_workers_and_beat_outlive_redis_and_are_at_work_again_within_ten_seconds(
     plane: ControlPlane, server: RedisServer, outage: Callable[[RedisServer], None]
 ) -> None:
@@ -139,6 +165,75 @@ def test_workers_and_beat_outlive_redis_and_are_at_work_again_within_ten_seconds
             until(lambda back=back: all_work(plane, server, back), BACK_WITHIN_S, "workers are at work")  # type: ignore[misc]
         assert watch.took < BACK_WITHIN_S
 
+    assert not exits(plane)
+
+
+@pytest.fixture
+def early_plane(tmp_path: Path) -> Iterator[tuple[ControlPlane, RedisServer]]:
+    """One that is started while nobody listens on the port of Redis."""
+    server, namespaces = RedisServer(tmp_path), Namespaces("contoso", "orders", "payments")
+    server.kill()
+    plane = ControlPlane(tmp_path, namespaces, server)
+    plane.start(*NAMES)
+    yield plane, server
+    plane.end()
+    namespaces.end()
+    server.kill()
+    print((tmp_path / "workers.log").read_text()[-20_000:])
+
+
+def all_have_looked(plane: ControlPlane) -> bool:
+    """Whether both workers and beat have looked for Redis often enough to pause as long as they ever do."""
+    log = (plane.folder / "workers.log").read_text()
+    return log.count("(6/None)") == 2 and "beat: Connection error" in log
+
+
+@pytest.mark.nightly
+def test_workers_and_beat_that_start_before_redis_wait_for_it(early_plane: tuple[ControlPlane, RedisServer]) -> None:
+    plane, server = early_plane
+    until(lambda: all_have_looked(plane), 60, "all have looked for Redis")
+    assert not exits(plane)
+
+    server.start()
+    there = datetime.now(UTC)
+    with Stopwatch() as watch:
+        until(lambda: all_work(plane, server, there), BACK_WITHIN_S, "workers are at work")
+
+    assert watch.took < BACK_WITHIN_S
+    assert not exits(plane)
+
+
+@pytest.fixture
+def distant_plane(tmp_path: Path) -> Iterator[tuple[ControlPlane, DistantRedis]]:
+    near, namespaces = RedisServer(tmp_path), Namespaces("contoso", "orders", "payments")
+    server = DistantRedis(near)
+    plane = ControlPlane(tmp_path, namespaces, server)
+    plane.start(*NAMES)
+    yield plane, server
+    plane.end()
+    namespaces.end()
+    server.end()
+    near.kill()
+    print((tmp_path / "workers.log").read_text()[-20_000:])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("delay_s", [0.3, 3.0], ids=["answers late", "answers later than anybody waits"])
+def test_workers_and_beat_outlive_a_slow_redis(
+    distant_plane: tuple[ControlPlane, DistantRedis], delay_s: float
+) -> None:
+    plane, server = distant_plane
+    asked = datetime.now(UTC)
+    until(lambda: all_work(plane, server, asked), 60, "workers are at work before Redis is slow")
+
+    server.disturb("delay", delay_s=delay_s)
+    time.sleep(10)
+    server.disturb("mend")
+    fast = datetime.now(UTC)
+    with Stopwatch() as watch:
+        until(lambda: all_work(plane, server, fast), BACK_WITHIN_S, "workers are at work")
+
+    assert watch.took < BACK_WITHIN_S
     assert not exits(plane)
 
 

@@ -118,7 +118,7 @@ def test_a_value_may_come_from_a_file(tmp_path):
     "variables",
     [
         pytest.param({}, id="a key of its own"),
-        pytest.param({"SECRET_KEY": "k" * 50}, id="a key that is given", marks=pytest.mark.nightly),
+        pytest.param({"SECRET_KEY": "k" * 50}, id="a key that is given"),
     ],
 )
 def test_what_is_in_the_state_folder_is_read_by_its_owner_alone(tmp_path, variables):
