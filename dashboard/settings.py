@@ -231,9 +231,7 @@ if _database["ENGINE"].endswith("sqlite3"):
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA busy_timeout=20000; PRAGMA synchronous=FULL;",
     }
     if _database["NAME"] != ":memory:":
-        if (_file := Path(_database["NAME"])).exists() and not _file.is_file():
-            raise ImproperlyConfigured(f"DATABASE_URL names {_file}, which is no regular file.")
-        private_file(_file)
+        private_file(Path(_database["NAME"]))
 else:
     # The locks of a process that is frozen or cut off in a transaction block others for at most this long.
     _database.setdefault("OPTIONS", {}).setdefault("options", "-c idle_in_transaction_session_timeout=60s")

@@ -200,7 +200,6 @@ STRING = "Endpoint=sb://h/;SharedAccessKeyName=K;SharedAccessKey=V"
         ),
         ("manage.py check nosuch", {}, "No installed app with label 'nosuch'"),
         ("manage.py check --database default", {"DATABASE_URL": AWAY}, "The database n at 127.0.0.1:1 does not answer"),
-        ("manage.py migrate", {"DATABASE_URL": "sqlite:////dev/null"}, "/dev/null, which is no regular file"),
         ("manage.py sendtestemail ada@example.com", {"EMAIL_PORT": "1"}, "does not answer"),
         ("-m celery -A workers worker", {"CONTOSO_PRIMARY": STRING}, "set CONTOSO_SECONDARY"),
         ("-m celery -A workers beat", {"LOG_LEVEL": "LOUD"}, "LOG_LEVEL is 'LOUD'"),

@@ -11,6 +11,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.site.environment import Environment
+from dashboard.site.private_files import private_file
 from dashboard.site.secret_key import kept_secret_key
 from tests import migrated
 
@@ -133,6 +134,15 @@ def test_what_is_in_the_state_folder_is_read_by_its_owner_alone(tmp_path, variab
     assert modes.pop("state") == 0o700
     assert "control-plane.sqlite3" in modes
     assert set(modes.values()) == {0o600}
+
+
+def test_a_database_that_is_no_regular_file_is_refused_and_keeps_its_rights(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    pipe.chmod(0o666)
+    with pytest.raises(ImproperlyConfigured, match="is no regular file"):
+        private_file(pipe)
+    assert pipe.stat().st_mode & 0o777 == 0o666
 
 
 def test_a_state_folder_that_was_open_to_others_is_closed(tmp_path):
