@@ -25,8 +25,8 @@ def private_folder(folder: Path) -> Path:
 def private_file(file: Path) -> Path:
     """The file, created empty if missing, inaccessible to other users. SQLite's additional files inherit its mode.
 
-    Raises ImproperlyConfigured if it cannot be written. What is there and no regular file, such as /dev/null, is refused:
-    its rights are not the control plane's to take away.
+    Raises ImproperlyConfigured if it cannot be written, or is there and no regular file, such as /dev/null: its rights
+    are not the control plane's to take away.
     """
     if file.exists() and not file.is_file():
         raise ImproperlyConfigured(f"The database {shortened(str(file))} is no regular file.")
