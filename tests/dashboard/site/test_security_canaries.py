@@ -41,7 +41,7 @@ primary = { connection_string_env = "CONTOSO_PRIMARY", region = "westeurope" }
 secondary = { connection_string_env = "CONTOSO_SECONDARY", namespace = "contoso-dr", region = "northeurope" }
 entities = ["orders", "payments"]
 """
-NAMESPACE = "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=K;SharedAccessKey={};UseDevelopmentEmulator=true;"
+NAMESPACE = "Endpoint=sb://127.0.0.1:{};SharedAccessKeyName=K;SharedAccessKey={};UseDevelopmentEmulator=true;"
 QUEUE = "contoso/x-servicebus-transfer/0"
 MORE_SEED = f"""
 from dashboard.models import BacklogQueue, Pair
@@ -81,8 +81,8 @@ def secrets_of(folder: Path, redis_port: int) -> tuple[dict[str, str], list[str]
     """The environment, and each canary in it."""
     (folder / "client-secret").write_text(canary("provider"))
     hidden = {
-        "CONTOSO_PRIMARY": NAMESPACE.format(canary("primary")),
-        "CONTOSO_SECONDARY": NAMESPACE.format(canary("secondary")),
+        "CONTOSO_PRIMARY": NAMESPACE.format(1, canary("primary")),
+        "CONTOSO_SECONDARY": NAMESPACE.format(2, canary("secondary")),
         "REDIS_URL": f"redis://:{canary('redis')}@127.0.0.1:{redis_port}/0",
         "SECRET_KEY": canary("signing") + "-and-some-more-characters",
         "METRICS_TOKEN": canary("metrics"),
