@@ -22,7 +22,7 @@ from dashboard.checks.findings import Finding, ok, problem, warning
 from dashboard.checks.side_by_side import Probe
 from dashboard.costs.charges import DEFAULT_PRICES, configured_prices
 from dashboard.fleet.boards import last_heartbeat
-from dashboard.fleet.pairs_file import load_pairs, require_connection_strings
+from dashboard.fleet.pairs_file import load_pairs, require_connection_strings, require_two_namespaces
 from dashboard.fleet.status import is_silent
 from dashboard.site import redis
 from dashboard.site.database import problem_now
@@ -72,6 +72,8 @@ def pairs_probe() -> Sequence[Finding]:
     try:
         pairs = load_pairs()
         require_connection_strings(pairs.values())
+        for pair in pairs.values():
+            require_two_namespaces(pair)
     except ImproperlyConfigured as error:
         return [problem("pairs file", str(error), "See docs/contract.md, section 3.")]
     return [ok("pairs file", f"{settings.PAIRS_FILE}: {', '.join(pairs)}.")]

@@ -146,16 +146,19 @@ def connection_string_parts(connection_string: str) -> dict[str, str]:
 
 
 def require_connection_strings(pairs: Iterable[PairConfig], variables: Mapping[str, str] | None = None) -> None:
-    """Raise PairsFileError if the variable of a connection string is not set or holds something else, or if both ends
-    of a pair are one namespace.
-    """
-    for pair in pairs:
-        address = pair.primary.address(variables)
-        if address == pair.secondary.address(variables):
-            raise PairsFileError(
-                f"The primary and the secondary of pair {pair.name} are the same namespace, {address}: an outage would "
-                "take both. Give a second namespace as the secondary."
-            )
+    """Raise PairsFileError if the variable of a connection string is not set, or holds something else."""
+    for end in (end for pair in pairs for end in (pair.primary, pair.secondary)):
+        end.address(variables)
+
+
+def require_two_namespaces(pair: PairConfig, variables: Mapping[str, str] | None = None) -> None:
+    """Raise PairsFileError if both ends of the pair are one namespace, with which no process connects."""
+    address = pair.primary.address(variables)
+    if address == pair.secondary.address(variables):
+        raise PairsFileError(
+            f"The primary and the secondary of pair {pair.name} are the same namespace, {address}: an outage would "
+            "take both. Give a second namespace as the secondary."
+        )
 
 
 def load_pairs(file: Path | None = None, variables: Mapping[str, str] | None = None) -> dict[str, PairConfig]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from dashboard.command_line.errors import OneSentenceCommand
-from dashboard.fleet.pairs_file import load_pairs, require_connection_strings
+from dashboard.fleet.pairs_file import PairsFileError, load_pairs, require_connection_strings, require_two_namespaces
 from dashboard.fleet.sync import sync
 
 
@@ -17,3 +17,8 @@ class Command(OneSentenceCommand):
         require_connection_strings(pairs.values())
         for line in sync(pairs):
             self.stdout.write(line)
+        for pair in pairs.values():
+            try:
+                require_two_namespaces(pair)
+            except PairsFileError as error:  # the pair can be shown, and its file corrected later
+                self.stderr.write(f"warning: {error}", self.style.WARNING)

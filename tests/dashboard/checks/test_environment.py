@@ -35,6 +35,20 @@ def levels(found: Any) -> dict[str, str]:
     return {item: str(level) for item, level in worst.items()}
 
 
+def test_a_pair_of_one_namespace_is_a_problem_of_the_pairs_file(
+    settings: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    settings.PAIRS_FILE = tmp_path / "pairs.toml"
+    settings.PAIRS_FILE.write_text(PAIRS.replace('"CONTOSO_PRIMARY"', '"CONTOSO_PRIMARY", namespace = "contoso"'))
+    monkeypatch.setenv("CONTOSO_PRIMARY", NOBODY)
+    monkeypatch.setenv("CONTOSO_SECONDARY", NOBODY)
+    (found,) = environment.pairs_probe()
+    assert (found.item, found.level) == ("pairs file", Level.PROBLEM)
+    assert "the same namespace, 127.0.0.1:1" in found.cause
+    monkeypatch.setenv("CONTOSO_SECONDARY", NOBODY.replace(":1;", ":2;"))
+    assert [one.level for one in environment.pairs_probe()] == [Level.OK]
+
+
 # -- output ------------------------------------------------------------------------------------------------------------
 
 
