@@ -41,7 +41,7 @@ def add(kept: DataFrame, old: DataFrame, new: DataFrame, good: Column) -> Added:
     met = old.join(F.broadcast(new.select("h")), "h", "left_semi").persist().where(good).select(*USAGE, "date", "h")
     before = transforms.winners(met, transforms.WITHIN_A_DAY).persist()
     after = transforms.winners(met.unionByName(new), transforms.WITHIN_A_DAY).persist()
-    hours = transforms.corrected(kept, before, after).persist()
+    hours = transforms.corrected(kept, before, after, transforms.WITHIN_A_DAY).persist()
     reported = {"new": new, "before": before, "after": after}
     counted = _by_day(
         accepted=hours.groupBy("date").agg(F.sum("rows").alias("n")),

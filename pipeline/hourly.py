@@ -83,7 +83,7 @@ def sum_up(
     valid = valid_rows(spark, listing, month, now, identity)
     copies = transforms.find_copies(valid, listing.rows, identity)
     progress("summing by hour", 0.4, listing.rows)
-    hours = transforms.hourly_without_copies(valid, copies).persist()
+    hours = transforms.hourly_without_copies(valid, copies, identity).persist()
     days = _by_day(spark, listing, month, now, hours, copies)
     return hours, transforms.without_copies(valid, copies), days
 

@@ -90,18 +90,18 @@ def without_copies(rows: DataFrame, copies: Copies) -> DataFrame:
     return unique.unionByName(copies.winners)
 
 
-def hourly_without_copies(rows: DataFrame, copies: Copies) -> DataFrame:
+def hourly_without_copies(rows: DataFrame, copies: Copies, identity: Sequence[str] = ANYWHERE) -> DataFrame:
     """What `hourly(without_copies(rows, copies))` is, without a join of all rows: the few suspects are taken off the
     sums of all, and those of them that count are added again. Whole numbers, so nothing is lost by it.
     """
-    everything = hourly(rows)
-    return everything if copies.count == 0 else corrected(everything, copies.suspects, copies.winners)
+    everything = hourly(rows, identity)
+    return everything if copies.count == 0 else corrected(everything, copies.suspects, copies.winners, identity)
 
 
-def corrected(hours: DataFrame, less: DataFrame, more: DataFrame) -> DataFrame:
+def corrected(hours: DataFrame, less: DataFrame, more: DataFrame, identity: Sequence[str] = ANYWHERE) -> DataFrame:
     """The hours without the rows of `less` and with those of `more`."""
-    off = hourly(less).select(*KEY, "date", "hour", *((-F.col(name)).alias(name) for name in OF_AN_HOUR))
-    both = hours.unionByName(off).unionByName(hourly(more))
+    off = hourly(less, identity).select(*KEY, "date", "hour", *((-F.col(name)).alias(name) for name in OF_AN_HOUR))
+    both = hours.unionByName(off).unionByName(hourly(more, identity))
     return _summed(both, "date", "hour", sums=OF_AN_HOUR).where("rows <> 0")
 
 
@@ -109,12 +109,14 @@ def _small(frame: DataFrame, few: bool) -> DataFrame:
     return F.broadcast(frame) if few else frame
 
 
-def hourly(rows: DataFrame) -> DataFrame:
-    """The rows summed by hour; `rows` counts them, `strays` those whose id does not name their day; `date` stays the
-    partition's.
+def hourly(rows: DataFrame, identity: Sequence[str] = ANYWHERE) -> DataFrame:
+    """The rows summed by hour; `rows` counts them, `date` stays the partition's.
+
+    `strays` counts those whose id does not name their day, where copies are looked for within a day; elsewhere nobody
+    asks, and it takes time for each row.
     """
-    counted = with_hour(rows).withColumns({"rows": F.lit(1), "strays": is_stray().cast("int")})
-    return _summed(counted, "date", "hour", sums=OF_AN_HOUR)
+    strays = is_stray().cast("int") if identity == WITHIN_A_DAY else F.lit(0)
+    return _summed(with_hour(rows).withColumns({"rows": F.lit(1), "strays": strays}), "date", "hour", sums=OF_AN_HOUR)
 
 
 def by_minute(rows: DataFrame) -> DataFrame:
