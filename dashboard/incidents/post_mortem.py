@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from dashboard.access import registry
+from dashboard.incidents.moved import Moved
 from dashboard.incidents.story import Story
 from dashboard.incidents.timeline import Moment
 from dashboard.site.money import exact_text
@@ -86,10 +87,7 @@ def _timeline(story: Story) -> Iterator[Sequence[str]]:
 
 def _came_home(story: Story) -> Iterator[str]:
     if moved := story.moved:
-        yield (
-            f"As metered: {moved.to_backlog:,} messages sent to the backlog, {moved.to_primary:,} sent to the primary "
-            f"by the syphon, {story.drain.waiting:,} waiting."
-        )
+        yield from _table(("Messages of the entity", "Count"), _of_the_entity(moved))
     else:
         yield f"Nothing was metered. {story.drain.waiting:,} messages are waiting."
     if story.ledgers:
@@ -108,6 +106,16 @@ def _came_home(story: Story) -> Iterator[str]:
             for one in story.ledgers
         ]
         yield from _table(heads, rows)
+
+
+def _of_the_entity(moved: Moved) -> Iterator[Sequence[str]]:
+    yield "In the backlog before", f"{moved.waiting_before:,}"
+    yield "Sent to the backlog", f"{moved.to_backlog:,}"
+    yield "Came home", f"{moved.to_primary:,}"
+    yield "Dead-lettered by the syphon", f"{moved.dead_lettered:,}"
+    yield "Set aside by the syphon", f"{moved.set_aside:,}"
+    yield "Still in the backlog", f"{moved.waiting:,}"
+    yield "Not accounted for", "not known yet" if moved.unexplained is None else f"{moved.unexplained:,}"
 
 
 def _cost(story: Story) -> Iterator[str]:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from dashboard.fleet.causes import plain_cause
 from dashboard.fleet.event_lines import EventLine
-from dashboard.incidents.folding import Incident
+from dashboard.incidents.folding import Incident, depth_at
 from dashboard.models import AuditEntry
 from dashboard.site.charts import Point
 
@@ -63,11 +63,6 @@ def timeline(
     ]
     found += _of_depth(incident, samples)
     return sorted(found, key=lambda one: one.at)
-
-
-def depth_at(at: datetime, samples: Sequence[Point]) -> int:
-    """The depth that the last sample before this time reported; 0 before the first."""
-    return next((waiting for moment, waiting in reversed(samples) if moment <= at), 0)
 
 
 def _is_same(entry: AuditEntry, line: EventLine, kind: str) -> bool:
