@@ -20,7 +20,7 @@ def words_of(moment: Moment) -> str:
     """What happened, in words."""
     if moment.kind:
         label = KINDS[moment.kind].label if moment.kind in KINDS else moment.kind
-        return f"{label} in {moment.processes} processes" if moment.processes > 1 else label
+        return f"{label} {moment.often}".strip()
     if moment.verb:
         parts = (registry.label(moment.verb), moment.detail, f"({moment.outcome})" if moment.outcome else "")
         return " ".join(part for part in parts if part)
@@ -126,7 +126,7 @@ def _cost(story: Story) -> Iterator[str]:
     published, settlements = price.so_far
     measured = "as metered" if price.is_metered else "by the highest sampled depth, which may miss some"
     yield (
-        f"{exact_text(published.money)} to {exact_text(settlements.money)} {_plain(price.currency)} for "
+        f"{exact_text(price.spent[0])} to {exact_text(price.spent[1])} {_plain(price.currency)} for "
         f"{published.extra:,} to {settlements.extra:,} additional operations: {price.facts.diverted:,} messages "
         f"({measured}) of {price.facts.message_bytes:,} bytes, {published.pings:,} pings."
     )

@@ -38,7 +38,8 @@ class Moment:
     """Of an action that was not simply done."""
     detail: str = ""
     """The rate that a pace has set."""
-    processes: int = 1
+    often: str = ""
+    """In how many processes, or how many times."""
 
     @property
     def cause(self) -> str:
@@ -80,7 +81,7 @@ def _of_event(incident: Incident, line: EventLine, samples: Sequence[Point]) -> 
         about="" if event.entity == incident.entity else event.entity,
         by=event.operator or "",
         reason=event.reason,
-        processes=line.processes,
+        often=line.often,
     )
 
 

@@ -9,7 +9,7 @@ from dashboard.fleet import metered
 from dashboard.fleet.metered import OF_A_FAILOVER
 from dashboard.fleet.rates import HOUR, MINUTE, Basis
 from dashboard.models import BacklogQueue, ChargeRun, MeteredRecord, MeteredUsage, PairDepth
-from dashboard.templatetags.dashboard import lasting
+from dashboard.templatetags.dashboard import lasting, roughly
 from pairing.telemetry.metering import UsageRecord
 from tests.dashboard.markup import one_line
 
@@ -83,6 +83,11 @@ def test_while_nothing_flows_it_is_that_of_the_same_time_of_earlier_days():
     assert (found.low, found.high) == (600, 1200)
 
 
+def test_of_a_time_that_is_expected_nobody_needs_the_hours_after_a_year():
+    assert roughly(timedelta(days=76, hours=14)) == f"about {lasting(timedelta(days=76, hours=14))}"
+    assert roughly(timedelta(days=1159)) == "more than a year"
+
+
 def test_overview_dialog_forecast_and_api_show_the_same_traffic(pair, redis_here, alive, as_role, monkeypatch):
     now = datetime.now(UTC)
     flowing(now, 60, 228)
@@ -119,5 +124,5 @@ def test_the_api_has_both_times_to_full_that_the_overview_shows(pair, redis_here
     overview = one_line(viewer.get("/").text)
     assert f"full in about {lasting(timedelta(seconds=reported['trend']['full_in_s']))}" in overview
     room = lasting(timedelta(seconds=reported["traffic"]["full_in_s"]))
-    assert f"<dt>Room</dt> <dd> {room} <small" in overview
+    assert f"<dt>Room</dt> <dd> About {room} <small" in overview
     assert "if all entities fail over" in overview

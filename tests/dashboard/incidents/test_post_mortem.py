@@ -47,7 +47,7 @@ def test_events_actions_and_depth_are_in_one_order():
         ("recovered", 90),
         ("Backlog seen to be empty", 0),
     ]
-    assert (lines[1].processes, lines[4].about, lines[4].by) == (3, "*", "ada")
+    assert (lines[1].often, lines[4].about, lines[4].by) == ("in 3 processes", "*", "ada")
 
 
 @pytest.mark.parametrize(
