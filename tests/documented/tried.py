@@ -74,9 +74,7 @@ NOT_TRIED = (
     NotTried(r"curl .*https://prices\.azure\.com/", "needs the public internet"),
     NotTried(r"spark-submit .*abfss://", "needs an account of Azure Storage, and packages of a Maven repository"),
     NotTried(r"make (test|setup)$", "is how this suite is started"),
-    NotTried(
-        r"make demo$", "test_fresh_checkout.py runs it in a copy; tests/acceptance/test_demo_*.py by manage.py"
-    ),
+    NotTried(r"make demo$", "test_fresh_checkout.py runs it in a copy; tests/acceptance/test_demo_*.py by manage.py"),
     NotTried(
         r"make campaign($| ARGS=\"(--small|--messages|--resume|--judge|--before|--without) )",
         "takes up to hours; tests/campaign/test_campaign.py runs, resumes and judges short ones, also without a lease",
