@@ -54,6 +54,14 @@ class EntityRow:
         is_wrong = (self.status in AWAY and self.entity.origin != "forced") or self.status is Status.FAILING
         return plain_cause(self.entity.reason) if is_wrong else ""
 
+    @property
+    def why(self) -> str:
+        """The cause, or else the reason that is known, and who holds the failover."""
+        reason, holder = self.cause or self.entity.reason, self.entity.held_by
+        if self.status is not Status.HELD or not holder:
+            return reason
+        return f"held by {holder}: {reason}" if reason else f"held by {holder}"
+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
@@ -179,8 +187,7 @@ class Board:
         wanted = AWAY if self.headline.status in AWAY else (Status.FAILING,)
         rows = [row for one in self.pairs for row in one.rows if row.status in wanted and row.entity.since]
         rows.sort(key=lambda row: row.entity.since or datetime.max)
-        causes = dict.fromkeys(row.cause or row.entity.reason for row in rows)
-        return [Trouble(cause, [row for row in rows if (row.cause or row.entity.reason) == cause]) for cause in causes]
+        return [Trouble(why, [row for row in rows if row.why == why]) for why in dict.fromkeys(row.why for row in rows)]
 
 
 def board(
