@@ -235,8 +235,10 @@ def _with_decimals_of_the_service(bare: bytes) -> bytes:
     except DecodeError:  # delivered as it is, like all that only a filter would read
         return bare
     for place in places:
+        if bare[place] != _DECIMAL[0]:  # it may be the last byte
+            continue
         sign, exponent = bare[place + 1] & 0x80, (bare[place + 1] & 0x7F) << 7 | bare[place + 2] >> 1
-        if bare[place] == _DECIMAL[0] and 0 <= _DECIMAL_BIAS - exponent <= 28:
+        if 0 <= _DECIMAL_BIAS - exponent <= 28:
             changed[place + 1] = sign | exponent >> 9
     return bytes(changed)
 

@@ -111,6 +111,12 @@ def test_a_message_against_the_protocol_is_refused(section):
         parse(section + b"\x00\x53\x75" + encode(b"x"))
 
 
+@pytest.mark.parametrize("value", [None, True, 0, ULong(0)])
+def test_a_short_last_property_ends_a_message_that_has_the_byte_of_a_decimal_elsewhere(value):
+    message = parse(b"\x00\x53\x74" + encode({"bytes": b"\x94", "last": value}))
+    assert message.application_properties == {"bytes": b"\x94", "last": value}
+
+
 def test_a_priority_beyond_its_type_is_ignored():
     assert parse(b"\x00\x53\x70" + encode([None, ULong(2**64 - 1)]) + body()).priority is None
 
