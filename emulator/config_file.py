@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -12,6 +12,7 @@ from emulator.administration.durations import parse_duration
 from emulator.administration.rule_documents import CORRELATION_PROPERTIES
 from emulator.broker.descriptions import (
     DEFAULT_RULE,
+    DUPLICATE_DETECTION_WINDOW_S,
     DescriptionError,
     EntityStatus,
     QueueDescription,
@@ -28,6 +29,8 @@ from emulator.broker.rules import compile_rule
 
 Json = dict[str, Any]
 Description = TypeVar("Description", QueueDescription, TopicDescription, SubscriptionDescription)
+SHORTEST_WINDOW_S = 5.0
+"""Of duplicate detection in Microsoft's emulator; its files may have windows that are too short for the service."""
 NOT_SET = frozenset({"name", "topic", "authorization_rules"})
 """Fields of a description that its properties do not contain."""
 
@@ -127,10 +130,20 @@ def _subscriptions(topic: Json) -> Iterator[Subscribed]:
 
 def _validated(description: Description, validate: Callable[[Description], None]) -> Description:
     try:
-        validate(description)
+        validate(_as_for_the_service(description))
     except DescriptionError as error:
         raise DescriptionError(f"{description.name}: {error}") from None
     return description
+
+
+def _as_for_the_service(description: Description) -> Description:
+    """The description with the service's shortest window for duplicates, if the one given is allowed in such files."""
+    if isinstance(description, SubscriptionDescription):
+        return description
+    shortest = DUPLICATE_DETECTION_WINDOW_S[0]
+    if not SHORTEST_WINDOW_S <= description.duplicate_detection_history_time_window_s < shortest:
+        return description
+    return replace(description, duplicate_detection_history_time_window_s=shortest)
 
 
 # --- properties of entities ------------------------------------------------------------------------------------------
@@ -186,17 +199,25 @@ def _rule(entry: Any, where: str) -> RuleDescription:
 
 
 def _filter(given: Json, where: str) -> RuleFilter:
-    match given.get("FilterType"):
+    match given.get("FilterType") or _implied_type(given, where):
         case "Sql":
             return SqlFilter(_expression(given.get("SqlFilter"), f"SqlFilter of {where}"))
         case "Correlation":
             return _correlation(_object(given.get("CorrelationFilter"), f"CorrelationFilter of {where}"), where)
-        case "True" | None:
+        case "True":
             return TrueFilter()
         case "False":
             return FalseFilter()
         case other:
             raise DescriptionError(f"FilterType of {where} is {json.dumps(other)}: use Sql or Correlation.")
+
+
+def _implied_type(given: Json, where: str) -> str:
+    """The type of a rule that states none: that of the filter it has; one without a filter matches everything."""
+    types = [name.removesuffix("Filter") for name in ("SqlFilter", "CorrelationFilter") if given.get(name)]
+    if len(types) > 1:
+        raise DescriptionError(f"{where} has two filters: FilterType has to say which, Sql or Correlation.")
+    return types[0] if types else "True"
 
 
 def _correlation(given: Json, where: str) -> CorrelationFilter:

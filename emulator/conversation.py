@@ -30,6 +30,8 @@ MIN_HEARTBEAT_S = 0.5
 MAX_INCOMING = MAX_MESSAGE_SIZE + 64 * 1024
 # Deliveries of one turn of the event loop stop at this size and go on after it is written.
 MAX_OUTPUT = 1024 * 1024
+# What the SDK for Python calls itself when it opens a connection, followed by its version elsewhere.
+PYTHON_SDK = "azsdk-python-servicebus"
 
 
 class Transport(Protocol):
@@ -56,6 +58,7 @@ class Conversation:
         )
         self.grants = access.Grants()
         self.is_paused = False
+        self.drops_early_responses = False
         self._is_client_slow = False
         self._is_output_full = False
         self._is_muted = False  # nothing is read or answered any more
@@ -179,6 +182,7 @@ class Conversation:
                 self.request_flush()
 
     def _opened(self, event: e.ConnectionOpened) -> None:
+        self.drops_early_responses = event.properties.get("product") == PYTHON_SDK
         fault = self.host.faults.trigger("open", None, self.host.clock()) if self.host.faults else None
         if fault is not None:
             self._apply_open_fault(fault)

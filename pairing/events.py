@@ -1,6 +1,7 @@
 """Events of a pair, each reported once: the same record for callbacks, Redis and the database."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -161,3 +162,17 @@ class Event:
             fields = record(written)
             known = {name: text(fields, name) for name in ("id", "pair", "entity", "kind", "reason", "process")}
             return cls(time=moment(fields, "time"), operator=text_or_none(fields, "operator"), **known)
+
+
+_COUNTED = re.compile(r"(\d+) messages? in ")
+
+
+def counted(count: int, queue: str, reason: str) -> str:
+    """The reason of an event about messages that a syphon took out of a backlog queue: how many, where, and why."""
+    return f"{count} message{'s' if count > 1 else ''} in {queue}: {reason}"
+
+
+def count_in(reason: str) -> int:
+    """The number of messages in a reason that ``counted`` wrote; 0 in any other."""
+    found = _COUNTED.match(reason)
+    return int(found.group(1)) if found else 0

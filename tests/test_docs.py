@@ -83,18 +83,18 @@ def environment_variables(module: ast.Module) -> Iterator[str]:
             yield name
 
 
-def test_every_setting_of_the_control_plane_is_in_operations() -> None:
+def test_every_setting_of_the_control_plane_is_documented() -> None:
     names = {name for module in modules("dashboard", "workers") for name in environment_variables(module)}
     assert names >= {"DATABASE_URL", "REDIS_URL", "SECRET_KEY", "UNDO_WINDOW_S"}  # the search itself works
     from_system = {"PATH", "HOME"}
-    assert not undocumented(names - from_system, text_of("docs/operations.md"))
+    assert not undocumented(names - from_system, text_of("docs/settings.md"))
 
 
 def test_every_management_command_is_documented() -> None:
     folder = ROOT / "dashboard/management/commands"
     commands = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
     assert "demo" in commands
-    assert not undocumented(commands, text_of("docs/contract.md") + text_of("docs/operations.md"))
+    assert not undocumented(commands, text_of("docs/contract.md", "docs/production.md", "docs/dashboard.md"))
 
 
 def test_every_make_target_is_documented() -> None:
@@ -117,13 +117,13 @@ def routes(patterns: list[URLPattern | URLResolver], prefix: str = "/") -> Itera
 
 
 def test_every_page_of_the_dashboard_is_documented() -> None:
-    reported = text_of("docs/contract.md", "docs/operations.md", "docs/api.md")
+    reported = text_of("docs/contract.md", "docs/dashboard.md", "docs/api.md")
     assert not [route for route in routes(get_resolver().url_patterns) if f"`{route}" not in reported]
 
 
 def test_every_kind_of_event_is_documented() -> None:
     assert not undocumented(set(KINDS), text_of("docs/contract.md"))
-    assert not undocumented(set(KINDS), text_of("docs/operations.md"))
+    assert not undocumented(set(KINDS), text_of("docs/dashboard.md"))
 
 
 def test_the_table_of_events_is_as_they_are_declared() -> None:
@@ -150,7 +150,8 @@ def test_every_option_of_the_emulator_is_documented() -> None:
 def test_every_option_of_a_management_command_is_documented() -> None:
     options = command_line_options("dashboard")
     assert "--month" in options
-    assert not undocumented(options, text_of("docs/contract.md", "docs/operations.md", "docs/costs.md"))
+    pages = ("contract", "production", "dashboard", "costs")
+    assert not undocumented(options, text_of(*(f"docs/{page}.md" for page in pages)))
 
 
 @pytest.mark.django_db

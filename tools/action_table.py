@@ -1,4 +1,4 @@
-"""The table of operators' actions in docs/operations.md, from their declarations: `python tools/action_table.py`."""
+"""The table of operators' actions in docs/dashboard.md, from their declarations: `python tools/action_table.py`."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import django
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/operations.md"
+PAGE = ROOT / "docs/dashboard.md"
 BEGIN, END = "<!-- actions: written by tools/action_table.py -->", "<!-- end of actions -->"
 WHO = {
     "dashboard.view_pair": "viewer",

@@ -1,10 +1,10 @@
-"""The table of events in docs/operations.md, from their declarations: `python tools/event_table.py`."""
+"""The table of events in docs/dashboard.md, from their declarations: `python tools/event_table.py`."""
 
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/operations.md"
+PAGE = ROOT / "docs/dashboard.md"
 BEGIN, END = "<!-- events: written by tools/event_table.py -->", "<!-- end of events -->"
 
 

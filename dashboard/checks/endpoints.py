@@ -27,7 +27,7 @@ from pairing.backlog.rotation import backlog_path
 from pairing.ends import Endpoint, Role
 
 _DATE_S = 4.0
-_GIVE = "Give the credential this right (docs/operations.md, Running in production)."
+_GIVE = "Give the credential this right (docs/production.md, Rights)."
 _REACH = "Check the host name, the firewall and that the namespace exists."
 
 

@@ -111,7 +111,7 @@ def prices_probe() -> Sequence[Finding]:
 
 
 def redis_probe() -> Sequence[Finding]:
-    """Whether Redis answers, with the version, durability and memory policy that docs/operations.md asks for."""
+    """Whether Redis answers, with the version, durability and memory policy that docs/production.md asks for."""
     client = redis.connection()
     clock = FleetClock()
     try:

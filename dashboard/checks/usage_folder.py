@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import uuid
@@ -69,5 +70,11 @@ def _store(url: str) -> list[Finding]:
         with suppress(OSError):
             store.delete_file(name)
     except (OSError, ValueError, NotImplementedError) as error:
-        return [problem(ITEM, f"The store of USAGE_DIR takes no file ({type(error).__name__}).", "Check URL and keys.")]
+        return [problem(ITEM, f"The store of USAGE_DIR takes no file ({_code_of(error)}).", "Check URL and keys.")]
     return [ok(ITEM, f"{url.split('://')[0]}://…: a file was written and deleted.")]
+
+
+def _code_of(error: Exception) -> str:
+    """The store's own code, such as NO_SUCH_BUCKET; its sentences may repeat what the URL contains."""
+    named = re.search(r"AWS Error ([A-Z_]+) ", str(error))
+    return named[1] if named else type(error).__name__

@@ -28,7 +28,10 @@ from pairing.telemetry.metering import SETTLEMENT_KINDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotPriced:
-    """Operations since a run. `units`: by kind, billable operations; `low` and `high`: under both counting rules."""
+    """Operations since a run. `units`: by kind, billable operations; `low` and `high`: under both counting rules.
+
+    The rule that counts more may be the cheaper one, as its operations may be in a cheaper tier.
+    """
 
     since: datetime
     operations: int
@@ -46,12 +49,13 @@ def not_priced(invoices: Sequence[Invoice], pair: str = "") -> NotPriced | None:
     units = Counter[str]()
     for row in rows:
         units[row["kind"]] += row["billing_units"]
+    prices = [_price(invoices[0].month, rows, rule) for rule in (PUBLISHED, SETTLEMENTS)]
     return NotPriced(
         since=since,
         operations=sum(row["operations"] for row in rows),
         units=[(kind, count) for kind, count in units.most_common() if count],
-        low=_price(invoices[0].month, rows, PUBLISHED),
-        high=_price(invoices[0].month, rows, SETTLEMENTS),
+        low=min(prices),
+        high=max(prices),
     )
 
 

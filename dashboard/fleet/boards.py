@@ -16,7 +16,8 @@ from dashboard.fleet.outlook import Outlook, outlooks
 from dashboard.fleet.paces import paces_of
 from dashboard.fleet.status import Headline, Status, entity_status, headline, is_held, is_silent, verbs
 from dashboard.fleet.status_counts import counts_by_pair, status_counts, summed
-from dashboard.fleet.trend import Trend, trend
+from dashboard.fleet.trend import Trend
+from dashboard.fleet.trends import is_paused, trend_of
 from dashboard.models import EntityHealth, Heartbeat, Pair, Readiness, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.charts import Chart, Mark, Point, Window
@@ -52,6 +53,14 @@ class EntityRow:
         """What is wrong in a few words; empty if it is healthy, or an operator gave the reason."""
         is_wrong = (self.status in AWAY and self.entity.origin != "forced") or self.status is Status.FAILING
         return plain_cause(self.entity.reason) if is_wrong else ""
+
+    @property
+    def why(self) -> str:
+        """The cause, or else the reason that is known, and who holds the failover."""
+        reason, holder = self.cause or self.entity.reason, self.entity.held_by
+        if self.status is not Status.HELD or not holder:
+            return reason
+        return f"held by {holder}: {reason}" if reason else f"held by {holder}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +187,7 @@ class Board:
         wanted = AWAY if self.headline.status in AWAY else (Status.FAILING,)
         rows = [row for one in self.pairs for row in one.rows if row.status in wanted and row.entity.since]
         rows.sort(key=lambda row: row.entity.since or datetime.max)
-        causes = dict.fromkeys(row.cause or row.entity.reason for row in rows)
-        return [Trouble(cause, [row for row in rows if (row.cause or row.entity.reason) == cause]) for cause in causes]
+        return [Trouble(why, [row for row in rows if row.why == why]) for why in dict.fromkeys(row.why for row in rows)]
 
 
 def board(
@@ -232,12 +240,8 @@ def headline_of(pairs: Sequence[Pair], now: datetime, fleet_is_silent: bool) -> 
 
 def _headline(pairs: Sequence[Pair], counts: Mapping[Status, int]) -> Headline:
     waiting = {pair: _totals(pair).messages for pair in pairs}
-    is_paused = any(count and _is_paused(pair) for pair, count in waiting.items())
-    return headline(counts, sum(waiting.values()), is_paused=is_paused)
-
-
-def _is_paused(pair: Pair) -> bool:
-    return any(pause.queue == WHOLE_PAIR for pause in pair.pauses.all())
+    is_held_back = any(count and is_paused(pair) for pair, count in waiting.items())
+    return headline(counts, sum(waiting.values()), is_paused=is_held_back)
 
 
 def entity_rows(
@@ -328,7 +332,7 @@ def _pair_board(
         demo=panel,
         paces=paces,
         outlook=outlook,
-        trend=trend(depths, outlook.room, window.end, is_paused=_is_paused(pair)),
+        trend=trend_of(pair, depths, outlook, window.end),
         counts=counts,
         is_folded=may_fold and sum(row.status in CALM for row in rows) >= FOLDED_FROM,
     )

@@ -14,23 +14,33 @@ ECHOED = tuple(name for name, kind in KINDS.items() if kind.is_repeated)
 
 @dataclass(slots=True)
 class EventLine:
-    """An event, and the number of processes that reported it at about the same time."""
+    """An event, the number of processes that reported it at about the same time, and how often they did."""
 
     event: FailoverEvent
     processes: int = 1
+    times: int = 1
+
+    @property
+    def often(self) -> str:
+        """`in 3 processes`, `4 times`, or empty."""
+        if self.processes > 1:
+            return f"in {self.processes} processes"
+        return f"{self.times} times" if self.times > 1 else ""
 
 
 def together(events: Iterable[FailoverEvent]) -> list[EventLine]:
     """Events, newest first; equal events of an entity within SAME_TIME are merged."""
     reported: list[EventLine] = []
     latest: dict[tuple[str, str, str], EventLine] = {}
+    seen: dict[tuple[str, str, str], set[str]] = {}
     for event in _without_echoes(list(events)):
         key = (event.pair, event.entity, event.kind)
         known = latest.get(key)
         if known and not event.operator and known.event.time - event.time <= SAME_TIME:
-            known.processes += 1
+            seen[key].add(event.process)
+            known.processes, known.times = len(seen[key]), known.times + 1
             continue
-        latest[key] = EventLine(event)
+        latest[key], seen[key] = EventLine(event), {event.process}
         reported.append(latest[key])
     return reported
 

@@ -1,4 +1,4 @@
-"""Retention of measurements and reports, which would otherwise grow without limit (docs/operations.md).
+"""Retention of measurements and reports, which would otherwise grow without limit (docs/production.md).
 
 Models not listed here are kept: the audit trail, charges and their sources, discarded messages, and bounded tables.
 """

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from django.db import transaction
 from django.utils import timezone
 
+from dashboard.fleet.entity_rows import record_configured
 from dashboard.fleet.pairs_file import PairConfig
-from dashboard.models import BacklogQueue, EntityHealth, Pair
-from dashboard.models.entity import AT_REST
+from dashboard.models import BacklogQueue, Pair
 
 
 def sync(pairs: Mapping[str, PairConfig]) -> Iterator[str]:
@@ -41,18 +41,12 @@ def _sync_pair(config: PairConfig) -> str:
             "synced_at": timezone.now(),
         },
     )
-    for entity in config.entities:
-        EntityHealth.objects.update_or_create(
-            pair=pair, path=entity.path, defaults={"kind": entity.kind, "is_configured": True, "gone_at": None}
-        )
-    named = [entity.path for entity in config.entities]
-    others = pair.entities.exclude(path__in=named)
-    if not config.watches_all:
-        others.filter(is_configured=True, rank=AT_REST).update(gone_at=timezone.now())
-    others.update(is_configured=config.watches_all)
+    kinds = {entity.path: entity.kind for entity in config.entities}
+    record_configured(pair, kinds, watches_all=config.watches_all, at=timezone.now())
     if config.drill and config.drill.entity:
-        others.filter(path__iexact=config.drill.entity).update(is_canary=True)
-    watched = "all entities" if config.watches_all else f"{len(named)} entities"
+        reserved = pair.entities.filter(path__iexact=config.drill.entity)
+        pair.entities.filter(pk__in=[row.pk for row in reserved if row.path not in kinds]).update(is_canary=True)
+    watched = "all entities" if config.watches_all else f"{len(kinds)} entities"
     return (
         f"{config.name}: {'new' if created else 'up to date'}, {primary.namespace} → {secondary.namespace}, {watched}"
     )

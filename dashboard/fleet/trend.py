@@ -18,6 +18,10 @@ class Trend:
     drained_in: timedelta | None = None
     full_in: timedelta | None = None
 
+    def as_json(self) -> dict[str, float | None]:
+        """For the API."""
+        return {"drained_in_s": _seconds(self.drained_in), "full_in_s": _seconds(self.full_in)}
+
 
 def drain_rate(points: Sequence[Point]) -> float | None:
     """Messages that left per second, without the time in which none moved; None if the depth did not fall."""
@@ -51,3 +55,7 @@ def trend(points: Sequence[Point], room: float, now: datetime, *, is_paused: boo
 def _time_for(messages: float, per_s: float) -> timedelta | None:
     seconds = messages / per_s
     return timedelta(seconds=seconds) if seconds < LONGEST.total_seconds() else None
+
+
+def _seconds(span: timedelta | None) -> float | None:
+    return span.total_seconds() if span is not None else None

@@ -67,10 +67,18 @@ class IncidentPings(Schema):
 
 
 class Moved(Schema):
-    """The entity's messages that were sent to the backlog, and by the syphon to the primary, as metered by minute."""
+    """The ledger of the entity: its messages that were in the backlog before, were sent to it, came home (sent to the
+    primary by the syphon), could not be delivered, and still wait. Sends are metered by minute. `unexplained`: the
+    difference, 0 if every message is accounted for; null until the incident is over and metered.
+    """
 
+    waiting_before: int
     to_backlog: int
     to_primary: int
+    dead_lettered: int
+    set_aside: int
+    waiting: int
+    unexplained: int | None
 
 
 class QueueLedger(Schema):

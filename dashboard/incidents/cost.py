@@ -142,3 +142,18 @@ class Estimate:
     def drained(self) -> tuple[Cost, Cost]:
         """The same after all messages are drained."""
         return self._both(drained=True)
+
+    @property
+    def spent(self) -> tuple[Fraction, Fraction]:
+        """The lower and the higher price so far: `settlements` counts more, but may be in a cheaper tier."""
+        return _in_order(self.so_far)
+
+    @property
+    def due(self) -> tuple[Fraction, Fraction]:
+        """The same after all messages are drained."""
+        return _in_order(self.drained)
+
+
+def _in_order(costs: tuple[Cost, Cost]) -> tuple[Fraction, Fraction]:
+    one, other = (each.money for each in costs)
+    return min(one, other), max(one, other)

@@ -83,11 +83,12 @@ def drained(incident: Incident, samples: Sequence[Point], first_look: datetime |
     if incident.recovered_at is None or first_look is None:
         return incident
     later = (at for at, _ in samples if at >= first_look)
-    home = next((moment for moment in (first_look, *later) if _depth_at(moment, samples) == 0), None)
+    home = next((moment for moment in (first_look, *later) if depth_at(moment, samples) == 0), None)
     return replace(incident, drained_at=home)
 
 
-def _depth_at(moment: datetime, samples: Sequence[Point]) -> int:
+def depth_at(moment: datetime, samples: Sequence[Point]) -> int:
+    """The depth that the last sample before this time reported; 0 before the first."""
     return next((waiting for at, waiting in reversed(samples) if at <= moment), 0)
 
 

@@ -1,37 +1,84 @@
-"""The messages of one entity during an incident, as metered: how many went to the backlog, and how many came back."""
+"""The ledger of an incident: what became of the messages of its entity. A backlog queue's ledger is of all entities."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from dashboard.fleet import metered
-from dashboard.incidents.folding import Incident
+from dashboard.incidents.folding import Incident, depth_at
+from dashboard.models import FailoverEvent
+from dashboard.site.charts import Point
+from pairing.events import count_in
 
 MINUTE = timedelta(minutes=1)
+REPORTED = 2 * MINUTE
+"""After this time, processes have reported what they have moved."""
+TAKEN_OUT = ("dead_lettered", "set_aside")
+"""Events of messages that a syphon could not deliver."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Messages from the failover to the end, in whole minutes. A backlog queue's ledger is of all entities together."""
+    """The messages of one entity from the failover to the end of the incident.
 
+    `to_backlog` and `to_primary` are metered, in whole minutes; `dead_lettered` and `set_aside` are events of the
+    syphon; `waiting_before` and `waiting` are counts of the backlog.
+    """
+
+    waiting_before: int
     to_backlog: int
     to_primary: int
+    dead_lettered: int
+    set_aside: int
+    waiting: int
+    is_reported: bool
+    """Whether the incident is over, and its metered minutes have arrived."""
+
+    @property
+    def unexplained(self) -> int | None:
+        """0 if every message is accounted for, below 0 if more came home than were sent; None until that is known."""
+        came, went = self.waiting_before + self.to_backlog, self.to_primary + self.dead_lettered + self.set_aside
+        return came - went - self.waiting if self.is_reported else None
 
     def as_json(self) -> dict[str, Any]:
         """For the API and the file."""
-        return {"to_backlog": self.to_backlog, "to_primary": self.to_primary}
+        return {name: count for name, count in asdict(self).items() if name != "is_reported"} | {
+            "unexplained": self.unexplained
+        }
 
 
-def moved(incident: Incident, now: datetime) -> Moved | None:
-    """The messages of the incident's entity; None if nothing was metered."""
-    since = incident.failed_over_at.replace(second=0, microsecond=0)
-    until = incident.ended_at(now).replace(second=0, microsecond=0) + MINUTE
+def moved(incident: Incident, samples: Sequence[Point], waiting: int, now: datetime) -> Moved | None:
+    """The ledger of the incident's entity, with these depths of it; None if nothing was metered."""
+    ended = incident.ended_at(now)
+    since, until = _minute(incident.failed_over_at), _minute(ended) + MINUTE
     which = {"pair": incident.pair, "entity": incident.entity, "kind__in": ("send_backlog", "syphon_send")}
     rows = metered.since(since, until, **which)
     if not rows:
         return None
-    counts = Counter[str]()
+    counts = _taken_out(incident, ended)
     for row in rows:
         counts[row["kind"]] += row["messages"]
-    return Moved(counts["send_backlog"], counts["syphon_send"])
+    return Moved(
+        waiting_before=depth_at(incident.began_at - timedelta.resolution, samples),
+        to_backlog=counts["send_backlog"],
+        to_primary=counts["syphon_send"],
+        dead_lettered=counts["dead_lettered"],
+        set_aside=counts["set_aside"],
+        waiting=waiting,
+        is_reported=incident.is_over and now >= until + REPORTED,
+    )
+
+
+def _taken_out(incident: Incident, ended: datetime) -> Counter[str]:
+    """Messages that the syphon could not deliver, by kind of event."""
+    events = FailoverEvent.objects.filter(pair=incident.pair, entity=incident.entity, kind__in=TAKEN_OUT)
+    counts = Counter[str]()
+    for kind, reason in events.filter(time__range=(incident.failed_over_at, ended)).values_list("kind", "reason"):
+        counts[kind] += count_in(reason)
+    return counts
+
+
+def _minute(at: datetime) -> datetime:
+    return at.replace(second=0, microsecond=0)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from dashboard.access import registry
+from dashboard.incidents.moved import Moved
 from dashboard.incidents.story import Story
 from dashboard.incidents.timeline import Moment
 from dashboard.site.money import exact_text
@@ -19,7 +20,7 @@ def words_of(moment: Moment) -> str:
     """What happened, in words."""
     if moment.kind:
         label = KINDS[moment.kind].label if moment.kind in KINDS else moment.kind
-        return f"{label} in {moment.processes} processes" if moment.processes > 1 else label
+        return f"{label} {moment.often}".strip()
     if moment.verb:
         parts = (registry.label(moment.verb), moment.detail, f"({moment.outcome})" if moment.outcome else "")
         return " ".join(part for part in parts if part)
@@ -86,10 +87,7 @@ def _timeline(story: Story) -> Iterator[Sequence[str]]:
 
 def _came_home(story: Story) -> Iterator[str]:
     if moved := story.moved:
-        yield (
-            f"As metered: {moved.to_backlog:,} messages sent to the backlog, {moved.to_primary:,} sent to the primary "
-            f"by the syphon, {story.drain.waiting:,} waiting."
-        )
+        yield from _table(("Messages of the entity", "Count"), _of_the_entity(moved))
     else:
         yield f"Nothing was metered. {story.drain.waiting:,} messages are waiting."
     if story.ledgers:
@@ -110,6 +108,16 @@ def _came_home(story: Story) -> Iterator[str]:
         yield from _table(heads, rows)
 
 
+def _of_the_entity(moved: Moved) -> Iterator[Sequence[str]]:
+    yield "In the backlog before", f"{moved.waiting_before:,}"
+    yield "Sent to the backlog", f"{moved.to_backlog:,}"
+    yield "Came home", f"{moved.to_primary:,}"
+    yield "Dead-lettered by the syphon", f"{moved.dead_lettered:,}"
+    yield "Set aside by the syphon", f"{moved.set_aside:,}"
+    yield "Still in the backlog", f"{moved.waiting:,}"
+    yield "Not accounted for", "not known yet" if moved.unexplained is None else f"{moved.unexplained:,}"
+
+
 def _cost(story: Story) -> Iterator[str]:
     price = story.price
     if price is None:
@@ -118,7 +126,7 @@ def _cost(story: Story) -> Iterator[str]:
     published, settlements = price.so_far
     measured = "as metered" if price.is_metered else "by the highest sampled depth, which may miss some"
     yield (
-        f"{exact_text(published.money)} to {exact_text(settlements.money)} {_plain(price.currency)} for "
+        f"{exact_text(price.spent[0])} to {exact_text(price.spent[1])} {_plain(price.currency)} for "
         f"{published.extra:,} to {settlements.extra:,} additional operations: {price.facts.diverted:,} messages "
         f"({measured}) of {price.facts.message_bytes:,} bytes, {published.pings:,} pings."
     )

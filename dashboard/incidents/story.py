@@ -54,8 +54,8 @@ class Story:
 
     @cached_property
     def moved(self) -> Moved | None:
-        """The entity's messages as metered."""
-        return moved(self.incident, self.now)
+        """The ledger of the entity."""
+        return moved(self.incident, self.samples, self.drain.waiting, self.now)
 
     @cached_property
     def price(self) -> Estimate | None:

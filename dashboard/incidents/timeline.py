@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from dashboard.fleet.causes import plain_cause
 from dashboard.fleet.event_lines import EventLine
-from dashboard.incidents.folding import Incident
+from dashboard.incidents.folding import Incident, depth_at
 from dashboard.models import AuditEntry
 from dashboard.site.charts import Point
 
@@ -38,7 +38,8 @@ class Moment:
     """Of an action that was not simply done."""
     detail: str = ""
     """The rate that a pace has set."""
-    processes: int = 1
+    often: str = ""
+    """In how many processes, or how many times."""
 
     @property
     def cause(self) -> str:
@@ -65,11 +66,6 @@ def timeline(
     return sorted(found, key=lambda one: one.at)
 
 
-def depth_at(at: datetime, samples: Sequence[Point]) -> int:
-    """The depth that the last sample before this time reported; 0 before the first."""
-    return next((waiting for moment, waiting in reversed(samples) if moment <= at), 0)
-
-
 def _is_same(entry: AuditEntry, line: EventLine, kind: str) -> bool:
     event = line.event
     is_of_action = bool(kind) and event.kind == kind and event.operator == entry.operator
@@ -85,7 +81,7 @@ def _of_event(incident: Incident, line: EventLine, samples: Sequence[Point]) -> 
         about="" if event.entity == incident.entity else event.entity,
         by=event.operator or "",
         reason=event.reason,
-        processes=line.processes,
+        often=line.often,
     )
 
 

@@ -15,7 +15,7 @@ from dashboard.models import Pair, PairReadiness, Readiness
 from dashboard.models.readiness import WHOLE_PAIR
 from dashboard.readiness.history import KEPT, Turn, changes, points, turns
 from dashboard.readiness.score import ENDANGERED, OF_ENTITY, READY, WEIGHTS, Check, Result, faults_of, word
-from dashboard.site.charts import Chart, Series, Window, chart
+from dashboard.site.charts import Chart, Point, Series, Window, chart
 from dashboard.site.hues import TOTAL
 from dashboard.site.plots import sparkline
 
@@ -80,9 +80,9 @@ def _counted(rows: QuerySet[Readiness]) -> Iterable[Any]:
 def _line(pair: Pair, row: PairReadiness | None, sums: dict[str, int], now: datetime) -> PairLine:
     checks = [Check.from_json(reported) for reported in row.checks] if row else []
     counts = {state: sums.get(state, 0) for state in STATES}
-    reported = list(turns(changes(pair, WHOLE_PAIR, now - DAY), WHOLE_PAIR))
+    reported = list(turns(changes(pair, WHOLE_PAIR, now - KEPT), WHOLE_PAIR))
     window = _window(reported, now, DAY)
-    drawn = _whole(points(reported), row.score if row else None, window)
+    drawn = _whole(_since(points(reported), window.start), row.score if row else None, window)
     label = f"{pair.name}: readiness over the {window.words}, now {row.score if row else 'not known'}"
     spark = sparkline(drawn, window, label, least_top=FULL)
     stale = row is None or is_stale(row.checked_at, now)
@@ -90,12 +90,18 @@ def _line(pair: Pair, row: PairReadiness | None, sums: dict[str, int], now: date
 
 
 def _window(reported: Sequence[Turn], now: datetime, longest: timedelta) -> Window:
-    """The shortest span that contains all changes."""
+    """The shortest span that contains all changes, at most the longest."""
     began = reported[0].at if reported else now - longest
-    return Window.last(next((span for span in SPANS if now - began <= span), longest), now)
+    return Window.last(min(longest, next((span for span in SPANS if now - began <= span), longest)), now)
 
 
-def _whole(drawn: list[tuple[datetime, int]], now_at: int | None, window: Window) -> list[tuple[datetime, int]]:
+def _since(drawn: list[Point], start: datetime) -> list[Point]:
+    """The points from this time on, with the one that held then."""
+    before = [value for at, value in drawn if at <= start]
+    return [*((start, value) for value in before[-1:]), *(point for point in drawn if point[0] > start)]
+
+
+def _whole(drawn: list[Point], now_at: int | None, window: Window) -> list[Point]:
     """The points of the chart, with a start point even if nothing changed."""
     if not drawn and now_at is not None:
         return [(window.start, now_at)]

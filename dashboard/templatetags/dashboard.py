@@ -23,6 +23,9 @@ from dashboard.site.menu import Entry, tabs_on
 from pairing.events import KINDS
 
 register = template.Library()
+A_YEAR = timedelta(days=365)
+FATE_LABELS = {"restored": "came home", "dead_lettered": "dead-lettered"}
+"""The words for outcomes in ledgers that are not their names."""
 WEEK_S = 7 * 86_400
 
 SHAPES = {
@@ -199,7 +202,7 @@ def verb(name: str, status: str = "") -> str:
 @register.filter
 def fate(name: str) -> str:
     """The label of a message's outcome."""
-    return "drained" if name == "home" else name.replace("_", " ").replace("-", " ")
+    return FATE_LABELS.get(name, name.replace("_", " "))
 
 
 @register.filter
@@ -222,6 +225,12 @@ def lasting(span: timedelta) -> str:
     rest = whole % unit // smaller
     parts = [f"{whole // unit}\N{NO-BREAK SPACE}{name}", f"{rest}\N{NO-BREAK SPACE}{small_name}" if rest else ""]
     return " ".join(filter(None, parts))
+
+
+@register.filter
+def roughly(span: timedelta) -> str:
+    """about 3 min 5 s, or more than a year: of a time that is expected."""
+    return "more than a year" if span > A_YEAR else f"about {lasting(span)}"
 
 
 @register.filter

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from dashboard.models import EntityHealth, Pair, Readiness
 from dashboard.readiness.boards import BADGES, RESULT_BADGES, is_stale
-from dashboard.readiness.score import word
+from dashboard.readiness.score import WEIGHTS, word
 from dashboard.templatetags.dashboard import badge
 
 register = template.Library()
@@ -38,6 +38,18 @@ def score_badge(points: int | None) -> SafeString:
 def result_badge(result: str) -> SafeString:
     """The result of a check as shape, colour and word."""
     return badge(RESULT_BADGES[result], RESULT_LABELS[result], RESULT_LABELS[result])
+
+
+@register.filter
+def check_title(name: str) -> str:
+    """The title of a check; the name of one that is no longer run."""
+    return WEIGHTS[name].title if name in WEIGHTS else name
+
+
+@register.filter
+def result_label(result: str) -> str:
+    """The result of a check in words within a sentence."""
+    return RESULT_LABELS[result].lower()
 
 
 @register.simple_tag

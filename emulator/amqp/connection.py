@@ -178,7 +178,9 @@ class Connection:
         self.state = State.OPEN
         answer = p.Open(self.container_id, max_frame_size=MAX_FRAME_SIZE, channel_max=MAX_SESSIONS - 1)
         self.send(0, p.encode_performative(answer))
-        return ConnectionOpened(performative.container_id, performative.hostname, performative.idle_time_out)
+        return ConnectionOpened(
+            performative.container_id, performative.hostname, performative.idle_time_out, performative.properties or {}
+        )
 
     def _begin(self, begin: p.Begin, channel: int) -> None:
         if channel in self.sessions or begin.remote_channel is not None:

@@ -15,6 +15,7 @@ class ConnectionOpened:
     container_id: str
     hostname: str | None
     idle_time_out_ms: int | None
+    properties: dict[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)

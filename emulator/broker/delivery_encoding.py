@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 from emulator.broker.message import NEVER, SCHEDULED_TIME, MessageState, StoredMessage, encoded_symbol
 from emulator.encoding.codec import encode
 
+MAX_PAGE = 1024 * 1024
 _I64 = struct.Struct(">q")
 _U32 = struct.Struct(">I")
-
 
 _SEQUENCE_NUMBER = encoded_symbol("x-opt-sequence-number") + b"\x81"
 _ENQUEUED_TIME = encoded_symbol("x-opt-enqueued-time") + b"\x83"
@@ -75,3 +76,18 @@ def _encoded_annotations(stored: StoredMessage, locked: bool) -> bytes:
 
 def _millis(seconds: float) -> bytes:
     return _I64.pack(int(seconds * 1000))
+
+
+def encode_page(found: Sequence[StoredMessage]) -> list[bytes]:
+    """The first of these messages as one answer to a peek: at least one, then as many as MAX_PAGE bytes hold.
+
+    An answer is one message in memory, for each client that is slow to read it. Clients peek on from the last number.
+    """
+    page: list[bytes] = []
+    room = MAX_PAGE
+    for stored in found:
+        room -= stored.message.size
+        if page and room < 0:
+            break
+        page.append(encode_delivery(stored, locked=False))
+    return page

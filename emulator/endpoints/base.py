@@ -19,6 +19,8 @@ class ClientConnection(Protocol):
 
     host: Host
     is_paused: bool
+    drops_early_responses: bool
+    """Whether it is a client that drops the response to a request which it has sent, but not registered yet."""
 
     def request_flush(self) -> None:
         """Have the output written at the end of this turn."""

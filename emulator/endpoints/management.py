@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emulator.access import LISTEN, SEND
-from emulator.broker.delivery_encoding import encode_delivery
+from emulator.broker.delivery_encoding import encode_delivery, encode_page
 from emulator.broker.descriptions import DescriptionError
 from emulator.broker.errors import (
     ArgumentError,
@@ -111,8 +111,9 @@ class ManagementEndpoint(RequestEndpoint):
         )
         if not found:
             return NO_CONTENT, None
-        self.host.charge(len(found) - 1)  # the call itself counted as one
-        return OK, {"messages": [{"message": encode_delivery(stored, locked=False)} for stored in found]}
+        messages = encode_page(found)
+        self.host.charge(len(messages) - 1)  # the call itself counted as one
+        return OK, {"messages": [{"message": message} for message in messages]}
 
     def _renew_lock(self, body: Body) -> Answer:
         if self.queue.description.requires_session:

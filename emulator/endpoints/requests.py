@@ -18,6 +18,8 @@ UNLIMITED_CREDIT = 10_000
 # Responses kept for a client that grants no credit; older ones are dropped.
 MAX_WAITING = 1000
 RENEWAL_DELAYS_S = (0.02, 0.06)
+REPEAT_DELAYS_S = (0.1, 1.0)
+MAX_REPEATED = 4096
 
 
 class Request:
@@ -67,12 +69,25 @@ class RequestEndpoint(Endpoint):
         """Process a request and respond to it."""
 
     def respond(self, request: Request, payload: bytes) -> None:
-        """Send a response on the node's link to the reply-to address of the request, or else to any address."""
+        """Send a response on the node's link to the reply-to address of the request, or else to any address.
+
+        The SDK for Python sends a request before it registers it. If another of its threads reads the response in
+        between, the SDK drops it, and the request waits forever. Responses are therefore repeated to that SDK, which
+        ignores those that nobody waits for.
+        """
+        endpoint = self._endpoint_for(request)
+        if endpoint is None:
+            return
+        endpoint.deliver(payload)
+        if self.client.drops_early_responses and len(payload) <= MAX_REPEATED:
+            for delay in REPEAT_DELAYS_S:
+                self.host.later(delay, lambda: endpoint.repeat(payload))
+
+    def _endpoint_for(self, request: Request) -> ResponseEndpoint | None:
         links = [link.owner for link in self.link.session.links.values() if isinstance(link.owner, ResponseEndpoint)]
         links = [endpoint for endpoint in links if endpoint.link.address == self.link.address]
         addressed = [endpoint for endpoint in links if endpoint.reply_address == request.reply_to]
-        for endpoint in (addressed or links)[:1]:
-            endpoint.deliver(payload)
+        return next(iter(addressed or links), None)
 
     def renew_credit_later(self) -> None:
         """Send the link's credit a moment after a response, and again for a client that was not done by then.
@@ -111,6 +126,11 @@ class ResponseEndpoint(Endpoint):
         """Send a response now, or when there is credit."""
         self._waiting.append(payload)
         self._send()
+
+    def repeat(self, payload: bytes) -> None:
+        """Send a response again, unless the link has ended or others wait for credit."""
+        if self.link.is_open and not self._waiting:
+            self.deliver(payload)
 
     def credit(self, event: e.CreditGranted) -> None:
         self._is_unlimited = self._is_unlimited or self.link.credit >= UNLIMITED_CREDIT

@@ -64,6 +64,7 @@ _COLUMNS = {
         "state": _COUNT,
     },
 }
+_STATE_OF = {int(state): state for state in MessageState}
 _STATES = ", ".join(str(int(state)) for state in MessageState)
 
 _of_message = attrgetter(*MESSAGE_FIELDS)
@@ -76,13 +77,40 @@ def from_message(queue: int, stored: StoredMessage) -> tuple[Any, ...]:
 
 
 def to_message(row: tuple[Any, ...]) -> StoredMessage:
-    """The message of a row, unlocked."""
-    _, sequence_number, *values = row
-    sent = dict(zip(MESSAGE_FIELDS, values, strict=False))
-    known = dict(zip(STORED_FIELDS, values[len(MESSAGE_FIELDS) :], strict=True))
-    sent["durable"] = None if sent["durable"] is None else bool(sent["durable"])
-    known["state"] = MessageState(known["state"])
-    return StoredMessage(Message(**sent), sequence_number, **known)
+    """The message of a row, unlocked. A restart calls this for each message, so it names each column once."""
+    # fmt: off
+    (_, number,
+     bare, annotations, annotation_count, durable, priority, header_ttl_ms, ttl_s, sent_scheduled_at,
+     partition_key, message_id, session_id, size,
+     enqueued_at, expires_at, state, delivery_count, scheduled_at, enqueue_sequence_number,
+     dead_letter_source, hops) = row
+    # fmt: on
+    message = Message(
+        bare,
+        None if durable is None else bool(durable),
+        priority,
+        header_ttl_ms,
+        ttl_s,
+        annotations,
+        annotation_count,
+        sent_scheduled_at,
+        partition_key,
+        message_id,
+        session_id,
+        size=size,
+    )
+    return StoredMessage(
+        message,
+        number,
+        enqueued_at,
+        expires_at,
+        _STATE_OF[state],
+        delivery_count,
+        scheduled_at,
+        enqueue_sequence_number,
+        dead_letter_source,
+        hops,
+    )
 
 
 def damaged_table(database: sqlite3.Connection) -> str | None:

@@ -8,6 +8,7 @@ from pairing.drain.actions import DrainAction, Item, Keep, Settle, Steps
 from pairing.drain.ledger import Fate
 from pairing.drain.queue_state import QueueState
 from pairing.drive import Reply
+from pairing.events import counted
 
 _REASONS = {
     "dead_lettered": "CannotBeRestored",
@@ -121,5 +122,6 @@ class Settling:
             self._queue.scanned_at = None
         self._progress.set_aside += len(gone) if is_aside else 0
         self._progress.dead_lettered += 0 if is_aside else len(gone)
-        text = f"{len(gone)} message{'s' if len(gone) > 1 else ''} in {self._progress.queue}: {reason}"
-        self._report("set_aside" if is_aside else "dead_lettered", gone[0].path or self._progress.queue, text)
+        queue = self._progress.queue
+        kind = "set_aside" if is_aside else "dead_lettered"
+        self._report(kind, gone[0].path or queue, counted(len(gone), queue, reason))

@@ -1,4 +1,4 @@
-"""The control plane as docs/operations.md deploys it, for tests that kill any of its processes; without a supervisor.
+"""The control plane as docs/deployment.md describes it, for tests that kill any of its processes; without a supervisor.
 
 Two web processes, three workers that share the queues, two beats, PostgreSQL, and a Redis that keeps its data.
 """
@@ -32,7 +32,7 @@ QUEUES = {
     "worker-2": "pings,syphons",
     "collector": "collectors,samples,backlog,pipeline,alerts",
 }
-"""The example of docs/operations.md."""
+"""The example of docs/deployment.md."""
 SIGNING_IN = """
 from django.contrib.auth.models import User
 from django.test import Client
@@ -44,7 +44,7 @@ ANSWER_S = 30.0
 
 
 class DurableRedis(RedisServer):
-    """A redis-server as docs/operations.md configures it: what it has answered survives a kill."""
+    """A redis-server as docs/production.md configures it: what it has answered survives a kill."""
 
     def start(self) -> None:
         program = shutil.which("redis-server")
@@ -79,7 +79,7 @@ class Deployment(ControlPlane):
         self.session = self.manage("shell", "-v0", "-c", SIGNING_IN).stdout.strip()
 
     def command(self, name: str) -> list[str]:
-        """As docs/operations.md has it."""
+        """As docs/production.md has it."""
         if name in self.ports:
             address = ["--host", "127.0.0.1", "--port", str(self.ports[name])]
             options = ["--timeout-graceful-shutdown", "3", "--log-level", "warning"]

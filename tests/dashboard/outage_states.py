@@ -21,6 +21,8 @@ FULL = "ServiceBusQuotaExceededError: The entity is full. Error condition: amqp:
 EVERY_S, SINCE_S = 20, 1500
 BEGAN_S, RECOVERED_S, PAUSED_S, RESUMED_S = 1300, 500, 420, 330
 """Seconds before now."""
+RATES = {"orders": 2.0, "payments": 1.2, "shipments/eu-west": 0.8}
+"""Messages a second."""
 Curve = Callable[[float], float]
 
 
@@ -38,15 +40,34 @@ def enter(state: str) -> None:
 
 
 def _calm(pair: Pair, now: datetime) -> None:
-    from dashboard.models import BacklogQueue, EntityHealth, FailoverEvent, PairDepth, SyphonPause, WaitingSample
-    from tests.dashboard.sample_data import INCIDENT
+    """All is well since the sample's own outage, which stays as it was."""
+    from dashboard.models import EntityHealth, FailoverEvent, MeteredRecord, PairDepth, SyphonPause, WaitingSample
+    from tests.dashboard.sample_outage import AGO, OVER, RECOVERED
 
-    for table in (WaitingSample, PairDepth, SyphonPause):
-        table.objects.all().delete()
-    FailoverEvent.objects.exclude(event_id=INCIDENT).delete()
+    recovered_at = FailoverEvent.objects.get(event_id=RECOVERED).time
+    since = recovered_at + OVER
+    for table, time in ((WaitingSample, "at"), (PairDepth, "at"), (FailoverEvent, "time"), (MeteredRecord, "minute")):
+        table.objects.filter(**{f"{time}__gt": since}).delete()
+    SyphonPause.objects.all().delete()
     known = {"state": "healthy", "waiting": 0, "oldest_waiting_at": None, "held_by": None, "expires": None}
-    EntityHealth.objects.update(**known, origin="organic", reason="", since=now - timedelta(hours=3))
-    BacklogQueue.objects.filter(pair=pair).update(active=0, scheduled=0, seen_at=now)
+    EntityHealth.objects.update(**known, origin="organic", reason="", since=now - 2 * AGO)
+    EntityHealth.objects.filter(path="orders").update(since=recovered_at)
+    pair.backlog_queues.update(active=0, scheduled=0, seen_at=now)
+
+
+def _metered(now: datetime, curve: Curve, shares: Mapping[str, float]) -> None:
+    """The traffic of an hour by minute: what makes the backlog grow and shrink so, and otherwise sends."""
+    from dashboard.fleet import metered
+    from tests.dashboard.sample_outage import sent
+
+    reports = []
+    for path, rate in RATES.items():
+        depths = [int(curve(60 * minute) * shares.get(path, 0)) for minute in range(61)]
+        for minute in range(1, 61):
+            at, grown = now - timedelta(seconds=60 * minute - 30), depths[minute - 1] - depths[minute]
+            reports.append(sent(at, path, *(("send_backlog", grown) if grown > 0 else ("send", round(60 * rate)))))
+            reports += [sent(at, path, "syphon_send", -grown)] if grown < 0 else []
+    metered.store(reports, now)
 
 
 def _healthy(pair: Pair, now: datetime, state: str) -> None:
@@ -84,6 +105,7 @@ def _drained(pair: Pair, now: datetime, state: str) -> None:
         _event(now, "failing", BEGAN_S + 5, path, REJECTED)
         _event(now, "failed_over", BEGAN_S, path, REJECTED)
         _event(now, "recovered", RECOVERED_S, path, "a ping was accepted")
+        pair.entities.filter(path=path).update(since=now - timedelta(seconds=RECOVERED_S))
     _event(now, "syphon_paused", PAUSED_S, "*", "look first", "ada")
     _event(now, "syphon_resumed", RESUMED_S, "*", "", "ada")
     _depths(pair, now, _drain(9 if state == "draining" else 40), {"orders": 0.7, "payments": 0.3})
@@ -123,6 +145,7 @@ def _depths(pair: Pair, now: datetime, curve: Curve, shares: Mapping[str, float]
     """Samples of the last minutes of the pair and of these entities, and the counts of the present."""
     from dashboard.models import BacklogQueue, PairDepth, WaitingSample
 
+    _metered(now, curve, shares)
     entities = list(pair.entities.filter(path__in=shares))
     samples, totals = [], []
     for ago_s in range(SINCE_S, 0, -EVERY_S):

@@ -20,7 +20,6 @@ DEVIATING = "contoso/x-servicebus-transfer/1"
 EMPTY_ORPHAN = "contoso/x-servicebus-transfer/18"
 FULL_ORPHAN = "contoso/x-servicebus-transfer/17"
 LONG_PATH = "region/west-europe/customers-of-the-wholesale-branch/orders-by-day-and-by-week-2026"
-INCIDENT = "f" * 32
 SAMPLE = "from workers import connections, watchers; watchers.sample('contoso'); connections.close_all()"
 ADD_SAMPLE_DATA = "from tests.dashboard.sample_data import add_sample_data; add_sample_data()"
 
@@ -64,28 +63,24 @@ def add_sample_data() -> None:
     """A past for the database: an outage with its depth, ledger and actions, and two months of charges."""
     from django.utils import timezone
 
+    from tests.dashboard.sample_outage import add_outage
+    from tests.dashboard.sample_readiness import add_readiness
+
     now = timezone.now()
     _entities(now)
-    _outage(now)
+    add_outage(now)
     _charges(now)
-    _readiness(now)
+    add_readiness(now)
+    _drill(now)
 
 
-def _readiness(now: datetime) -> None:
-    """An entity that fell, as of tomorrow so that it is believed all day, and a drill that passed."""
+def _drill(now: datetime) -> None:
+    """A drill that failed."""
     from dashboard.drills.plan import Plan, Step
     from dashboard.drills.report import report
-    from dashboard.models import Drill, Pair, PairReadiness, Readiness, ReadinessChange
+    from dashboard.models import Drill, Pair
 
     pair, later = Pair.objects.get(name="contoso"), now + timedelta(days=1)
-    bad = {"name": "senders", "verdict": "bad", "reason": "1 of 2 senders has no queue.", "todo": "Give it Manage."}
-    good = {"name": "queues", "verdict": "good", "reason": "", "todo": ""}
-    PairReadiness.objects.create(pair=pair, score=20, checks=[good, bad], checked_at=later, due_at=later)
-    own = {"home": "good", "sizes": "unknown"}
-    Readiness.objects.create(
-        pair=pair, entity="orders", score=20, previous_score=95, fell_at=now, reasons=[bad], own=own, checked_at=later
-    )
-    ReadinessChange.objects.create(pair=pair, entity="orders", at=now, verdicts=own)
     course = Plan(Step.COUNTING, now, 9, sent=9, is_prepared=True, is_forced=True, forced_at=now, home_at=now)
     reported = report(course, now, now + timedelta(seconds=9)) | {"cost": None}
     Drill.objects.create(
@@ -115,59 +110,6 @@ def _entities(now: datetime) -> None:
     topic = EntityHealth.objects.get(path="shipments/eu-west")
     for name, count in (("audit", 0), ("billing", 3)):
         TopicSubscription.objects.create(topic=topic, name=name, dead_lettered=count, counted_at=now)
-
-
-def _outage(now: datetime) -> None:
-    from dashboard.models import AuditEntry, EntityHealth, FailoverEvent, PairDepth, SyphonLedger, WaitingSample
-
-    orders = EntityHealth.objects.get(path="orders")
-    began, process = now - timedelta(minutes=50), "host-3:4711:0a1b2c3d"
-    story = (
-        (0, "failing", "ServiceBusError: amqp:internal-error", None),
-        (5, "failed_over", "amqp:internal-error for 5 s", None),
-        (400, "held", "storage of the region is down, ticket 4711", "ada"),
-        (900, "released", "", "ada"),
-        (905, "recovered", "a ping was accepted", None),
-    )
-    for number, (at_s, kind, reason, operator) in enumerate(story):
-        FailoverEvent.objects.create(
-            event_id=INCIDENT if kind == "failed_over" else f"{number:032x}",
-            time=began + timedelta(seconds=at_s),
-            pair="contoso",
-            entity="orders",
-            kind=kind,
-            reason=reason,
-            process=process,
-            operator=operator,
-        )
-    for verb, at_s, reason in (("hold", 400, "storage of the region is down"), ("release", 900, "it is back")):
-        AuditEntry(
-            request_id=f"sample-{verb}",
-            at=began + timedelta(seconds=at_s),
-            operator="ada",
-            verb=verb,
-            pair="contoso",
-            target="orders",
-            reason=reason,
-            outcome="done",
-        ).save()
-    for minute in range(30):
-        at = began + timedelta(minutes=minute)
-        depth = 400 * minute if minute < 15 else max(0, 6000 - 600 * (minute - 15))
-        WaitingSample.objects.create(entity=orders, at=at, waiting=depth)
-        PairDepth.objects.create(pair=orders.pair, at=at, messages=depth)
-    SyphonLedger.objects.create(
-        pair=orders.pair,
-        queue=OWN,
-        began_at=began + timedelta(seconds=6),
-        ended_at=began + timedelta(minutes=26),
-        moved_at=began + timedelta(minutes=26),
-        enqueued=6000,
-        home=6000,
-        fates={"home": 5997, "dead-lettered": 3},
-        missing=0,
-        seen_at=now,
-    )
 
 
 def _charges(now: datetime) -> None:

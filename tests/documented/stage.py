@@ -108,7 +108,7 @@ with PairedServiceBusClient.from_connection_string(*strings, options=options) as
                 print("refused", type(error).__name__, flush=True)
             time.sleep(0.2)
 """
-"""An application of the fleet, as docs/operations.md says: it names the same Redis."""
+"""An application of the fleet, as docs/production.md says: it names the same Redis."""
 
 
 def tell_of_a_failover(here: Stage, terminal: Terminal, python: str, status: str) -> None:

@@ -139,6 +139,8 @@ class Served:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
+                # A shell starts what is in its background with Ctrl-C ignored, and so this suite there.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
 
     @property

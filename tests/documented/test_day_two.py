@@ -1,19 +1,22 @@
 """docs/day-two.md: a backup while everything runs, the loss of all files and rows, and the restore."""
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psycopg
 import pytest
+import redis
 
 from tests.dashboard.costs.test_costs_command import write_usage
 from tests.documented.blocks import ROOT, block
-from tests.documented.stage import ANSWERS, USER, Stage, stage
-from tests.documented.terminal import Terminal, terminal, until_that
+from tests.documented.stage import ANSWERS, APPLICATION, USER, Stage, stage
+from tests.documented.terminal import Served, Terminal, terminal, until_that
 from tests.postgres import programs
 
 pytestmark = [
@@ -24,6 +27,8 @@ pytestmark = [
 PAGE = "docs/day-two.md"
 MANAGE = ".venv/bin/python manage.py"
 REASON = "before the backup"
+MONTH = "2026-10"
+"""The month of `write_usage`."""
 
 
 @pytest.fixture
@@ -56,37 +61,96 @@ def start(here: Stage, shell: Terminal) -> None:
     until_that(here.is_ready, "all is ready")
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What people see and a restore has to bring back."""
+
+    events: frozenset[str]
+    audit: frozenset[str]
+    costs: str
+    charges: list[str]
+    computed: str
+
+
+def kept(here: Stage, shell: Terminal) -> Kept:
+    """The events and the costs of the pages, and the month computed anew from the usage files."""
+    shell.succeed(f"{MANAGE} compute_charges --month {MONTH} --output charges.csv")
+    with here.signed_in() as browser:
+        costs = browser.get("/costs/", params={"month": MONTH}).text
+        return Kept(
+            events=frozenset(browser.get("/events.csv").text.splitlines()),
+            audit=frozenset(browser.get("/audit.csv").text.splitlines()),
+            costs=browser.get("/costs.csv", params={"month": MONTH}).text,
+            charges=re.findall(r"\d[\d.,]* (?:USD|EUR)|[$€]\s?\d[\d.,]*", costs),
+            computed=(shell.folder / "charges.csv").read_text(encoding="utf-8"),
+        )
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("kind", ["postgres", "sqlite"])
 def test_everything_that_was_kept_is_there_after_a_restore(kind: str, here: Stage, tmp_path: Path) -> None:
+    """Database, usage files and all that is in Redis are lost, while an application sends."""
     if kind == "sqlite" and shutil.which("sqlite3") is None:
         pytest.skip("there is no sqlite3 here")
     folder = tmp_path / "checkout"
-    first = here.variables["DATABASE_URL"] if kind == "postgres" else f"sqlite:///{folder}/.state/control-plane.sqlite3"
+    database = (
+        created(here.variables["DATABASE_URL"])
+        if kind == "postgres"
+        else f"sqlite:///{folder}/.state/control-plane.sqlite3"
+    )
     postgres_dump, sqlite_backup, usage = (block(PAGE, number) for number in (1, 2, 3))
-    postgres_restore, sqlite_restore = block(PAGE, 4), block(PAGE, 5)
 
-    with control_plane(here, folder, first) as shell:
-        shell.succeed(f"{MANAGE} migrate -v0")
-        shell.succeed(f"{MANAGE} sync_pairs")
-        assert shell.answer(f"{MANAGE} createsuperuser", ANSWERS).status == 0
-        start(here, shell)
-        shell.succeed(f'{MANAGE} pairing fail-over contoso orders --user {USER} --reason "{REASON}"')
-        until_that(lambda: REASON in events(here), "the event is stored")
-        write_usage(folder / ".state/metering")
-        shell.follow(postgres_dump if kind == "postgres" else sqlite_backup)
-        shell.follow(usage)
+    with terminal(tmp_path / "application", {}, {**here.variables, "PYTHONPATH": str(ROOT)}) as elsewhere:
+        application = sending(elsewhere)
+        with control_plane(here, folder, database) as shell:
+            shell.succeed(f"{MANAGE} migrate -v0")
+            shell.succeed(f"{MANAGE} sync_pairs")
+            assert shell.answer(f"{MANAGE} createsuperuser", ANSWERS).status == 0
+            start(here, shell)
+            shell.succeed(f'{MANAGE} pairing fail-over contoso orders --user {USER} --reason "{REASON}"')
+            until_that(lambda: REASON in events(here), "the event is stored")
+            until_that(lambda: here.namespaces.in_backlog() > 5, "messages are sent into the backlog")
+            write_usage(folder / ".state/metering")
+            before = kept(here, shell)
+            shell.follow(postgres_dump if kind == "postgres" else sqlite_backup)
+            shell.follow(usage)
 
-    shutil.rmtree(folder / ".state")
-    (folder / ".state").mkdir()
-    second = empty_database(first) if kind == "postgres" else first
-    with control_plane(here, folder, second) as shell:
-        restore(shell, kind, postgres_restore.commands, sqlite_restore.commands)
-        start(here, shell)
-        with here.signed_in() as browser:
-            assert REASON in browser.get("/audit/").text
-        assert REASON in events(here)
-        assert list((folder / ".state/metering/usage/date=2026-10-01").glob("*.parquet"))
-        assert " 0 problem" in shell.succeed(f"{MANAGE} check --environment")
+        shutil.rmtree(folder / ".state")
+        (folder / ".state").mkdir()
+        if kind == "postgres":
+            created(here.variables["DATABASE_URL"])
+        lose_everything_in_redis(here)
+        alone = sent(application)
+
+        with control_plane(here, folder, database) as shell:
+            restore(shell, kind, block(PAGE, 4).commands, block(PAGE, 5).commands)
+            start(here, shell)
+            until_that(lambda: "held" in shell.run(f"{MANAGE} pairing status").text, "the failover is known again")
+            after = kept(here, shell)
+            assert before.events <= after.events
+            assert before.audit <= after.audit
+            assert replace(after, events=before.events, audit=before.audit) == before
+            assert any(REASON in line for line in before.audit)
+            assert before.charges, "the page shows amounts"
+            assert " 0 problem" in shell.succeed(f"{MANAGE} check --environment")
+
+            assert sent(application) > alone, "the application was not stopped"
+            shell.succeed(f'{MANAGE} pairing mark-healthy contoso orders --user {USER} --reason "restored"')
+            application.end()
+            until_that(lambda: here.namespaces.stats("orders")["active"] == sent(application), "all is in the primary")
+    assert "refused" not in application.text, "every send was accepted, in the primary or in the backlog"
+
+
+def sending(shell: Terminal) -> Served:
+    """An application of the fleet; the control plane need not run."""
+    (shell.folder / "application.py").write_text(APPLICATION, encoding="utf-8")
+    application = shell.serve(f"{sys.executable} application.py")
+    application.until(lambda text: "sent " in text, "the first message")
+    return application
+
+
+def sent(application: Served) -> int:
+    return len(re.findall(r"^sent \d+$", application.text, re.MULTILINE))
 
 
 def restore(shell: Terminal, kind: str, of_postgres: list[str], of_sqlite: list[str]) -> None:
@@ -101,8 +165,14 @@ def events(here: Stage) -> str:
         return browser.get("/events/").text
 
 
-def empty_database(url: str) -> str:
-    """Another one on the same server: the old one is gone."""
+def created(url: str) -> str:
+    """An empty database on this server; one of the same name that was there is gone with all that it held."""
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("create database restored")
-    return url.rpartition("/")[0] + "/restored"
+        connection.execute("drop database if exists control_plane with (force)")
+        connection.execute("create database control_plane")
+    return url.rpartition("/")[0] + "/control_plane"
+
+
+def lose_everything_in_redis(here: Stage) -> None:
+    with redis.Redis.from_url(here.variables["REDIS_URL"]) as client:
+        client.flushall()

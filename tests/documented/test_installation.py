@@ -1,6 +1,5 @@
 """docs/installation.md and docs/deployment.md line by line, with PostgreSQL and Redis, in empty environments."""
 
-import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -89,9 +88,9 @@ def test_one_host_is_set_up_as_described_up_to_the_service_manager(here: Stage, 
     with terminal(tree, places, here.variables) as shell:
         shell.follow(block("docs/deployment.md", 2))
         shell.follow(block("docs/deployment.md", 3))
-        program = room / "opt/paired-namespaces/bin/paired-namespaces"
-        assert os.access(program, os.X_OK)
-        assert "created" in shell.succeed(f"{program} sync_pairs --help && {program} migrate -v0 && echo created")
+        program = "/opt/paired-namespaces/bin/paired-namespaces"  # as the units spell it; it is in the room here
+        shell.succeed(f"{program} migrate -v0")
+        assert "contoso: new" in shell.succeed(f"{program} sync_pairs")
     assert (room / "etc/paired-namespaces/secrets").stat().st_mode & 0o777 == 0o700
     units = {path.name for path in (room / "etc/systemd/system").iterdir()}
     assert {"paired-namespaces-web.service", "paired-namespaces.target", "paired-namespaces-.service.d"} <= units

@@ -119,7 +119,8 @@ def test_the_local_namespace_is_started_and_broken_as_its_page_says(tmp_path: Pa
         served = shell.serve(start)
         served.until(lambda text: text.count("ready ") == 2, "both namespaces are ready")
 
-        add, tell, remove = (command.replace("curl", "curl -s") for command in block("docs/emulator.md", 4).commands)
+        commands = block("docs/emulator-faults.md", 1).commands
+        add, tell, remove = (command.replace("curl", "curl -s") for command in commands)
         fault = json.loads(shell.succeed(add))["id"]
         assert [one["id"] for one in json.loads(shell.succeed(tell))] == [fault]
         shell.succeed(remove.replace("5f0c…", fault))

@@ -36,7 +36,7 @@ TRIED_BY = {
     "docs/emulator.md 1": STRANGER,
     "docs/emulator.md 2": f"{OPERATED}::test_the_local_namespace_is_started_and_broken_as_its_page_says",
     "docs/emulator.md 3": f"{OPERATED}::test_the_local_namespace_reads_the_file_of_microsofts_emulator",
-    "docs/emulator.md 4": f"{OPERATED}::test_the_local_namespace_is_started_and_broken_as_its_page_says",
+    "docs/emulator-faults.md 1": f"{OPERATED}::test_the_local_namespace_is_started_and_broken_as_its_page_says",
     "docs/installation.md 1": INSTALLED,
     "docs/installation.md 2": INSTALLED,
     "docs/installation.md 3": INSTALLED,
@@ -74,7 +74,7 @@ NOT_TRIED = (
     NotTried(r"curl .*https://prices\.azure\.com/", "needs the public internet"),
     NotTried(r"spark-submit .*abfss://", "needs an account of Azure Storage, and packages of a Maven repository"),
     NotTried(r"make (test|setup)$", "is how this suite is started"),
-    NotTried(r"make demo$", "tests/acceptance/test_demo_*.py start the demo by the same command of manage.py"),
+    NotTried(r"make demo$", "test_fresh_checkout.py runs it in a copy; tests/acceptance/test_demo_*.py by manage.py"),
     NotTried(
         r"make campaign($| ARGS=\"(--small|--messages|--resume|--judge|--before|--without) )",
         "takes up to hours; tests/campaign/test_campaign.py runs, resumes and judges short ones, also without a lease",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from emulator.broker.descriptions import DEFAULT_RULE, EntityStatus
-from emulator.broker.filters import CorrelationFilter, SqlFilter, SqlRuleAction
+from emulator.broker.filters import CorrelationFilter, SqlFilter, SqlRuleAction, TrueFilter
 from emulator.broker.namespace import Namespace
 from emulator.config_file import ConfigError, read_config
 from emulator.entities import create_configured
@@ -108,6 +108,32 @@ def test_rules_of_the_file_stand_in_place_of_the_default_rule(read):
     assert everything.rules == (DEFAULT_RULE,)
 
 
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({"SqlFilter": {"SqlExpression": "colour = 'red'"}}, SqlFilter("colour = 'red'")),
+        ({"CorrelationFilter": {"Label": "red"}}, CorrelationFilter(label="red")),
+        ({"Action": {"SqlExpression": "SET seen = 1"}}, TrueFilter()),
+        ({}, TrueFilter()),
+    ],
+)
+def test_a_rule_without_a_type_has_the_filter_that_it_states(read, properties, expected):
+    (namespace,) = read(of(topics=[with_rule(**properties)]))
+
+    ((rule,),) = (subscription.rules for subscription in namespace.subscriptions)
+    assert rule.filter == expected
+
+
+def test_a_window_for_duplicates_may_be_as_short_as_in_microsofts_emulator(read):
+    entity = changed(QUEUE, DuplicateDetectionHistoryTimeWindow="PT5S")
+    topic = {"Name": "t", "Properties": {"DuplicateDetectionHistoryTimeWindow": "PT19S"}}
+
+    (namespace,) = read(of(entity, topics=[topic]))
+
+    windows = [each.duplicate_detection_history_time_window_s for each in (*namespace.queues, *namespace.topics)]
+    assert windows == [5.0, 19.0]
+
+
 def test_further_properties_of_the_service_are_read(read):
     entity = changed(QUEUE, Status="SendDisabled", UserMetadata="mine", AutoDeleteOnIdle="PT5M")
 
@@ -154,6 +180,9 @@ def test_entities_are_created_once_and_then_left_as_they_are(read):
         (of(topics=[with_rule(FilterType="Correlation", CorrelationFilter={"Label": 1})]), "are texts"),
         (of(topics=[with_rule(FilterType="Correlation", CorrelationFilter={"Properties": {"a": []}})]), "numbers"),
         (of(topics=[with_rule(FilterType="SqlFilter")]), "use Sql or Correlation"),
+        (of(topics=[with_rule(SqlFilter={"SqlExpression": "1=1"}, CorrelationFilter={"Label": "x"})]), "two filters"),
+        (of(changed(QUEUE, DuplicateDetectionHistoryTimeWindow="PT4S")), "queue.1: DuplicateDetectionHistoryTime"),
+        (of(changed(QUEUE, DuplicateDetectionHistoryTimeWindow="P8D")), "queue.1: DuplicateDetectionHistoryTime"),
     ],
 )
 def test_what_cannot_be_created_is_refused_with_its_place_and_reason(read, namespace, reason):

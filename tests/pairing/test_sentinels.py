@@ -1,4 +1,4 @@
-"""Clients follow the master that Sentinels name (docs/operations.md, Redis with a replica)."""
+"""Clients follow the master that Sentinels name (docs/production.md, Redis)."""
 
 import asyncio
 from collections.abc import Iterator

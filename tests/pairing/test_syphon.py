@@ -27,6 +27,7 @@ from pairing import options as option_bounds
 from pairing.drain import destinations, lease_holder, syphons, usage
 from pairing.drain import flow as drain_flow
 from pairing.drain.refusals import why_refused
+from pairing.events import count_in
 from pairing.messages.rewriting import as_message, to_backlog
 from tests.pace import Stopwatch
 
@@ -331,6 +332,9 @@ def test_messages_for_an_entity_that_is_gone_are_dead_lettered_only_after_some_a
         assert progress.ledger.balance(0).missing == 0
     reported = [letter.dead_letter_error_description for letter in here.dead_letters()]
     assert ["refused 3 times" in why for why in reported] == [True] * 3
+    events = [event for event in here.events if event.kind == "dead_lettered"]
+    assert {event.entity for event in events} == {"gone"}
+    assert sum(count_in(event.reason) for event in events) == 3
 
 
 @both_worlds

@@ -23,7 +23,8 @@ from django.test import Client
 
 from dashboard.alerts.rounds import look as look_for_alerts
 from dashboard.fleet import projection
-from dashboard.models import AlertRule, EntityHealth, FailoverEvent
+from dashboard.models import AlertRule, ChargeRun, EntityHealth, FailoverEvent, Invoice
+from dashboard.models.charge import PUBLISHED, SETTLEMENTS
 from pairing import PairedServiceBusClient
 from tests.dashboard.markup import one_line
 from tests.dashboard.secondary import Secondary
@@ -102,8 +103,9 @@ def work(fleet: redis.Redis) -> None:
 def read(browser: Client) -> Readings:
     """Every figure of every place that shows it."""
     seen = Readings(browser)
-    for place in (of_the_pair, of_the_backlog, of_the_entity, of_incidents, of_readiness, of_the_command_line):
+    for place in (of_the_pair, of_the_backlog, of_the_entity, of_incidents, of_costs, of_readiness):
         place(seen)
+    of_the_command_line(seen)
     return seen
 
 
@@ -183,6 +185,14 @@ def of_incidents(seen: Readings) -> None:
     seen.see("drained at", "incident", (match and match.group(1)) or "not yet")
 
 
+def of_costs(seen: Readings) -> None:
+    page = seen.page("/costs/")
+    seen.found("backlog", "costs", r"the backlog \(([\d,]+) now\)", page)
+    seen.see("outages", "incidents", seen.page("/incidents/").count('data-incident="'))
+    seen.see("outages", "API incidents", len(seen.json("/api/v1/incidents")["items"]))
+    seen.see("outages", "costs", page.count('<tr data-outage="'))
+
+
 def of_readiness(seen: Readings) -> None:
     page, overview, entity = seen.page("/readiness/"), seen.page("/"), seen.page(ENTITY)
     score = r"(?:Ready|Weak|Endangered|Not known)(?: (\d+))?</span>"
@@ -211,6 +221,21 @@ def agree(fleet: redis.Redis, browser: Client) -> Readings:
     seen = read(browser)
     assert not seen.differing, pformat(seen.differing)
     return seen
+
+
+def compute_the_month() -> None:
+    """A month that was computed before anything happened: what the page of costs says of the present is live."""
+    now = datetime.now(UTC)
+    month = f"{now:%Y-%m}"
+    run = ChargeRun.objects.create(
+        month=month, status="succeeded", started_at=now, heard_at=now, finished_at=now,
+        details={"counts": dict.fromkeys(("read", "accepted", "copies", "quarantined"), 0)},
+    )  # fmt: skip
+    for rule in (PUBLISHED, SETTLEMENTS):
+        Invoice.objects.create(
+            run=run, month=month, scope="contoso", rule=rule, allocation="time", currency="EUR", cents=80, exact="0.8",
+            units=1_000_000, tiers=[1_000_000],
+        )  # fmt: skip
 
 
 def operate(action: str, target: str) -> None:
@@ -245,6 +270,7 @@ def test_every_figure_of_an_outage_is_the_same_wherever_it_is_shown(
     AlertRule.objects.create(
         name="backlog", kinds=[], pair="*", entity="*", threshold=1, channels=[], changed_at=datetime.now(UTC)
     )
+    compute_the_month()
     send(application, 1)
     watchers.list_entities("contoso")
     assert agree(fleet, browser).figures["headline"]["overview"] == "Healthy"

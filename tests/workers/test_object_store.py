@@ -4,13 +4,17 @@ It runs where `moto_server` is on the PATH, or named by S3_SERVER (`pip install 
 Spark's own connector to such a store is not tried here (docs/costs.md).
 """
 
+import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -22,6 +26,7 @@ from dashboard.checks import usage_folder
 from dashboard.checks.findings import Level
 from pairing.telemetry.metering import UsageRecord
 from tests.conftest import free_port
+from tools.build_packages import ROOT
 from workers.compaction import compact, days_with_new_files
 from workers.usage import write
 
@@ -112,6 +117,33 @@ def test_the_check_writes_a_file_and_leaves_nothing(url: str, settings: object) 
     store, root = pafs.FileSystem.from_uri(url)
     left = store.get_file_info(pafs.FileSelector(root, allow_not_found=True))
     assert not [info for info in left if info.is_file]
+
+
+def checked(url: str, state: Path) -> tuple[str, str]:
+    """Level and cause of the usage folder, as the command prints them."""
+    printed = subprocess.run(
+        [sys.executable, "manage.py", "check", "--environment", "--json"],
+        cwd=ROOT,
+        env={**os.environ, "USAGE_DIR": url, "STATE_DIR": str(state)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert "secret" not in printed.stdout + printed.stderr
+    (found,) = (one for one in json.loads(printed.stdout)["findings"] if one["item"] == "usage folder")
+    return found["level"], found["cause"]
+
+
+def test_the_command_names_what_the_store_answers(url: str, tmp_path: Path) -> None:
+    assert checked(url, tmp_path) == ("ok", "s3://…: a file was written and deleted.")
+
+    level, cause = checked(
+        url.replace("usage-of-contoso", "bucket-of-nobody").replace("&allow_bucket_creation=true", ""), tmp_path
+    )
+    assert (level, "NO_SUCH_BUCKET" in cause) == ("problem", True), cause
+
+    level, cause = checked(re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{free_port()}", url), tmp_path)
+    assert (level, "NETWORK_CONNECTION" in cause) == ("problem", True), cause
 
 
 def test_a_store_that_is_away_is_a_problem_without_a_secret(settings: object) -> None:

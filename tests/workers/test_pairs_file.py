@@ -1,4 +1,4 @@
-"""Workers take a changed pairs file in, and are not hurt by one that is broken (docs/operations.md)."""
+"""Workers take a changed pairs file in, and are not hurt by one that is broken (docs/production.md)."""
 
 import threading
 from collections.abc import Callable, Iterator

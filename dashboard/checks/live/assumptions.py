@@ -40,7 +40,7 @@ _METRICS = (
     "compare IncomingRequests of Azure Monitor, by EntityName, with the operations of this report; "
     "or store the metrics and run `reconcile --metrics`"
 )
-_RIGHTS = "operations.md#running-in-production"
+_RIGHTS = "production.md#rights"
 ASSUMPTIONS = (
     # Names, rights, properties
     Assumption(

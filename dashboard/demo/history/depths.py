@@ -40,12 +40,16 @@ def pair_depths(past: History, pairs: Mapping[str, Pair]) -> Iterator[PairDepth]
 
 
 def waiting_samples(past: History, entities: Mapping[tuple[str, str], EntityHealth]) -> Iterator[WaitingSample]:
-    """The samples of entities; of older incidents only the empty ones are left."""
+    """The samples of entities; of older incidents only the empty ones are left.
+
+    As workers store them: an empty one only after one with messages, so that none says at the failover that nothing
+    waits.
+    """
     since = past.end - SOONER[WaitingSample][0]
     for outage in past.outages:
         entity = entities[outage.entity.pair, outage.entity.path]
         for at, waiting in dict(of_entity(outage)).items():
-            if at >= since or not waiting:
+            if (waiting and at >= since) or at == outage.drained_at:
                 yield WaitingSample(entity=entity, at=at, waiting=waiting)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Model
 
-from dashboard.demo.history import depths, rehearsals, reports
+from dashboard.demo.history import counted, depths, rehearsals, reports
 from dashboard.demo.history.plan import History
 from dashboard.models import Budget, EntityHealth, FailoverEvent, Pair
 
@@ -37,6 +37,8 @@ def load(past: History) -> int:
                 depths.pair_depths(past, pairs),
                 depths.waiting_samples(past, entities),
                 depths.peaks(past, pairs),
+                counted.metered_usage(past),
+                counted.ping_tallies(past, entities),
                 rehearsals.drills(past, pairs),
                 rehearsals.readiness_changes(past, pairs),
             ),

@@ -90,7 +90,7 @@ def _rows(past: History) -> Iterator[Row]:
             yield from _ordinary(entity, hour, sent)
             hour += HOUR
     for outage in past.outages:
-        yield from _of_outage(outage)
+        yield from rows_of_outage(outage)
     yield from _idle(past)
 
 
@@ -110,32 +110,45 @@ def _ordinary(entity: Watched, hour: datetime, sent: int) -> Iterator[Row]:
         yield Row(hour, entity.pair, entity.pair, entity.path, kind, sent)
 
 
-def _of_outage(outage: Outage) -> Iterator[Row]:
+def rows_of_outage(outage: Outage) -> Iterator[Row]:
     """Diverted sends and pings while it is away; then the syphon's operations, and the receives that follow."""
     entity, secondary = outage.entity, secondary_of(outage.entity.pair)
-    for minute, length in _parts(outage.failed_over_at, outage.recovered_at):
-        sent = round(outage.diverted * (length / (outage.recovered_at - outage.failed_over_at)))
+    away, drain = (outage.failed_over_at, outage.recovered_at), (outage.resumed_at, outage.drained_at)
+    for minute, sent in _shares(outage.diverted, *away):
         yield Row(minute, entity.pair, secondary, entity.path, "send_backlog", sent)
+    for minute, length in _parts(*away):
         pings = max(1, round(length / PING_INTERVAL))
         yield Row(minute, entity.pair, entity.pair, entity.path, "ping", pings, is_of_messages=False)
-    for minute, length in _parts(outage.resumed_at, outage.drained_at):
-        moved = max(1, round(outage.diverted * (length / (outage.drained_at - outage.resumed_at))))
-        for kind, namespace in (
-            ("syphon_receive", secondary),
-            ("syphon_send", entity.pair),
-            ("syphon_settle", secondary),
-            ("receive", entity.pair),
-            ("settle", entity.pair),
-        ):
+    for kind, namespace, count in (
+        ("syphon_receive", secondary, outage.diverted),
+        ("syphon_send", entity.pair, outage.home),
+        ("syphon_settle", secondary, outage.diverted),
+        ("receive", entity.pair, outage.home),
+        ("settle", entity.pair, outage.home),
+    ):
+        for minute, moved in _shares(count, *drain):
             yield Row(minute, entity.pair, namespace, entity.path, kind, moved)
 
 
+def _shares(count: int, since: datetime, until: datetime) -> Iterator[tuple[datetime, int]]:
+    """A count spread evenly over a time span, whose parts sum to it."""
+    done, passed = 0, timedelta()
+    for minute, length in _parts(since, until):
+        passed += length
+        upto = round(count * (passed / (until - since)))
+        yield minute, upto - done
+        done = upto
+
+
 def _parts(since: datetime, until: datetime) -> Iterator[tuple[datetime, timedelta]]:
-    """The parts of a time span: the minute that counts for each, which is in the span, and its length."""
+    """The parts of a time span: the minute that counts for each, and its length.
+
+    The minute begins in the span, unless the span is within one minute.
+    """
     at = since
     while at < until:
-        following = min(until, at + PART)
-        yield at.replace(second=0, microsecond=0) + timedelta(minutes=1), following - at
+        following, minute = min(until, at + PART), at.replace(second=0, microsecond=0)
+        yield minute if minute + timedelta(minutes=1) >= until else minute + timedelta(minutes=1), following - at
         at = following
 
 

@@ -50,6 +50,16 @@ class Outage:
     drained_at: datetime
     diverted: int
 
+    @property
+    def dead_letters(self) -> int:
+        """Those of the incident are of its first entity."""
+        return self.scene.dead_letters if self.entity.path == self.scene.paths[0] else 0
+
+    @property
+    def home(self) -> int:
+        """The messages that reached the primary in the end."""
+        return self.diverted - self.dead_letters
+
     def waiting(self, at: datetime) -> int:
         """Messages for the entity in the backlog at this time."""
         if not self.failed_over_at <= at < self.drained_at:

@@ -10,6 +10,7 @@ from dashboard.demo.history.plan import MARK, SIMULATION, History, Outage
 from dashboard.demo.history.scenery import BACKLOG_QUEUES
 from dashboard.models import Alert, AuditEntry, FailoverEvent, Pair, SyphonLedger, SyphonRun
 from pairing.backlog.rotation import backlog_path
+from pairing.events import counted
 
 WORKER = f"{SIMULATION}:worker"
 ON_CALL = f"ben {MARK}"
@@ -70,10 +71,9 @@ def _of_backlog(outages: list[Outage]) -> Iterator[FailoverEvent]:
     for queue in queues:
         yield _event(first, first.resumed_at + SYPHON_LAG, "syphon_started", "", entity=queue)
         yield _event(first, last.drained_at, "syphon_stopped", "the queue is empty", entity=queue)
-    for number in range(scene.dead_letters):
-        why = f"{first.entity.path} refused it: message {4_200 + number} is larger than the limit"
-        at = first.resumed_at + (number + 1) * SYPHON_LAG
-        yield _event(first, at, "dead_lettered", why, entity=queues[number])
+    for number in range(first.dead_letters):
+        why = counted(1, queues[number], f"refused 10 times: message {4_200 + number} is larger than the limit")
+        yield _event(first, first.resumed_at + (number + 1) * SYPHON_LAG, "dead_lettered", why)
 
 
 def _event(
@@ -104,7 +104,7 @@ def ledgers(past: History, pairs: Mapping[str, Pair]) -> Iterator[SyphonLedger |
         drained_at = max(one.drained_at for one in outages)
         for number, queue in enumerate(_queues(first)):
             count = diverted // BACKLOG_QUEUES + (number < diverted % BACKLOG_QUEUES)
-            dead = int(number < first.scene.dead_letters)
+            dead = int(number < first.dead_letters)
             moved = {"restored": count - dead} | ({"dead_lettered": dead} if dead else {})
             yield SyphonLedger(
                 pair=pairs[first.entity.pair],

@@ -20,6 +20,7 @@ from dashboard.fleet.outlook import outlooks
 from dashboard.fleet.paces import paces
 from dashboard.fleet.status import Status, is_silent, verbs
 from dashboard.fleet.status_counts import status_counts
+from dashboard.fleet.trends import trends
 from dashboard.models import EntityHealth, Heartbeat, Pair
 from dashboard.site.snapshot import one_reading
 
@@ -28,14 +29,24 @@ Looks = Literal["failed-over", "held", "failing", "unknown", "draining", "health
 
 
 class Traffic(Schema):
-    """The messages an hour that are expected, with an interval, and the time until the backlog is full if all of them
-    go there. `basis`: what this was derived from; null if nothing was metered lately.
+    """The messages an hour that are expected, with an interval. `basis`: what this was derived from; null if nothing
+    was metered lately. `full_in_s`: how long the backlog has room if all entities are failed over, which the page calls
+    Room. The time at the present rate is in `trend`.
     """
 
     messages_per_hour: int | None
     low: int | None
     high: int | None
     basis: str | None
+    full_in_s: float | None
+
+
+class BacklogTrend(Schema):
+    """The time until the backlog is drained or full at the rate of the last two minutes, as the headline of the page
+    says; null if it does not move in that direction. `traffic.full_in_s` is about an outage of all entities instead.
+    """
+
+    drained_in_s: float | None
     full_in_s: float | None
 
 
@@ -54,6 +65,7 @@ class PairState(Schema):
     backlog_counted_at: datetime | None
     dead_letters: int
     traffic: Traffic
+    trend: BacklogTrend
     pauses: list[Pause]
     paces: list[PaceLimit]
     is_stalled: bool
@@ -206,7 +218,11 @@ def me(request: HttpRequest) -> dict[str, Any]:
 def _pairs(pairs: Iterable[Pair], now: datetime, silent: bool) -> list[dict[str, Any]]:
     known = list(pairs)
     ahead = outlooks(known, now)
-    return [_pair(pair, now, silent) | {"traffic": ahead[pair.pk].as_json()} for pair in known]
+    moving = trends(known, ahead, now)
+    return [
+        _pair(pair, now, silent) | {"traffic": ahead[pair.pk].as_json(), "trend": moving[pair.pk].as_json()}
+        for pair in known
+    ]
 
 
 def _pair(pair: Pair, now: datetime, silent: bool) -> dict[str, Any]:

@@ -19,11 +19,11 @@ from tests.dashboard.sample_data import (
     DEVIATING,
     EMPTY_ORPHAN,
     FULL_ORPHAN,
-    INCIDENT,
     OWN,
     SampleSite,
     sample_site,
 )
+from tests.dashboard.sample_outage import INCIDENT
 from tests.dashboard.site.test_browser import sign_in
 
 pytestmark = [

@@ -12,6 +12,7 @@ from dashboard.backlog import browsing
 from dashboard.backlog.browsing import Shown, Slice, Wanted, merged
 from dashboard.fleet.namespaces import namespace
 from dashboard.models import AuditEntry, BacklogQueue, DeadLetterJob, EntityHealth
+from tests.dashboard.markup import one_line
 from tests.dashboard.secondary import ORPHAN
 
 HTMX = {"HX-Request": "true"}
@@ -114,6 +115,17 @@ def test_the_page_shows_what_waits_for_whom_narrowed_by_its_filters(queue, reach
     assert "for payments" in narrowed
     assert "for orders" not in narrowed
     assert "session s1" in viewer.get(HERE).text
+
+
+def test_the_page_says_why_its_sizes_are_not_those_of_the_queue(queue, reachable, as_role):
+    reachable.fill(ORPHAN, "one", "two")
+    with namespace("contoso") as here:
+        shown = sum(one.size for one in browsing.scan(here, ORPHAN, Wanted(), dead=False).messages)
+    filled = reachable.administration.get_queue_runtime_properties(ORPHAN).size_in_bytes
+
+    assert 0 < filled < shown
+    page = one_line(as_role("viewer").get(HERE, {"queue": ORPHAN}).text)
+    assert "Sizes are upper bounds of messages as received; how far a queue is filled is the namespace's own" in page
 
 
 def test_what_messages_say_is_shown_as_text_and_steers_nothing(dead, as_role):

@@ -80,6 +80,16 @@ def test_operations_since_the_run_are_estimated_at_its_prices_and_earlier_ones_a
     assert (found.low, found.high) == (Fraction(2000 * 8, 10**7), Fraction(2500 * 8, 10**7))
 
 
+def test_an_estimate_goes_from_the_lower_to_the_higher_price_whichever_rule_that_is(computed):
+    cheaper = PRICES[0] | {"from": "100", "price": "0.2"}
+    ChargeRun.objects.update(details=computed.details | {"prices": [*PRICES, cheaper]})
+    Invoice.objects.filter(rule=SETTLEMENTS).update(units=200_000_000, tiers=[100_000_000, 100_000_000])
+    metered.store([record(NOW - MINUTE * 10, 1000)], NOW)
+    found = not_priced(list(Invoice.objects.filter(rule=PUBLISHED)))
+    assert found is not None
+    assert found.low < found.high == Fraction(1000 * 8, 10**7)
+
+
 def test_outages_are_as_the_events_tell_them_now(computed):
     found = live_outages(computed.month, "", [], NOW)
     assert [(one.outage.entity, one.outage.ended_at is None) for one in found] == [("orders", True), ("orders", False)]

@@ -1,4 +1,4 @@
-"""Commands against the demo that runs (docs/operations.md)."""
+"""Commands against the demo that runs (docs/production.md)."""
 
 import json
 import sys

@@ -51,11 +51,13 @@ def test_a_hold_is_shown_with_who_and_until_when(viewer, alive):
     end = timezone.now() + timedelta(hours=1, seconds=30)
     projection.apply_health("contoso", health(held_by="ada", origin="forced", expires=end))
 
-    said = row(viewer.get("/").text, "orders")
+    page = viewer.get("/").text
+    said = row(page, "orders")
 
     assert 'data-status="held"' in said
     assert "ada" in said
     assert "in 1 h" in said
+    assert "<b>Held by ada: no answer</b>:" in page
 
 
 def test_a_healthy_entity_with_messages_in_the_backlog_is_draining(viewer, alive):

@@ -116,7 +116,7 @@ KEPT_FOR_GOOD = {
 
 
 def test_of_every_table_it_is_decided_whether_it_is_pruned():
-    """A new one belongs into pruning.KEPT, with a line in docs/operations.md, or among those that are kept for good."""
+    """A new one belongs into pruning.KEPT, with a line in docs/production.md, or among those that are kept for good."""
     known = {model.__name__ for model in apps.get_app_config("dashboard").get_models()}
 
     assert known - KEPT_FOR_GOOD == {model.__name__ for model in pruning.KEPT} - {"Session"}

@@ -10,8 +10,9 @@ from django.utils import timezone
 
 from dashboard.costs.forecast import Outage, forecast
 from dashboard.costs.price_tiers import Tier
+from dashboard.costs.tariffs import Tariff
 from dashboard.fleet import projection
-from dashboard.incidents.cost import Cost, Facts, cost
+from dashboard.incidents.cost import Cost, Estimate, Facts, cost
 from dashboard.models import ChargeRun, EntityHealth, WaitingSample
 from dashboard.site.money import cents
 from tests.dashboard.costs.test_costs_forecast import PRICES, REGIONS, bill
@@ -55,6 +56,17 @@ def test_what_still_waits_was_sent_once_and_is_fetched_when_it_drains() -> None:
     assert (so_far.send_backlog, so_far.syphon_receive, so_far.syphon_settle) == (2 * MILLION, 0, 0)
     assert in_the_end == extra(EXAMPLE)
     assert so_far.egress * 2 == in_the_end.egress
+
+
+def test_a_price_goes_from_the_lower_to_the_higher_whichever_rule_that_is() -> None:
+    cheaper = replace(EXAMPLE, used=3_000 * MILLION)
+    priced = Estimate(
+        by_rule=(EXAMPLE, cheaper), tariff=Tariff(primary=LADDER, secondary=LADDER), currency="EUR", is_sample=False,
+        is_size_known=True, is_metered=True,
+    )  # fmt: skip
+    published, settlements = priced.so_far
+    assert priced.spent == priced.due == (settlements.money, published.money)
+    assert settlements.money < published.money
 
 
 def test_the_allowance_absorbs_it_and_an_incident_can_straddle_it() -> None:

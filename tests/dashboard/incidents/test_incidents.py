@@ -12,6 +12,7 @@ from dashboard.fleet.pruning import prune
 from dashboard.incidents.folding import LONGEST, drain, drained, incidents
 from dashboard.models import AuditEntry, FailoverEvent
 from dashboard.site.redis import shared_state
+from pairing.events import counted
 from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW
 from tests.dashboard.fleet.test_metered import record
@@ -238,14 +239,63 @@ def test_the_json_has_what_a_post_mortem_needs(story, as_role):
 def test_the_messages_of_the_entity_are_counted_apart_from_those_of_others_and_of_other_times(story, as_role):
     minute = timedelta(minutes=1)
     began = FailoverEvent.objects.get(kind="failed_over").time.replace(second=0, microsecond=0)
-    sends = [record(began, 400, kind="send_backlog"), record(began + minute, 398, kind="syphon_send")]
+    sends = [record(began, 400, kind="send_backlog"), record(began + minute, 397, kind="syphon_send")]
     sends += [record(began, 50, kind="send_backlog", entity="payments"), record(began - minute, 9, kind="send_backlog")]
     metered.store(sends, timezone.now())
+    gone = counted(2, "contoso/x-servicebus-transfer/0", "refused 10 times: too large")
+    during = FailoverEvent.objects.get(kind="failed_over").time + timedelta(seconds=60)
+    for identity, kind in (("a", "dead_lettered"), ("b", "set_aside")):
+        projection.record_events([event(identity * 32, kind, time=during, reason=gone)])
+    projection.record_events([event("c" * 32, "set_aside", entity="payments", time=during, reason=gone)])
+    viewer, address = as_role("viewer"), f"/pairs/contoso/incidents/{story}"
 
-    reported = as_role("viewer").get(f"/pairs/contoso/incidents/{story}.json").json()
-    assert reported["moved"] == {"to_backlog": 400, "to_primary": 398}
-    page = one_line(as_role("viewer").get(f"/pairs/contoso/incidents/{story}/").text)
-    assert "400 sent to the backlog, 398 sent to the primary by the syphon, 0 waiting" in page
+    ledger = viewer.get(f"{address}.json").json()["moved"]
+    assert ledger == {
+        "waiting_before": 0,
+        "to_backlog": 400,
+        "to_primary": 397,
+        "dead_lettered": 2,
+        "set_aside": 2,
+        "waiting": 0,
+        "unexplained": -1,
+    }
+    assert viewer.get(f"/api/v1/incidents/contoso/{story}").json()["moved"] == ledger
+    page, document = one_line(viewer.get(f"{address}/").text), viewer.get(f"{address}.md").text
+    for name, count in (
+        ("Sent to the backlog", "400"),
+        ("Came home", "397"),
+        ("Dead-lettered", "2"),
+        ("Set aside", "2"),
+        ("Still in the backlog", "0"),
+    ):
+        assert f"<dt>{name}</dt> <dd>{count}</dd>" in page
+    assert '<b class="bad">-1</b>' in page
+    assert "More came home than were sent" in page
+    for line in ("| Came home | 397 |", "| Dead-lettered by the syphon | 2 |", "| Not accounted for | -1 |"):
+        assert line in document
+
+
+def test_what_an_earlier_outage_left_in_the_backlog_is_in_the_ledger_of_the_next(pair, redis_here, alive, as_role):
+    minute = timedelta(minutes=1)
+    began = timezone.now().replace(second=0, microsecond=0) - 30 * minute
+    projection.record_waiting("contoso", {"orders": 30}, began - minute)
+    projection.record_events([event("1" * 32, "failed_over", time=began)])
+    metered.store([record(began, 100, kind="send_backlog")], timezone.now())
+    projection.record_waiting("contoso", {"orders": 130}, began + minute)
+
+    def ledger():
+        return as_role("viewer").get(f"/pairs/contoso/incidents/{'1' * 32}.json").json()["moved"]
+
+    assert (ledger()["waiting_before"], ledger()["waiting"], ledger()["unexplained"]) == (30, 130, None)
+
+    projection.record_events([event("2" * 32, "recovered", time=began + 2 * minute)])
+    metered.store([record(began + 3 * minute, 130, kind="syphon_send")], timezone.now())
+    projection.record_depths("contoso", [Queue(active=0)], began + 4 * minute)
+    projection.record_waiting("contoso", {"orders": 0}, began + 4 * minute)
+    assert (ledger()["to_primary"], ledger()["waiting"], ledger()["unexplained"]) == (130, 0, 0)
+    page = one_line(as_role("viewer").get(f"/pairs/contoso/incidents/{'1' * 32}/").text)
+    assert "<dt>In the backlog before</dt> <dd>30</dd>" in page
+    assert '<dt>Not accounted for</dt> <dd> <b class="good">0</b>' in page
 
 
 def test_pings_are_reported_for_the_failover_they_belong_to_alone(story, as_role):

@@ -1,4 +1,4 @@
-"""The control plane in a shell does what the pages do, by the same rules (docs/operations.md)."""
+"""The control plane in a shell does what the pages do, by the same rules (docs/dashboard.md)."""
 
 import json
 

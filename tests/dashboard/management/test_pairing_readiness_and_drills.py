@@ -1,4 +1,4 @@
-"""The words of `manage.py pairing` about readiness, drills and alerts (docs/operations.md)."""
+"""The words of `manage.py pairing` about readiness, drills and alerts (docs/dashboard.md)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The newer words of `manage.py pairing`: depth and pace, orphans, dead letters, costs, tokens (docs/operations.md)."""
+"""The newer words of `manage.py pairing`: depth and pace, orphans, dead letters, costs, tokens (docs/dashboard.md)."""
 
 import io
 import json

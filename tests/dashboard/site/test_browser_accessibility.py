@@ -12,12 +12,12 @@ from tests.dashboard.sample_data import (
     DEVIATING,
     EMPTY_ORPHAN,
     FULL_ORPHAN,
-    INCIDENT,
     LONG_PATH,
     OWN,
     SampleSite,
     sample_site,
 )
+from tests.dashboard.sample_outage import INCIDENT
 from tests.dashboard.site.test_browser import sign_in
 from tests.pictures import keep_picture, wanted
 from tests.selection import nightly

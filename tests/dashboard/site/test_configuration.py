@@ -1,4 +1,4 @@
-"""Whatever an operator sets, the answer is one sentence at once, and never a traceback (docs/operations.md)."""
+"""Whatever an operator sets, the answer is one sentence at once, and never a traceback (docs/settings.md)."""
 
 import ast
 import logging
@@ -170,7 +170,7 @@ def test_the_length_of_a_key_is_the_same_in_settings_docs_and_djangos_check():
     from dashboard.site.secret_key import KEY_LENGTH
 
     assert KEY_LENGTH == SECRET_KEY_MIN_LENGTH
-    assert f"at least {KEY_LENGTH} characters" in (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    assert f"at least {KEY_LENGTH} characters" in (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 
 
 def run(folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -34,7 +34,7 @@ PATHS = (
 
 @contextmanager
 def documented_command(folder: Path, **variables: str) -> Iterator[tuple[str, Path]]:
-    """The command of docs/operations.md; its address, and the file that everything it says goes to."""
+    """The command of docs/deployment.md; its address, and the file that everything it says goes to."""
     (folder / "pairs.toml").write_text(PAIRS)
     migrated.copy(folder / DATABASE)
     port, log = free_port(), folder / "log"

@@ -18,10 +18,10 @@ KEY = "key"
 class Client:
     """A connection to a namespace, at the same time its socket."""
 
-    def __init__(self, host, calls):
+    def __init__(self, host, calls, opening=OPENING):
         self.calls, self.buffer, self.is_closed, self.was_reset = calls, FrameBuffer(1 << 24), False, False
         self.conversation = Conversation(host, self)
-        self.say(OPENING + SESSION)
+        self.say(opening + SESSION)
         self.heard()
         self.handles = 0
 
@@ -71,7 +71,8 @@ class Client:
         """Ask a node; returns the application properties and the value of its answer."""
         payload = b"\x00\x53\x73" + encode([uuid.uuid4()]) + b"\x00\x53\x74" + encode(properties)
         self.say(sent(p.Transfer(handle, 1, b"t", 0), payload + b"\x00\x53\x77" + encode(body)))
-        (answer,) = [payload for performative, payload in self.heard() if isinstance(performative, p.Transfer)]
+        answer, *repeated = [payload for performative, payload in self.heard() if isinstance(performative, p.Transfer)]
+        assert {answer, *repeated} == {answer}
         parts = {part.code: decode(answer, part.value)[0] for part in split(answer)}
         return parts[APPLICATION_PROPERTIES], parts[VALUE]
 
