@@ -81,6 +81,8 @@ def sum_up(
     """The files' hours, their rows without copies, and the counts of each day."""
     progress("finding repeated records", 0.05, listing.rows)
     valid = valid_rows(spark, listing, month, now, identity)
+    if listing.rows <= transforms.FEW:  # to check them once, and to plan from what is held, takes a third less
+        valid = valid.persist()
     copies = transforms.find_copies(valid, listing.rows, identity)
     progress("summing by hour", 0.4, listing.rows)
     hours = transforms.hourly_without_copies(valid, copies, identity).persist()

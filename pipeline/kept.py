@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping, Set
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -42,7 +42,7 @@ from pipeline.schemas import KEPT_SHAPE, USAGE
 from pipeline.sources import NOTHING_MORE, Listing, RejectedFile, SourceFile, list_month, read_files
 from pipeline.store import read_notes, write_text
 
-ABOUT = ("shape", "fingerprint", "marks", "strays")  # the other fields of a day's entry
+ABOUT = ("shape", "fingerprint", "marks", "footers", "strays")  # the other fields of a day's entry
 
 
 def incremental(
@@ -58,7 +58,7 @@ def incremental(
     manifest = f"{table}/_{month}.json"
     known = _known_days(spark, manifest)
     fingerprints = {day: entry["fingerprint"] for day, entry in known.items()}
-    listing = list_month(spark, root, month, USAGE, fingerprints, left_out=left_out)
+    listing = list_month(spark, root, month, USAGE, fingerprints, left_out=left_out, footers=_footers(known))
     kept = {day: entry for day, entry in known.items() if listing.fingerprints.get(day) == entry["fingerprint"]}
     changed = {day: fingerprint for day, fingerprint in listing.fingerprints.items() if day not in kept}
     if changed:
@@ -104,6 +104,16 @@ def _known_days(spark: SparkSession, manifest: str) -> dict[str, dict[str, objec
     return {day: entry for day, entry in read_notes(spark, manifest).items() if entry.get("shape") == KEPT_SHAPE}
 
 
+def _footers(known: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    """What the footers of the days' files said, by the files' marks."""
+    return {
+        entry["marks"][name]: tuple(said)
+        for entry in known.values()
+        for name, said in entry["footers"].items()
+        if name in entry["marks"]
+    }
+
+
 def _counts_of(entry: Mapping[str, object]) -> Counts:
     return Counts(**{name: value for name, value in entry.items() if name not in ABOUT})  # type: ignore[arg-type]
 
@@ -124,12 +134,14 @@ def _renewed(
     rest = {day for day in changed if day not in added}
     summed = _renew(spark, _of_days(listing, rest), table, rest, month, now, progress) if rest else {}
     found = added | summed
+    files = {day: [file for file in listing.files if file.day == day] for day in found}
     # What may look different tomorrow gets no fingerprint, so that it is looked at again.
     return {
         day: {
             "shape": KEPT_SHAPE,
             "fingerprint": "" if FUTURE in counts.reasons else changed[day],
             "marks": dict(listing.marks[day]),
+            "footers": {file.path.rsplit("/", 1)[-1]: file.of_its_footer for file in files[day]},
             "strays": strays_of_day,
             **asdict(counts),
         }
@@ -165,8 +177,10 @@ def _grow(
     progress("adding what came", 0.2, new.rows)
     kept = read_hours(spark, table, [day for day, counts in before.items() if counts.accepted])
     identity = transforms.WITHIN_A_DAY
+    came_valid = valid_rows(spark, new, month, now, identity).persist()
+    if not any(entry["strays"] for entry in grown.values()) and came_valid.where(strays.is_stray()).isEmpty():
+        old = _of_the_minutes(old, new)
     rows = transforms.hashed(read_files(spark, old, USAGE), identity)
-    came_valid = valid_rows(spark, new, month, now, identity)
     added = add(kept, rows, came_valid, reason_of(month, now).isNull())
     came = {
         day: Counts(read=sum(file.rows for file in new.files if file.day == day), accepted=added.rows.get(day, 0))
@@ -191,6 +205,13 @@ def _together(day: str, before: Counts, came: Counts, files: Counts, added: Adde
 
 def _files_where(listing: Listing, which: Callable[[SourceFile | RejectedFile], bool]) -> Listing:
     return replace(listing, files=tuple(filter(which, listing.files)), rejected=tuple(filter(which, listing.rejected)))
+
+
+def _of_the_minutes(old: Listing, new: Listing) -> Listing:
+    """The old files that can have a minute in common with a new one: the others cannot share an id with it if all ids
+    name their minute.
+    """
+    return replace(old, files=tuple(file for file in old.files if any(file.may_meet(each) for each in new.files)))
 
 
 def _as_before(again: Listing, listing: Listing) -> Listing:

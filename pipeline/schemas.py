@@ -27,7 +27,7 @@ CONNECTIONS: dict[str, str] = {"hour": "timestamp", "scope": "string", "namespac
 OF_A_PROCESS: dict[str, str] = {"reporter": "string"}
 """What a file of connections may have beside: whose own peak a row is; without it the row is the whole namespace's."""
 
-KEPT_SHAPE = 5
+KEPT_SHAPE = 6
 """Rises with every change of what an incremental run keeps of a day, or of how it judges rows: it is part of a day's
 fingerprint, so that what was kept under other rules is summed again."""
 

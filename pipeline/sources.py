@@ -1,6 +1,6 @@
 """The files of a folder, checked one by one before anything is computed (docs/costs.md, "Bad input").
 
-Works on local paths and on every store with a Hadoop connector, through Hadoop's file system.
+`pipeline.folders` says what files there are, on this machine or in a store.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.errors import InputError
+from pipeline.folders import Child, Footer, Footers, children, is_hidden
 from pipeline.months import Month
 from pipeline.schemas import KEPT_SHAPE, ddl
 
@@ -25,17 +25,34 @@ CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW")
 PATTERN = "{}[]*?\\:"
 """Characters by which Spark and Hadoop take a name for a pattern or an address."""
 MICROSECONDS, NANOSECONDS = "us", "ns"
+MINUTE = "minute"
+NANOSECONDS_OF = {"MILLIS": 1_000_000, "MICROS": 1_000, "NANOS": 1}
 NOTHING_MORE: Mapping[str, str] = {}
+NO_FOOTERS: Mapping[str, tuple[Any, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A readable file: its day, its number of rows by its footer, and its format of times."""
+    """A readable file: its day, and by its footer its number of rows, its format of times, and the `first` and `last`
+    time of its rows in microseconds since 1970, if it says so.
+    """
 
     path: str
     day: str
     rows: int
     time_unit: str
+    first: int | None = None
+    last: int | None = None
+
+    @property
+    def of_its_footer(self) -> tuple[int, str, int | None, int | None]:
+        return self.rows, self.time_unit, self.first, self.last
+
+    def may_meet(self, other: SourceFile) -> bool:
+        """Whether a row of this file can have the time of a row of the other one, as far as their footers say."""
+        if self.first is None or self.last is None or other.first is None or other.last is None:
+            return True
+        return self.first <= other.last and other.first <= self.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,90 +90,94 @@ def list_month(
     only: Set[str] | None = None,
     optional: Mapping[str, str] = NOTHING_MORE,
     left_out: Mapping[str, str] = NOTHING_MORE,
+    footers: Mapping[str, tuple[Any, ...]] = NO_FOOTERS,
 ) -> Listing:
     """The month's files under root/date=YYYY-MM-DD/, each with its footer read; a missing folder is an empty one.
 
     Days with a `known` fingerprint are not looked into; `only` these days, where given. `optional`: columns that a file
-    may lack. `left_out`: files, named as `place_of` does, that turned out to be unreadable, and why.
+    may lack. `left_out`: files, named as `place_of` does, that turned out to be unreadable, and why. `footers`: by its
+    mark, what the footer of a file said before, as `SourceFile.of_its_footer` has it.
     """
     files: list[SourceFile] = []
     rejected: list[RejectedFile] = []
     fingerprints: dict[str, str] = {}
     marks: dict[str, dict[str, str]] = {}
-    for folder in _children(spark, root):
-        name = folder.getPath().getName()
-        day = name.removeprefix("date=")
-        if name.startswith(("_", ".")):
+    preflight = _Preflight(Footers.of(spark), columns, optional, left_out, footers)
+    for folder in children(spark, root):
+        day = folder.name.removeprefix("date=")
+        if is_hidden(folder):
             continue
-        if not folder.isDirectory() or not name.startswith("date=") or not _is_date(day):
-            rejected.append(RejectedFile(f"{root}/{name}", "is not a folder named date=YYYY-MM-DD"))
+        if not folder.is_folder or not folder.name.startswith("date=") or not _is_date(day):
+            rejected.append(RejectedFile(f"{root}/{folder.name}", "is not a folder named date=YYYY-MM-DD"))
         elif day.startswith(f"{month}-") and (only is None or day in only):
-            inside = _visible(spark, folder)
-            marks[day] = {str(file.getPath().getName()): _mark(file) for file in inside}
+            inside = [child for child in children(spark, folder.path) if not is_hidden(child)]
+            marks[day] = {child.name: _mark(child) for child in inside}
             fingerprints[day] = _digest(marks[day])
             if known is None or known.get(day) != fingerprints[day]:
-                for status in inside:
-                    reason = left_out.get(place_of(status.getPath().toString()))
-                    found = (
-                        RejectedFile(status.getPath().toString(), reason, day)
-                        if reason
-                        else _preflight(spark, status, day, columns, optional)
-                    )
+                for child in inside:
+                    found = preflight.of(child, day, marks[day][child.name])
                     files.append(found) if isinstance(found, SourceFile) else rejected.append(found)
     return Listing(root, tuple(files), tuple(rejected), fingerprints, marks)
 
 
-def _visible(spark: SparkSession, folder: Any) -> list[Any]:
-    """The content of a day's folder, without temporary uploads and checksums, which begin with _ or . by convention."""
-    found = _children(spark, folder.getPath().toString())
-    return [status for status in found if not status.getPath().getName().startswith(("_", "."))]
-
-
-def _mark(file: Any) -> str:
-    return _digest((file.getPath().getName(), file.getLen(), file.getModificationTime()))
+def _mark(file: Child) -> str:
+    return _digest((file.name, file.size, file.modified_ms))
 
 
 def _digest(facts: object) -> str:
     return hashlib.sha256(repr((KEPT_SHAPE, facts)).encode()).hexdigest()
 
 
-def _preflight(
-    spark: SparkSession, status: Any, day: str, columns: dict[str, str], optional: Mapping[str, str]
-) -> SourceFile | RejectedFile:
-    path = status.getPath().toString()
-    if status.isDirectory():
-        return RejectedFile(path, "is a folder inside a day", day)
-    if status.getLen() == 0:
-        return RejectedFile(path, "is empty (0 bytes)", day)
-    if odd := sorted(set(PATTERN) & set(status.getPath().getName())):
-        return RejectedFile(path, f"has {' '.join(odd)} in its name: rename it", day)
-    try:
-        schema, rows, codecs = _footer(spark, status)
-    except Exception:  # any error of the reader: the file is not usable Parquet
-        return RejectedFile(path, "is not Parquet, or is truncated", day)
-    types = parse_schema(schema)
-    wanted = columns | {name: kind for name, kind in optional.items() if name in types}
-    if reason := _mismatch(types, wanted) or _ambiguous(schema, wanted) or _compressed(codecs, wanted):
-        return RejectedFile(path, reason, day)
-    return SourceFile(path, day, rows, _time_unit(types, columns))
+@dataclass(frozen=True, slots=True)
+class _Preflight:
+    """Judges single files by their names and footers."""
+
+    reader: Footers
+    columns: dict[str, str]
+    optional: Mapping[str, str]
+    left_out: Mapping[str, str]
+    footers: Mapping[str, tuple[Any, ...]]
+
+    def of(self, file: Child, day: str, mark: str) -> SourceFile | RejectedFile:
+        if mark in self.footers and place_of(file.path) not in self.left_out:
+            return SourceFile(file.path, day, *self.footers[mark])
+        reason, found = self._judged(file, day)
+        return found or RejectedFile(file.path, reason, day)
+
+    def _judged(self, file: Child, day: str) -> tuple[str, SourceFile | None]:
+        if reason := self.left_out.get(place_of(file.path)):
+            return reason, None
+        if file.is_folder:
+            return "is a folder inside a day", None
+        if file.size == 0:
+            return "is empty (0 bytes)", None
+        if odd := sorted(set(PATTERN) & set(file.name)):
+            return f"has {' '.join(odd)} in its name: rename it", None
+        try:
+            footer = self.reader.read(file.path, MINUTE)
+        except Exception:  # any error of the reader: the file is not usable Parquet
+            return "is not Parquet, or is truncated", None
+        types = parse_schema(footer.schema)
+        wanted = self.columns | {name: kind for name, kind in self.optional.items() if name in types}
+        reason = _mismatch(types, wanted) or _ambiguous(footer.schema, wanted) or _compressed(footer.storage, wanted)
+        if reason:
+            return reason, None
+        return "", SourceFile(file.path, day, footer.rows, _time_unit(types, self.columns), *_span(types, footer))
+
+
+def _span(types: dict[str, tuple[str, str]], footer: Footer) -> tuple[int | None, int | None]:
+    """The first and last minute in microseconds since 1970; nothing where the footer has none or in an unknown unit."""
+    annotation = types.get(MINUTE, ("", ""))[1]
+    unit = next((unit for unit in NANOSECONDS_OF if unit in annotation), None)
+    if unit is None or footer.bounds is None:
+        return None, None
+    first, last = (bound * NANOSECONDS_OF[unit] // 1000 for bound in footer.bounds)
+    return first, last
 
 
 def place_of(path: str) -> str:
     """The path from the folder of the kind of records on: it is the same in a listing and in an error of Spark."""
     return "/".join(path.split("/")[-3:])
-
-
-def _footer(spark: SparkSession, status: Any) -> tuple[str, int, str]:
-    """The file's schema and its columns' storage, both as Parquet prints them, and its number of rows."""
-    jvm: Any = spark._jvm
-    hadoop = spark._jsc.hadoopConfiguration()
-    source = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromStatus(status, hadoop)
-    reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(source)
-    try:
-        footer = reader.getFooter()
-        return footer.getFileMetaData().getSchema().toString(), reader.getRecordCount(), footer.getBlocks().toString()
-    finally:
-        reader.close()
 
 
 def parse_schema(text: str) -> dict[str, tuple[str, str]]:
@@ -239,24 +260,6 @@ def _read(spark: SparkSession, root: str, paths: list[str], columns: dict[str, s
         for name, kind in columns.items()
     ]
     return frame.select(*selected, "date", F.col("_metadata.file_path").alias("file"))
-
-
-def _children(spark: SparkSession, path: str) -> Iterable[Any]:
-    """The direct children of a folder, by name; none if the folder does not exist."""
-    jvm: Any = spark._jvm
-    where = jvm.org.apache.hadoop.fs.Path(path)
-    try:
-        system = where.getFileSystem(spark._jsc.hadoopConfiguration())
-        if not system.exists(where):
-            return []
-        return sorted(system.listStatus(where), key=lambda status: str(status.getPath().getName()))
-    except Exception as error:  # py4j wraps errors of the store's connector
-        raise InputError(f"The folder {path} cannot be read: {_cause(error)}.") from error
-
-
-def _cause(error: Exception) -> str:
-    java = getattr(error, "java_exception", None)
-    return str(java.getMessage() if java is not None else error).splitlines()[0].rstrip(".")
 
 
 def _is_date(text: str) -> bool:

@@ -44,6 +44,12 @@ FOR_LITTLE_DATA = {
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.maxPlanStringLength": "100",
 }
+OF_LOCAL_FILES = {
+    # A collector writes a file every half minute. Listed by tasks, they take as long as being read; and each would
+    # count as 4 MB when they are put together into tasks.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    "spark.sql.files.openCostInBytes": "64k",
+}
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """A handful of rows is through before the code for them is compiled."""
 LOCAL = "local[*]"
@@ -87,11 +93,13 @@ def _bytes_if_newer(day: Path, since: float) -> int:
 
 def settings_for(folder: str, month: str, *, incremental: bool = False) -> dict[str, str]:
     """What the session is built with beside the defaults; the kept hours of a big month need room even so."""
-    if not is_little(folder, month, incremental=incremental):
+    if "://" in folder:
         return {}
+    if not is_little(folder, month, incremental=incremental):
+        return OF_LOCAL_FILES
     memory = {"spark.driver.memory": LOCAL_DEFAULTS["spark.driver.memory"]} if incremental else {}
     is_tiny = sum(_bytes_if_newer(day, 0.0) for day in Path(folder, "usage").glob(f"date={month}-*")) < TINY_BYTES
-    return FOR_LITTLE_DATA | memory | (INTERPRETED if is_tiny else {})
+    return OF_LOCAL_FILES | FOR_LITTLE_DATA | memory | (INTERPRETED if is_tiny else {})
 
 
 def _of_a_plain_process(environment: Mapping[str, str], overrides: Mapping[str, str]) -> dict[str, str]:

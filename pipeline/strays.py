@@ -1,6 +1,6 @@
-"""Records whose id does not name their day: only they can be on two days.
+"""Records whose id does not name their minute: only they can be on two days, or in two minutes of one.
 
-The library's ids name the minute of their record, so that all copies of a record are on one day. The ids of another
+The library's ids name the minute of their record, so that all copies of a record are in one minute. The ids of another
 writer need not: of each such record an incremental run keeps eight bytes, by which it sees whether a changed day shares
 an id with another one.
 """
@@ -16,21 +16,23 @@ SCHEMA = "h long, names_another boolean, date string"
 
 
 def is_stray() -> Column:
-    """Whether the row's id does not name the row's day."""
-    return ~F.startswith(_stamp(), F.concat(F.lit("/"), F.replace("date", F.lit("-"), F.lit("")), F.lit("T")))
+    """Whether the row's id does not name the row's minute."""
+    return ~F.endswith(_stamped(), F.date_format("minute", "/yyyyMMdd'T'HHmm"))
 
 
-def _stamp() -> Column:
-    """Where the library's ids have their minute, ``pair/reporter/20261005T1007/…``: an id has one stamp, whatever row
-    it is in, so that it names one day at most.
+def _stamped() -> Column:
+    """The library's ids up to their minute, ``pair/reporter/20261005T1007`` of ``pair/reporter/20261005T1007/…``: an id
+    has one stamp, whatever row it is in, so that it names one minute at most.
     """
-    return F.right(F.substring_index("record_id", "/", 3), F.lit(len("/20261005T1007")))
+    return F.substring_index("record_id", "/", 3)
 
 
 def keep(rows: DataFrame, place: str, mode: str) -> None:
     """Keep the strays among the rows, by day; `mode`: whether they "overwrite" what their days have, or "append"."""
     strays = rows.where(is_stray())
-    named = F.regexp_like(_stamp(), F.lit("^/[0-9]{8}T"))
+    stamp = F.right(_stamped(), F.lit(len("/20261005T1007")))
+    own = F.concat(F.lit("/"), F.replace("date", F.lit("-"), F.lit("")), F.lit("T"))
+    named = F.regexp_like(stamp, F.lit("^/[0-9]{8}T")) & ~F.startswith(stamp, own)
     kept = strays.select(F.xxhash64("record_id").alias("h"), named.alias("names_another"), "date")
     kept.write.mode(mode).partitionBy("date").parquet(place)
 

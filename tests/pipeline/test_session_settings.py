@@ -6,7 +6,14 @@ from pathlib import Path
 
 from pipeline import spark
 from pipeline.schemas import KEPT_SHAPE
-from pipeline.spark import ADDRESSES, FOR_LITTLE_DATA, INTERPRETED, LOCAL_DEFAULTS, settings_for
+from pipeline.spark import (
+    ADDRESSES,
+    FOR_LITTLE_DATA,
+    INTERPRETED,
+    LOCAL_DEFAULTS,
+    OF_LOCAL_FILES,
+    settings_for,
+)
 
 MONTH = "2026-10"
 
@@ -22,22 +29,22 @@ def test_what_is_to_be_read_decides_how_the_session_is_set_up(tmp_path: Path, mo
     monkeypatch.setattr(spark, "LITTLE_BYTES", 100)  # type: ignore[attr-defined]
     monkeypatch.setattr(spark, "TINY_BYTES", 50)  # type: ignore[attr-defined]
     put(tmp_path, "2026-09-30", 500, 1000)  # of another month: not read
-    assert settings_for(str(tmp_path), MONTH) == FOR_LITTLE_DATA | INTERPRETED
+    assert settings_for(str(tmp_path), MONTH) == OF_LOCAL_FILES | FOR_LITTLE_DATA | INTERPRETED
     put(tmp_path, "2026-10-01", 90, 1000)
-    assert settings_for(str(tmp_path), MONTH) == FOR_LITTLE_DATA
+    assert settings_for(str(tmp_path), MONTH) == OF_LOCAL_FILES | FOR_LITTLE_DATA
     put(tmp_path, "2026-10-02", 90, 1000)
-    assert settings_for(str(tmp_path), MONTH) == settings_for(str(tmp_path), MONTH, incremental=True) == {}
+    assert settings_for(str(tmp_path), MONTH) == settings_for(str(tmp_path), MONTH, incremental=True) == OF_LOCAL_FILES
     (tmp_path / "hourly").mkdir()
     kept = tmp_path / "hourly" / f"_{MONTH}.json"
     kept.write_text(json.dumps({f"2026-10-{n:02}": {"shape": KEPT_SHAPE} for n in (1, 2)}))
     os.utime(kept, (2000, 2000))
     put(tmp_path, "2026-10-02", 5, 3000)
-    assert settings_for(str(tmp_path), MONTH) == {}
+    assert settings_for(str(tmp_path), MONTH) == OF_LOCAL_FILES
     changed = settings_for(str(tmp_path), MONTH, incremental=True)
-    assert changed == FOR_LITTLE_DATA | {"spark.driver.memory": LOCAL_DEFAULTS["spark.driver.memory"]}
+    assert changed == OF_LOCAL_FILES | FOR_LITTLE_DATA | {"spark.driver.memory": LOCAL_DEFAULTS["spark.driver.memory"]}
     for useless in ('{"2026-10-01": {"shape": 1}, "2026-10-02": {}}', "[]", "{half written"):  # all is summed again
         kept.write_text(useless)
-        assert settings_for(str(tmp_path), MONTH, incremental=True) == {}
+        assert settings_for(str(tmp_path), MONTH, incremental=True) == OF_LOCAL_FILES
     assert settings_for("abfss://usage@account/metering", MONTH) == {}
 
 

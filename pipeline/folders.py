@@ -1,0 +1,143 @@
+"""What is in a folder, and the footers of its Parquet files.
+
+Works on local folders, and through Hadoop's file system on every store with a connector.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from pipeline.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A file or folder. `size`: bytes; `modified_ms`: milliseconds since 1970."""
+
+    path: str
+    name: str
+    is_folder: bool
+    size: int
+    modified_ms: int
+
+
+def is_hidden(child: Child) -> bool:
+    """Whether it is a temporary upload or a checksum: these begin with _ or . by convention."""
+    return child.name.startswith(("_", "."))
+
+
+def children(spark: SparkSession, path: str) -> list[Child]:
+    """The direct children of a folder, by name; none if the folder does not exist. Raises InputError."""
+    try:
+        found = _local(path) if _is_local(spark, path) else _stored(spark, path)
+    except Exception as error:  # py4j wraps errors of the store's connector
+        raise InputError(f"The folder {path} cannot be read: {_cause(error)}.") from error
+    return sorted(found, key=lambda child: child.name)
+
+
+def _is_local(spark: SparkSession, path: str) -> bool:
+    """Whether it is a path of this machine, and not of a file system that Hadoop is configured to use."""
+    return "://" not in path and spark._jsc.hadoopConfiguration().get("fs.defaultFS", "file:").startswith("file:")
+
+
+def _local(path: str) -> list[Child]:
+    """The same as `_stored`, without a call of the JVM for each file."""
+    try:
+        with os.scandir(path) as entries:
+            return [child for entry in entries if (child := _child(entry)) is not None]
+    except FileNotFoundError:
+        return []
+
+
+def _child(entry: os.DirEntry[str]) -> Child | None:
+    """The entry, or None if it was deleted since its name was read, by the compaction for example."""
+    try:
+        found = entry.stat()
+        return Child(entry.path, entry.name, entry.is_dir(), found.st_size, found.st_mtime_ns // 1_000_000)
+    except FileNotFoundError:
+        return None
+
+
+def _stored(spark: SparkSession, path: str) -> list[Child]:
+    jvm: Any = spark._jvm
+    where = jvm.org.apache.hadoop.fs.Path(path)
+    system = where.getFileSystem(spark._jsc.hadoopConfiguration())
+    if not system.exists(where):
+        return []
+    return [
+        Child(place.toString(), place.getName(), status.isDirectory(), status.getLen(), status.getModificationTime())
+        for status in system.listStatus(where)
+        if (place := status.getPath()) is not None
+    ]
+
+
+def _cause(error: Exception) -> str:
+    java = getattr(error, "java_exception", None)
+    if java is None and isinstance(error, OSError):
+        return f"{error.strerror or error}"
+    return str(java.getMessage() if java is not None else error).splitlines()[0].rstrip(".")
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """The `schema` of a file and the `storage` of its columns, as Parquet prints them, the number of rows, and the
+    least and greatest value of one column, if known.
+    """
+
+    schema: str
+    rows: int
+    storage: str
+    bounds: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Footers:
+    """Reads footers. The names in the JVM are looked up and the options are made once: for each file anew, they take
+    twenty times what the footer takes.
+    """
+
+    configuration: Any
+    options: Any
+    input_file: Any
+    reader: Any
+    path: Any
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> Footers:
+        jvm: Any = spark._jvm
+        parquet, configuration = jvm.org.apache.parquet, spark._jsc.hadoopConfiguration()
+        options = parquet.HadoopReadOptions.builder(configuration).build()
+        tools = parquet.hadoop.util.HadoopInputFile, parquet.hadoop.ParquetFileReader, jvm.org.apache.hadoop.fs.Path
+        return cls(configuration, options, *tools)
+
+    def read(self, path: str, column: str) -> Footer:
+        source = self.input_file.fromPath(self.path(path), self.configuration)
+        reader = self.reader.open(source, self.options)
+        try:
+            footer = reader.getFooter()
+            schema, blocks = footer.getFileMetaData().getSchema(), footer.getBlocks()
+            return Footer(
+                schema=schema.toString(),
+                rows=reader.getRecordCount(),
+                storage=blocks.toString(),
+                bounds=_bounds(schema, blocks, column),
+            )
+        finally:
+            reader.close()
+
+
+def _bounds(schema: Any, blocks: Any, column: str) -> tuple[int, int] | None:
+    """The least and greatest value of an integer column by the footer; None if there is more than one row group."""
+    if blocks.size() != 1 or not schema.containsField(column):
+        return None
+    stored = blocks.get(0).getColumns().get(schema.getFieldIndex(column))
+    if stored.getPath().toDotString() != column:  # an earlier column is nested, so that this is another one
+        return None
+    found = stored.getStatistics()
+    least, greatest = found.genericGetMin(), found.genericGetMax()
+    is_known = found.hasNonNullValue() and isinstance(least, int) and isinstance(greatest, int)
+    return (least, greatest) if is_known else None
