@@ -119,7 +119,10 @@ def test_an_entity_has_the_same_colour_in_every_chart(page: Page) -> None:
         ("/", "tr[data-entity=orders] .spark"),
     ):
         page.goto(address)
-        colours.add(page.locator(line).evaluate("each => getComputedStyle(each).getPropertyValue('--tone').trim()"))
+        page.locator(line).wait_for(state="attached")
+        # Found and measured in one step: a live update may put another element in its place at any time.
+        tone = "at => getComputedStyle(document.querySelector(at)).getPropertyValue('--tone').trim()"
+        colours.add(page.evaluate(tone, line))
     assert len(colours) == 1, colours
 
 
