@@ -81,7 +81,7 @@ def sum_up(
     """The files' hours, their rows without copies, and the counts of each day."""
     progress("finding repeated records", 0.05, listing.rows)
     valid = valid_rows(spark, listing, month, now, identity)
-    if listing.rows <= transforms.FEW:  # to check them once, and to plan from what is held, takes a third less
+    if listing.rows <= transforms.FEW:  # many small files are then opened once only
         valid = valid.persist()
     copies = transforms.find_copies(valid, listing.rows, identity)
     progress("summing by hour", 0.4, listing.rows)

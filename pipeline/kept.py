@@ -104,11 +104,11 @@ def _known_days(spark: SparkSession, manifest: str) -> dict[str, dict[str, objec
     return {day: entry for day, entry in read_notes(spark, manifest).items() if entry.get("shape") == KEPT_SHAPE}
 
 
-def _footers(known: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
-    """What the footers of the days' files said, by the files' marks."""
+def _footers(known: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], tuple[Any, ...]]:
+    """What the footers of the days' files said, by day and the file's mark: files of two days can have the same mark."""
     return {
-        entry["marks"][name]: tuple(said)
-        for entry in known.values()
+        (day, entry["marks"][name]): tuple(said)
+        for day, entry in known.items()
         for name, said in entry["footers"].items()
         if name in entry["marks"]
     }

@@ -28,7 +28,7 @@ MICROSECONDS, NANOSECONDS = "us", "ns"
 MINUTE = "minute"
 NANOSECONDS_OF = {"MILLIS": 1_000_000, "MICROS": 1_000, "NANOS": 1}
 NOTHING_MORE: Mapping[str, str] = {}
-NO_FOOTERS: Mapping[str, tuple[Any, ...]] = {}
+NO_FOOTERS: Mapping[tuple[str, str], tuple[Any, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,13 @@ def list_month(
     only: Set[str] | None = None,
     optional: Mapping[str, str] = NOTHING_MORE,
     left_out: Mapping[str, str] = NOTHING_MORE,
-    footers: Mapping[str, tuple[Any, ...]] = NO_FOOTERS,
+    footers: Mapping[tuple[str, str], tuple[Any, ...]] = NO_FOOTERS,
 ) -> Listing:
     """The month's files under root/date=YYYY-MM-DD/, each with its footer read; a missing folder is an empty one.
 
     Days with a `known` fingerprint are not looked into; `only` these days, where given. `optional`: columns that a file
-    may lack. `left_out`: files, named as `place_of` does, that turned out to be unreadable, and why. `footers`: by its
-    mark, what the footer of a file said before, as `SourceFile.of_its_footer` has it.
+    may lack. `left_out`: files, named as `place_of` does, that turned out to be unreadable, and why. `footers`: by day
+    and mark, what the footer of a file said before, as `SourceFile.of_its_footer` has it.
     """
     files: list[SourceFile] = []
     rejected: list[RejectedFile] = []
@@ -136,11 +136,12 @@ class _Preflight:
     columns: dict[str, str]
     optional: Mapping[str, str]
     left_out: Mapping[str, str]
-    footers: Mapping[str, tuple[Any, ...]]
+    footers: Mapping[tuple[str, str], tuple[Any, ...]]
 
     def of(self, file: Child, day: str, mark: str) -> SourceFile | RejectedFile:
-        if mark in self.footers and place_of(file.path) not in self.left_out:
-            return SourceFile(file.path, day, *self.footers[mark])
+        said = self.footers.get((day, mark))
+        if said is not None and place_of(file.path) not in self.left_out:
+            return SourceFile(file.path, day, *said)
         reason, found = self._judged(file, day)
         return found or RejectedFile(file.path, reason, day)
 

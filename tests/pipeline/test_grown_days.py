@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline import folders, kept
 from pipeline.schemas import USAGE
 from pipeline.sources import Listing, list_month, read_files
-from tests.pipeline.conftest import TYPES, Write
+from tests.pipeline.conftest import TYPES, Write, write_table
 from tests.pipeline.test_charges_on_spark import OCTOBER, computed, record
 from tests.pipeline.test_days_apart import FIRST, OTHERS, of, own_id
 
@@ -76,6 +77,26 @@ def test_what_a_footer_said_is_kept_with_the_mark_of_its_file(
 
     assert asked == ["1.parquet"]
     assert outcome == computed(spark, usage)
+
+
+def test_files_of_two_days_with_the_same_name_size_and_time_are_distinguished(
+    spark: SparkSession, usage: Path, write: Write
+) -> None:
+    days = [usage / "usage" / f"date=2026-10-0{n}" for n in (1, 2)]
+    next_day = FIRST + timedelta(days=1)
+    for day, minute in zip(days, (FIRST, next_day), strict=True):
+        write_table(day / "same.parquet", [of(own_id(minute), minute, units=7)], USAGE)
+    sizes = {(day / "same.parquet").stat().st_size for day in days}
+    assert len(sizes) == 1
+    for day in days:
+        os.utime(day / "same.parquet", (1_000_000_000, 1_000_000_000))
+    computed(spark, usage, incremental=True)
+    write([of(own_id(minute), minute, seq=2, units=5) for minute in (FIRST, next_day)], USAGE)
+
+    outcome = computed(spark, usage, incremental=True)
+
+    assert outcome == computed(spark, usage)
+    assert (outcome.counts.accepted, outcome.counts.copies) == (2, 2)
 
 
 @pytest.mark.parametrize("unit", ["ms", "us", "ns"])
