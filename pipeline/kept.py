@@ -105,7 +105,7 @@ def _known_days(spark: SparkSession, manifest: str) -> dict[str, dict[str, objec
 
 
 def _footers(known: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], tuple[Any, ...]]:
-    """What the footers of the days' files said, by day and the file's mark: files of two days can have the same mark."""
+    """What the footers of files said, by day and the file's mark: files of two days can have the same mark."""
     return {
         (day, entry["marks"][name]): tuple(said)
         for day, entry in known.items()
