@@ -239,7 +239,7 @@ class Pair:
         """Adopt that a backlog queue failed in another process, or returned there."""
         with self.condition:
             if until is None:
-                self.rotation.adopt_return(path)
+                self.rotation.adopt_return(path, self.clock.now())
             else:
                 self.rotation.adopt_pull(path, self.clock.at(until), self.clock.now())
 
@@ -371,5 +371,5 @@ class SenderBacklog:
         with self._pair.condition:
             events = self._pair.rotation.failed(queue, describe(error), now, began=began)
             if may_be_gone(error):
-                self._pair.rotation.doubt(queue, is_missing=is_gone(error))
+                self._pair.rotation.doubt(queue, is_missing=is_gone(error), began=began)
         self._pair.report(events)

@@ -213,14 +213,15 @@ class PairedClient:
             returned = self.pair_state.rotation.found(paired.paths, self.clock.now())
         self.pair_state.report(returned)
 
-    def backlog_refused(self, path: str, error: Exception) -> None:
-        """A backlog queue could not be received from; a deleted one leaves the rotation."""
+    def backlog_refused(self, path: str, error: Exception, began: float) -> None:
+        """A backlog queue could not be received from, in an operation that began then; a deleted one leaves the
+        rotation.
+        """
         if is_gone(error):
-            now = self.clock.now()
-            SenderBacklog(self.pair_state).failed(path, error, now, began=now)
+            SenderBacklog(self.pair_state).failed(path, error, self.clock.now(), began)
         elif may_be_gone(error):
             with self.pair_state.condition:
-                self.pair_state.rotation.doubt(path, is_missing=False)
+                self.pair_state.rotation.doubt(path, is_missing=False, began=began)
 
     # Sending -------------------------------------------------------------------------------------------------------
 

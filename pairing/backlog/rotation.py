@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 from random import Random
 
 from pairing.backlog.capacity import FULL
@@ -36,6 +37,8 @@ class _Queue:
     """Whether it may have been deleted, which must be checked with the namespace."""
     is_missing: bool = False
     """Whether it is known to have been deleted."""
+    found_at: float = -inf
+    """When its namespace last had it, after a doubt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +84,12 @@ class Rotation:
         """Whether a queue may have been deleted."""
         return any(queue.is_doubtful for queue in self._queues.values())
 
-    def doubt(self, path: str, *, is_missing: bool) -> None:
-        """Note that a queue may have been deleted; ``is_missing``: the namespace says that it does not exist."""
-        if (queue := self._queues.get(path)) is not None:
+    def doubt(self, path: str, *, is_missing: bool, began: float) -> None:
+        """Note that a queue may have been deleted, by what an operation saw that ``began`` then.
+
+        ``is_missing``: the namespace says that it does not exist.
+        """
+        if (queue := self._queues.get(path)) is not None and began >= queue.found_at:
             queue.is_doubtful, queue.is_missing = True, queue.is_missing or is_missing
 
     def found(self, paths: Collection[str], now: float) -> list[RotationEvent]:
@@ -93,7 +99,7 @@ class Rotation:
             if path not in paths:
                 queue.is_doubtful = queue.is_missing = True
             elif queue.is_doubtful:
-                queue.is_doubtful, queue.is_missing = False, False
+                queue.is_doubtful, queue.is_missing, queue.found_at = False, False, now
                 queue.failures, queue.is_adopted = 0, False
                 if queue.pulled_at is not None:
                     queue.pulled_at = None
@@ -130,12 +136,13 @@ class Rotation:
         return min(pulled, key=pulled.__getitem__, default=None)
 
     def failed(self, path: str, reason: str, now: float, *, began: float) -> list[RotationEvent]:
-        """A send to the queue failed: it leaves the rotation for its probation.
+        """An operation with the queue failed: it leaves the rotation for its probation.
 
-        A send that ``began`` before the queue was pulled is ignored, because many senders meet the same incident.
+        One that ``began`` before the queue was pulled, or before it was found again after a doubt, is ignored, because
+        many senders and the syphon meet the same incident.
         """
         queue = self._queues.get(path)
-        if queue is None or (queue.pulled_at is not None and began < queue.pulled_at):
+        if queue is None or began < (queue.found_at if queue.pulled_at is None else queue.pulled_at):
             return []
         was_pulled = (queue.pulled_at is not None and not queue.is_adopted) or (queue.is_missing and queue.failures > 0)
         queue.pulled_at, queue.is_adopted = now, False
@@ -149,6 +156,8 @@ class Rotation:
         if queue is None or self.trusts(path):
             return []
         was_missing = queue.is_missing
+        if was_missing:
+            queue.found_at = now
         queue.failures, queue.is_doubtful, queue.is_missing = 0, False, False
         if queue.pulled_at is None and not was_missing:
             return []
@@ -170,10 +179,12 @@ class Rotation:
         if queue is not None and queue.pulled_at is None and returns_at > now:
             queue.pulled_at, queue.returns_at, queue.is_adopted = now, returns_at, True
 
-    def adopt_return(self, path: str) -> None:
+    def adopt_return(self, path: str, now: float) -> None:
         """The queue is back in another process's rotation; a queue that failed in this process stays out."""
         queue = self._queues.get(path)
         if queue is not None and (queue.is_adopted or queue.is_doubtful):
+            if queue.is_doubtful:
+                queue.found_at = now
             queue.pulled_at, queue.is_adopted = None, False
             queue.is_doubtful, queue.is_missing = False, False
 

@@ -8,6 +8,7 @@ from pairing.drive import Operation
 from pairing.links import LinkFailure
 
 if TYPE_CHECKING:
+    from pairing.clock import Clock
     from pairing.fleet.coordination import Coordination
     from pairing.health.availability import PathAvailability
     from pairing.options import SendAvailabilityOptions
@@ -38,6 +39,7 @@ class SyphonHost(Protocol):
     options: "SendAvailabilityOptions"
     meter: "UsageMeter"
     tracing: "Tracing | None"
+    clock: "Clock"
     pair: str
     process: str
 
@@ -60,7 +62,7 @@ class SyphonHost(Protocol):
 
     def emit(self, kind: str, entity: str, reason: str) -> object: ...
 
-    def backlog_refused(self, path: str, error: Exception) -> None: ...
+    def backlog_refused(self, path: str, error: Exception, began: float) -> None: ...
 
     def sdk_sender(self, role: Literal["primary", "secondary"], name: str) -> Any: ...
 

@@ -105,11 +105,12 @@ class DrainOperations:
         return self._created_at
 
     def _identity(self) -> Operation[str]:
+        began = self._host.clock.now()
         try:
             return str((yield from self._properties()).created_at_utc)
         except Exception as error:
             if isinstance(error, ResourceNotFoundError):
-                self._note_refusal(error)
+                self._note_refusal(error, began)
             return ""
 
     def close(self) -> Operation[None]:
@@ -137,17 +138,18 @@ class DrainOperations:
         """Call the operation with the receiver and the remaining time; returns its result, or Failed."""
         if self._must_identify and (yield from self._finds_another()):
             return Failed("the queue was created again")
+        began = self._host.clock.now()
         opening_s = 0.0 if self._link.sender is not None else OPEN_S
         answers, failure = yield from attempt(self._world, self._link, operation, timeout_s + opening_s)
         if failure is None:
             return answers[0]
-        self._note_refusal(failure.error)
+        self._note_refusal(failure.error, began)
         return Failed(describe(failure.error))
 
-    def _note_refusal(self, error: Exception) -> None:
+    def _note_refusal(self, error: Exception, began: float) -> None:
         if may_be_gone(error):
             self._must_identify, self.is_deleted = True, self.is_deleted or is_gone(error)
-            self._host.backlog_refused(self._queue, error)
+            self._host.backlog_refused(self._queue, error, began)
 
     def _finds_another(self) -> Operation[bool]:
         """Whether the queue was deleted and created again; False as long as that is unknown."""

@@ -111,7 +111,7 @@ def test_a_queue_that_failed_elsewhere_is_left_without_being_reported_again_and_
     assert queues.expire(60.0) == []
     assert queues.usable(PATHS[0])
     queues.adopt_pull(PATHS[0], 120.0, 60.0)
-    queues.adopt_return(PATHS[0])
+    queues.adopt_return(PATHS[0], 1.0)
     assert queues.usable(PATHS[0])
 
 
@@ -119,7 +119,7 @@ def test_a_queue_this_process_saw_fail_stays_out_whatever_others_say():
     queues = rotation()
     queues.failed(PATHS[0], "no answer", 0.0, began=0.0)
     queues.adopt_pull(PATHS[0], 5.0, 0.0)
-    queues.adopt_return(PATHS[0])
+    queues.adopt_return(PATHS[0], 1.0)
     assert not queues.usable(PATHS[0])
     assert kinds(queues.expire(60.0)) == ["queue_returned"]
 
@@ -154,17 +154,30 @@ def test_a_queue_that_leaves_moves_only_its_own_sessions():
 def test_a_queue_that_was_deleted_is_not_counted_until_its_namespace_has_it_again():
     queues = rotation()
     queues.failed(PATHS[0], "not found", 0.0, began=0.0)
-    queues.doubt(PATHS[0], is_missing=True)
+    queues.doubt(PATHS[0], is_missing=True, began=0.0)
     assert (queues.present, queues.is_doubtful) == (len(PATHS) - 1, True)
     returned = queues.found(PATHS, 1.0)
     assert [(event.kind, event.path) for event in returned] == [("queue_returned", PATHS[0])]
     assert (queues.present, queues.is_doubtful, queues.trusts(PATHS[0])) == (len(PATHS), False, True)
 
 
+def test_what_an_operation_saw_before_the_queue_was_found_again_is_of_the_past():
+    queues = rotation()
+    queues.failed(PATHS[0], "not found", 0.0, began=0.0)
+    queues.doubt(PATHS[0], is_missing=True, began=0.0)
+    queues.found(PATHS, 5.0)
+    assert queues.failed(PATHS[0], "not found", 6.0, began=4.0) == []
+    queues.doubt(PATHS[0], is_missing=True, began=4.0)
+    assert (queues.present, queues.usable(PATHS[0])) == (len(PATHS), True)
+    assert kinds(queues.failed(PATHS[0], "not found", 7.0, began=5.0)) == ["queue_pulled"]
+    queues.doubt(PATHS[0], is_missing=True, began=5.0)
+    assert queues.present == len(PATHS) - 1
+
+
 def test_a_queue_that_stays_deleted_is_tried_after_each_probation_and_reported_once():
     queues = rotation()
     reported = kinds(queues.failed(PATHS[0], "not found", 0.0, began=0.0))
-    queues.doubt(PATHS[0], is_missing=True)
+    queues.doubt(PATHS[0], is_missing=True, began=0.0)
     reported += kinds(queues.found(PATHS[1:], 1.0)) + kinds(queues.expire(60.0))
     assert queues.usable(PATHS[0])
     reported += kinds(queues.failed(PATHS[0], "not found", 61.0, began=61.0)) + kinds(queues.expire(181.0))
@@ -176,7 +189,7 @@ def test_a_queue_that_stays_deleted_is_tried_after_each_probation_and_reported_o
 def test_a_queue_that_another_process_created_again_is_back_here_too():
     queues = rotation()
     queues.failed(PATHS[0], "not found", 0.0, began=0.0)
-    queues.doubt(PATHS[0], is_missing=True)
-    queues.adopt_return(PATHS[0])
+    queues.doubt(PATHS[0], is_missing=True, began=0.0)
+    queues.adopt_return(PATHS[0], 1.0)
     assert queues.usable(PATHS[0])
     assert queues.present == len(PATHS)
