@@ -97,10 +97,12 @@ class Conversation:
         if self._is_client_slow or self._is_output_full:
             return
         self.is_paused = False
-        for session in self.connection.sessions.values():
-            for link in session.links.values():
+        try:
+            for link in [link for session in self.connection.sessions.values() for link in session.links.values()]:
                 if isinstance(link.owner, Endpoint):
                     link.owner.resumed()
+        except Exception:
+            self._fail()
         if not self._is_behind:
             self.transport.resume_reading()
         self.request_flush()
@@ -121,11 +123,14 @@ class Conversation:
             for event in self.connection.receive(data):
                 self._on(event)
         except Exception:
-            # A defect of the emulator ends this connection with an error, never the namespace or another client.
-            log.exception("a connection of %s failed", self.host.namespace.name)
-            self.close("amqp:internal-error", "The emulator failed; see its log.")
+            self._fail()
         self.request_flush()
         self.host.end_turn()
+
+    def _fail(self) -> None:
+        """End this connection with an error after a defect of the emulator: never the namespace or another client."""
+        log.exception("a connection of %s failed", self.host.namespace.name)
+        self.close("amqp:internal-error", "The emulator failed; see its log.")
 
     def request_flush(self) -> None:
         """Have the output written at the end of this turn; deliveries pause once it is large."""

@@ -145,6 +145,15 @@ def test_too_many_waiting_requests_are_rejected_and_forgotten_with_their_link(cl
     assert (waiting.answers, waiting.requests) == (0, 0)
 
 
+def test_an_error_of_our_own_in_a_waiting_request_ends_its_connection(client, node, monkeypatch):
+    pages = iter([[b"x" * MAX_PAGE]] * 2)
+    monkeypatch.setattr("emulator.endpoints.management.encode_page", lambda found: next(pages))
+    client.say(request(node(UNLIMITED_CREDIT)) * 3)
+    (close, _) = client.heard()[-1]
+    assert p.error_parts(close.error)[0] == "amqp:internal-error"
+    assert client.is_closed
+
+
 # --- over HTTP --------------------------------------------------------------------------------------------------------
 
 
