@@ -13,7 +13,7 @@ from emulator.amqp.link import Link
 from emulator.broker.errors import ArgumentError, BrokerError, Unauthorized
 from emulator.broker.namespace import parse_address
 from emulator.encoding.types import AmqpError
-from emulator.endpoints.base import Endpoint
+from emulator.endpoints.base import Endpoint, Waiting
 from emulator.endpoints.cbs import CbsEndpoint
 from emulator.endpoints.management import ManagementEndpoint
 from emulator.endpoints.receiver import ReceiverEndpoint
@@ -40,6 +40,12 @@ class Transport(Protocol):
     def write(self, data: bytes) -> None:
         """Send bytes."""
 
+    def pause_reading(self) -> None:
+        """Pass on no more bytes of the client."""
+
+    def resume_reading(self) -> None:
+        """Pass on bytes again."""
+
     def close(self) -> None:
         """Close once everything is written."""
 
@@ -58,6 +64,7 @@ class Conversation:
         )
         self.grants = access.Grants()
         self.is_paused = False
+        self.waiting = Waiting()
         self.drops_early_responses = False
         self._is_client_slow = False
         self._is_output_full = False
@@ -90,11 +97,20 @@ class Conversation:
         if self._is_client_slow or self._is_output_full:
             return
         self.is_paused = False
-        for session in self.connection.sessions.values():
-            for link in session.links.values():
+        try:
+            for link in [link for session in self.connection.sessions.values() for link in session.links.values()]:
                 if isinstance(link.owner, Endpoint):
                     link.owner.resumed()
+        except Exception:
+            self._fail()
+        if not self._is_behind:
+            self.transport.resume_reading()
         self.request_flush()
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether requests wait for what is written first: no more of them are read meanwhile."""
+        return self.is_paused and self.waiting.requests > 0
 
     # --- bytes -----------------------------------------------------------------------------------------------------
 
@@ -107,11 +123,14 @@ class Conversation:
             for event in self.connection.receive(data):
                 self._on(event)
         except Exception:
-            # A defect of the emulator ends this connection with an error, never the namespace or another client.
-            log.exception("a connection of %s failed", self.host.namespace.name)
-            self.close("amqp:internal-error", "The emulator failed; see its log.")
+            self._fail()
         self.request_flush()
         self.host.end_turn()
+
+    def _fail(self) -> None:
+        """End this connection with an error after a defect of the emulator: never the namespace or another client."""
+        log.exception("a connection of %s failed", self.host.namespace.name)
+        self.close("amqp:internal-error", "The emulator failed; see its log.")
 
     def request_flush(self) -> None:
         """Have the output written at the end of this turn; deliveries pause once it is large."""
@@ -129,6 +148,8 @@ class Conversation:
             self.transport.write(output)
         if self._is_output_full:
             self._is_output_full = False
+            if self._is_behind:
+                self.transport.pause_reading()
             self.host.later(0, self._deliver_again)
         if self.connection.is_closed:
             self.transport.close()
@@ -159,23 +180,18 @@ class Conversation:
 
     def _on(self, event: e.Event) -> None:
         match event:
-            case e.MessageReceived(link=link):
-                if isinstance(link.owner, Endpoint):
-                    link.owner.message(event)
-            case e.Settled(link=link):
-                if isinstance(link.owner, Endpoint):
-                    link.owner.settled(event)
-            case e.CreditGranted(link=link):
-                if isinstance(link.owner, Endpoint):
-                    link.owner.credit(event)
-            case e.WindowOpened(link=link):
-                if isinstance(link.owner, Endpoint):
-                    link.owner.resumed()
+            case e.MessageReceived(link=link) if isinstance(link.owner, Endpoint):
+                link.owner.message(event)
+            case e.Settled(link=link) if isinstance(link.owner, Endpoint):
+                link.owner.settled(event)
+            case e.CreditGranted(link=link) if isinstance(link.owner, Endpoint):
+                link.owner.credit(event)
+            case e.WindowOpened(link=link) if isinstance(link.owner, Endpoint):
+                link.owner.resumed()
             case e.LinkRequested(link=link):
                 self._attach(link)
-            case e.LinkDetached(link=link):
-                if isinstance(link.owner, Endpoint):
-                    link.owner.detached()
+            case e.LinkDetached(link=link) if isinstance(link.owner, Endpoint):
+                link.owner.detached()
             case e.ConnectionOpened():
                 self._opened(event)
             case e.ConnectionClosed():

@@ -54,6 +54,8 @@ class SniffingProtocol(asyncio.BufferedProtocol):
         self._websocket: WebSocketChannel | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._is_held = False
+        self._is_writing_paused = False
+        self._is_reading_paused = False  # by the conversation
 
     # --- asyncio.BufferedProtocol ----------------------------------------------------------------------------------
 
@@ -91,18 +93,35 @@ class SniffingProtocol(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         """Stop reading from a client that does not read its answers, as they would accumulate."""
+        self._is_writing_paused = True
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
         if self._inner is not None:
             self._inner.pause()
 
     def resume_writing(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+        self._is_writing_paused = False
+        self._read_on()
         if self._inner is not None:
             self._inner.resume()
 
+    def _read_on(self) -> None:
+        may_read = not self._is_writing_paused and not self._is_reading_paused
+        if may_read and self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
     # --- the transport of a conversation ---------------------------------------------------------------------------
+
+    def pause_reading(self) -> None:
+        """Pass on no more bytes of the client."""
+        self._is_reading_paused = True
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Pass on bytes again."""
+        self._is_reading_paused = False
+        self._read_on()
 
     def write(self, data: bytes) -> None:
         """Send bytes, in frames where the client asked for a WebSocket."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Protocol
 
 from emulator import control, websocket
@@ -14,6 +15,8 @@ from emulator.http import HttpError, Request, RequestReader, response
 from emulator.throttle import ADMINISTRATION_CREDITS
 
 WHOLE_NAMESPACE = "*"
+# Answers to requests that came together are made up to this size; the others wait until these are written.
+MAX_ANSWERS = 1024 * 1024
 
 
 class HttpServer(Protocol):
@@ -28,6 +31,8 @@ class Transport(Protocol):
     """The socket of a connection."""
 
     def write(self, data: bytes) -> None: ...
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
     def close(self) -> None: ...
     def reset(self) -> None: ...
     def begin_websocket(self, data: bytes) -> None: ...
@@ -42,36 +47,58 @@ class WebConversation:
         self.server = server
         self.transport = transport
         self._reader = RequestReader()
+        self._requests: deque[Request] = deque()
         self._answers: list[bytes] = []
+        self._size = 0  # of the answers that are not written
+        self._is_paused = False
         self._closes = False
         self._is_websocket = False
 
     def receive(self, data: bytes) -> None:
         """Process bytes from the socket."""
+        if self._closes:
+            return
         try:
-            for request in self._reader.feed(data):
-                self._handle(request)
+            self._requests += self._reader.feed(data)
         except HttpError as error:
-            self._answer(control.refusal(error.status, str(error)), close=True)
+            self._refuse(error)
+        self._go_on()
 
     def lost(self) -> None:
         """The socket was lost."""
+        self._requests.clear()
 
     def pause(self) -> None:
-        """Nothing to do: answers are small."""
+        """Answer no more, as the client reads too slowly."""
+        self._is_paused = True
 
     def resume(self) -> None:
-        """See `pause`."""
+        """Answer again, as the client has caught up."""
+        self._is_paused = False
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Process the requests that came, as far as their answers have room."""
+        while self._requests and not self._is_paused and not self._closes and self._size < MAX_ANSWERS:
+            try:
+                self._handle(self._requests.popleft())
+            except HttpError as error:
+                self._refuse(error)
+        if not self._requests:
+            self.transport.resume_reading()
 
     def flush(self) -> None:
         """Write the answers; the host calls it once the journal is durable."""
-        answers, self._answers = self._answers, []
+        answers, self._answers, self._size = self._answers, [], 0
         for answer in answers:
             self.transport.write(answer)
         if self._closes:
             self.transport.close()
         elif self._is_websocket:
             self.transport.begin_websocket(self._reader.take_rest())
+        elif self._requests:
+            self.transport.pause_reading()
+            self.server.host.later(0, self._go_on)
 
     def _handle(self, request: Request) -> None:
         host = self.server.host
@@ -128,10 +155,14 @@ class WebConversation:
             case _:
                 self.transport.reset()
 
+    def _refuse(self, error: HttpError) -> None:
+        self._answer(control.refusal(error.status, str(error)), close=True)
+
     def _answer(self, answer: AdminResponse, *, close: bool = False) -> None:
         self._closes = self._closes or close
         self._write_later(response(answer.status, answer.body, answer.content_type, close=close))
 
     def _write_later(self, answer: bytes) -> None:
         self._answers.append(answer)
+        self._size += len(answer)
         self.server.host.request_flush(self)

@@ -121,17 +121,19 @@ class Session:
     def _flow(self, flow: p.Flow) -> list[Event]:
         seen = flow.next_incoming_id if flow.next_incoming_id is not None else 0
         window = (seen + flow.incoming_window - self._next_outgoing_id) & 0xFFFFFFFF
+        had_room = self.has_room
         self._client_window = window if window < 0x80000000 else 0
         self._send_held()
-        if flow.handle is None:
-            if flow.echo:
-                self.send_flow(None)
-            return [WindowOpened(link) for link in self.links.values() if link.client_receives and link.credit > 0]
-        link = self._link(flow.handle)
-        if link is None or not link.client_receives:
-            return []
-        link.set_credit(flow)
-        return [CreditGranted(link, bool(flow.drain))]
+        link = None if flow.handle is None else self._link(flow.handle)
+        granted: list[Event] = []
+        if link is not None and link.client_receives:
+            link.set_credit(flow)
+            granted = [CreditGranted(link, bool(flow.drain))]
+        elif flow.handle is None and flow.echo:
+            self.send_flow(None)
+        # A flow about one link may open the window for all of them.
+        waiting = () if had_room and flow.handle is not None else self.links.values()
+        return [*granted, *(WindowOpened(each) for each in waiting if each.client_receives and each is not link)]
 
     def _disposition(self, disposition: p.Disposition) -> list[Event]:
         if not disposition.role:  # about transfers of the client, which we settle at once

@@ -80,10 +80,13 @@ def map_items(data: bytes, position: int = 0) -> tuple[list[tuple[Any, bytes]], 
 
 
 def list_items(data: bytes, position: int = 0) -> Iterator[tuple[int, int]]:
-    """Where each item of a list begins and ends."""
+    """Where each item of a list or map begins and ends. Raises DecodeError."""
     if data[position : position + 1] == b"\x45":
         return
-    body, _, count = _compound(data, position)
+    try:
+        body, _, count = _compound(data, position)
+    except _MALFORMED as error:  # the count may lie beyond the end
+        raise DecodeError(f"not a list: {error}") from None
     for _ in range(count):
         end = skip(data, body)
         yield body, end

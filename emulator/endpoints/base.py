@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from emulator.access import Grant
@@ -14,11 +15,22 @@ from emulator.faults import Fault
 from emulator.host import MAX_MESSAGE_SIZE, Host
 
 
+@dataclass
+class Waiting:
+    """What waits on the response links of one connection, in bytes."""
+
+    answers: int = 0
+    """Answers that are made, and wait for credit or for the client's window."""
+    requests: int = 0
+    """Requests that are not performed yet, as there is no room for their answers."""
+
+
 class ClientConnection(Protocol):
     """The connection of a client, as the endpoints of its links see it."""
 
     host: Host
     is_paused: bool
+    waiting: Waiting
     drops_early_responses: bool
     """Whether it is a client that drops the response to a request which it has sent, but not registered yet."""
 

@@ -18,9 +18,9 @@ class CbsEndpoint(RequestEndpoint):
             "cbs",
             parse_address(audience).path,
             self.link,
-            lambda answered: self._put_token(request, audience),
+            lambda answered: self.perform_in_turn(request, lambda: self._put_token(request, audience)),
             lambda condition, text: None,
-            lambda fault: self._respond(request, fault.status, "Fault: status."),
+            lambda fault: self.perform_in_turn(request, lambda: self._respond(request, fault.status, "Fault: status.")),
         )
 
     def _put_token(self, request: Request, audience: str) -> None:

@@ -24,6 +24,7 @@ from emulator.encoding.types import AmqpError, Array, Int, Long, Symbol, Timesta
 from emulator.endpoints.base import check_size
 from emulator.endpoints.requests import Request, RequestEndpoint, response
 from emulator.endpoints.rules import read_rule, rule_value
+from emulator.faults import Fault
 
 PREFIX = "com.microsoft:"
 OK, NO_CONTENT = 200, 204
@@ -47,9 +48,9 @@ class ManagementEndpoint(RequestEndpoint):
             "manage",
             self.entity,
             self.link,
-            lambda answered: self._perform(request, answered),
+            lambda answered: self.perform_in_turn(request, lambda: self._perform(request, answered)),
             lambda condition, text: None,
-            lambda fault: self._respond(request, fault.status, "Fault: status.", None, fault.own_condition),
+            lambda fault: self.perform_in_turn(request, lambda: self._fail(request, fault)),
         )
 
     def _perform(self, request: Request, answered: bool) -> None:
@@ -68,6 +69,9 @@ class ManagementEndpoint(RequestEndpoint):
             self.host.meter.call(self.entity, kind)
         if answered:
             self._respond(request, status, "OK" if status == OK else "No content", body)
+
+    def _fail(self, request: Request, fault: Fault) -> None:
+        self._respond(request, fault.status, "Fault: status.", None, fault.own_condition)
 
     def _operation(self, request: Request) -> tuple[Callable[[Body], Answer], str | None]:
         """The method of an operation, and the kind under which the call is billed (None: its messages are billed)."""

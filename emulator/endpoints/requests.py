@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from emulator.amqp import events as e
@@ -15,8 +16,9 @@ from emulator.encoding.types import AmqpError, DecodeError
 from emulator.endpoints.base import ClientConnection, Endpoint
 
 UNLIMITED_CREDIT = 10_000
-# Responses kept for a client that grants no credit; older ones are dropped.
-MAX_WAITING = 1000
+# Answers that are made for clients that grant no credit, and requests that wait, over all links of a connection.
+MAX_ANSWERS = 1024 * 1024
+MAX_REQUESTS = 16 * 1024 * 1024
 RENEWAL_DELAYS_S = (0.02, 0.06)
 REPEAT_DELAYS_S = (0.1, 1.0)
 MAX_REPEATED = 4096
@@ -26,6 +28,7 @@ class Request:
     """A request message to a node: the parts that `$cbs` and `$management` read."""
 
     def __init__(self, payload: bytes) -> None:
+        self.size = len(payload)
         self.message_id: Any = None
         self.properties: dict[Any, Any] = {}
         self.reply_to: str | None = None
@@ -58,6 +61,7 @@ class RequestEndpoint(Endpoint):
         session = self.link.session
         try:
             request = Request(event.payload)
+            self._check_room(request)
         except AmqpError as error:
             session.settle(event.delivery_id, encode(p.rejected(p.error(error.condition, str(error)))))
             return
@@ -65,8 +69,25 @@ class RequestEndpoint(Endpoint):
             session.accept(event.delivery_id)
         self.process(request)
 
+    def _check_room(self, request: Request) -> None:
+        """Raise AmqpError if too many requests wait."""
+        if self.client.waiting.requests + request.size > MAX_REQUESTS:
+            raise AmqpError("amqp:resource-limit-exceeded", "Too many requests wait: grant credit for their responses.")
+
     def process(self, request: Request) -> None:
         """Process a request and respond to it."""
+
+    def perform_in_turn(self, request: Request, perform: Callable[[], None]) -> None:
+        """Perform a request now, or after those before it once there is room for its answer.
+
+        An answer may be a thousand times as long as its request: answers to all requests of one read, or to those of
+        a client that does not read, would fill the memory.
+        """
+        endpoint = self._endpoint_for(request)
+        if endpoint is None:
+            perform()
+        else:
+            endpoint.perform_in_turn(perform, request.size)
 
     def respond(self, request: Request, payload: bytes) -> None:
         """Send a response on the node's link to the reply-to address of the request, or else to any address.
@@ -114,7 +135,8 @@ class ResponseEndpoint(Endpoint):
 
     def __init__(self, client: ClientConnection, link: Link) -> None:
         super().__init__(client, link)
-        self._waiting: deque[bytes] = deque(maxlen=MAX_WAITING)
+        self._waiting: deque[bytes] = deque()
+        self._requests: deque[tuple[Callable[[], None], int]] = deque()
         self._is_unlimited = False
 
     @property
@@ -122,23 +144,61 @@ class ResponseEndpoint(Endpoint):
         """The address of the client's end, which requests name as their reply-to."""
         return self.link.target.address if self.link.target is not None else None
 
+    @property
+    def _can_send(self) -> bool:
+        """Whether the client takes a response: it reads all of it before it has to grant anything else."""
+        link = self.link
+        return link.is_open and (link.credit > 0 or self._is_unlimited) and link.session.has_room
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether the answer to one more request can be made."""
+        if self.client.is_paused:
+            return False
+        return (self._can_send and not self._waiting) or self.client.waiting.answers < MAX_ANSWERS
+
+    def perform_in_turn(self, perform: Callable[[], None], size: int) -> None:
+        """Perform a request of this size now, or after those before it once there is room for its answer."""
+        self._requests.append((perform, size))
+        self.client.waiting.requests += size
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self._send()
+        while self._requests and self._has_room:
+            perform, size = self._requests.popleft()
+            self.client.waiting.requests -= size
+            perform()
+
     def deliver(self, payload: bytes) -> None:
         """Send a response now, or when there is credit."""
         self._waiting.append(payload)
+        self.client.waiting.answers += len(payload)
         self._send()
 
     def repeat(self, payload: bytes) -> None:
         """Send a response again, unless the link has ended or others wait for credit."""
         if self.link.is_open and not self._waiting:
-            self.deliver(payload)
+            self.perform_in_turn(lambda: self.deliver(payload), len(payload))
 
     def credit(self, event: e.CreditGranted) -> None:
         self._is_unlimited = self._is_unlimited or self.link.credit >= UNLIMITED_CREDIT
-        self._send()
+        self._go_on()
         if event.drain and not self._is_unlimited:
             self.link.drain()
 
+    def resumed(self) -> None:
+        self._go_on()
+
+    def detached(self) -> None:
+        self.client.waiting.answers -= sum(map(len, self._waiting))
+        self.client.waiting.requests -= sum(size for _, size in self._requests)
+        self._waiting.clear()
+        self._requests.clear()
+
     def _send(self) -> None:
-        while self._waiting and self.link.is_open and (self.link.credit > 0 or self._is_unlimited):
-            self.link.deliver(self._waiting.popleft(), uuid.uuid4().bytes, settled=True)
+        while self._waiting and self._can_send:
+            payload = self._waiting.popleft()
+            self.client.waiting.answers -= len(payload)
+            self.link.deliver(payload, uuid.uuid4().bytes, settled=True)
         self.client.request_flush()

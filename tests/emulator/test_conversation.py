@@ -310,6 +310,19 @@ def test_a_client_that_reads_slowly_is_given_no_more_after_a_full_turn(client, n
     assert len(client.heard()) > 300
 
 
+def test_a_fault_may_detach_a_link_between_two_turns(client, namespace, host):
+    for _ in range(500):
+        namespace.queue("orders").enqueue(parse(body(b"x" * 10_000)), time.time())
+    handle, _ = client.attach(receives_from="orders")
+    client.attach(receives_from="orders/eu")
+    client.conversation.receive(sent(p.Flow(0, 5000, 0, 5000, handle, 0, 1000)))
+    host.add_fault(fault_from_json({"operation": "receive", "effect": "detach", "count": 1}, time.time()))
+    client.say(b"")
+    answers = [performative for performative, _ in client.heard()]
+    assert client.condition(answers) == ["amqp:internal-error"]
+    assert client.attach(receives_from="orders")[1][0].source is not None
+
+
 def test_an_empty_receive_is_credit_that_ends_without_a_delivery(client, namespace, host):
     handle, _ = receiving(client, namespace, 0)
     for _ in range(2):

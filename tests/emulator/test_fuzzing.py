@@ -117,6 +117,12 @@ def test_a_short_last_property_ends_a_message_that_has_the_byte_of_a_decimal_els
     assert message.application_properties == {"bytes": b"\x94", "last": value}
 
 
+@pytest.mark.parametrize("end", [b"\xd1\x00\x00\x00\x01\x00", b"\xd1\x00\x00\x00\x00", b"\xc1\x00"])
+def test_properties_without_a_count_end_a_message_that_has_the_byte_of_a_decimal_elsewhere(end):
+    head = b"\x00\x53\x73" + encode(["an id with the byte \u0014 \u0094"])
+    assert parse(head + b"\x00\x53\x74" + end).bare == head + b"\x00\x53\x74" + end
+
+
 def test_a_priority_beyond_its_type_is_ignored():
     assert parse(b"\x00\x53\x70" + encode([None, ULong(2**64 - 1)]) + body()).priority is None
 

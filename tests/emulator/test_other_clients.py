@@ -101,6 +101,27 @@ def test_a_dead_letter_keeps_every_key_of_its_info(client, namespace):
     assert dead.message.application_properties == expected
 
 
+@pytest.mark.parametrize(
+    ("state", "properties"),
+    [
+        (rejected({"DeadLetterReason": "r", "DeadLetterErrorDescription": None}), {"DeadLetterReason": "r"}),  # Python
+        (rejected({"DeadLetterReason": "r", "mine": 1}), {"DeadLetterReason": "r", "mine": 1}),  # JavaScript, .NET
+        (Described(ULong(p.REJECTED), []), {}),  # .NET: without any reason
+        (rejected({}), {}),  # Java: without any reason
+        (
+            rejected({"DeadLetterReason": "", "DeadLetterErrorDescription": ""}),  # Go: without any reason
+            {"DeadLetterReason": "", "DeadLetterErrorDescription": ""},
+        ),
+    ],
+)
+def test_every_way_to_dead_letter_moves_the_message(client, namespace, state, properties):
+    transfer, _ = received(client)
+    assert settle(client, transfer, state) == [(p.REJECTED, [])]
+    queue = namespace.queue("orders")
+    (dead,) = queue.dead_letters.contents.messages()
+    assert (len(queue), dead.message.application_properties or {}) == (0, properties)
+
+
 @pytest.mark.parametrize(("status", "where"), [("abandoned", "active"), ("defered", "active"), ("suspended", "dead")])
 def test_properties_to_modify_are_merged_over_management_too(client, namespace, status, where):
     transfer, _ = received(client)

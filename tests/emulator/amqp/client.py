@@ -20,6 +20,7 @@ class Client:
 
     def __init__(self, host, calls, opening=OPENING):
         self.calls, self.buffer, self.is_closed, self.was_reset = calls, FrameBuffer(1 << 24), False, False
+        self.is_read = True
         self.conversation = Conversation(host, self)
         self.say(opening + SESSION)
         self.heard()
@@ -29,6 +30,12 @@ class Client:
         for header in (SASL_HEADER, AMQP_HEADER):
             data = data.replace(header, b"")
         self.buffer.feed(data)
+
+    def pause_reading(self):
+        self.is_read = False
+
+    def resume_reading(self):
+        self.is_read = True
 
     def close(self):
         self.is_closed = True
