@@ -113,8 +113,12 @@ def _of_the_entity(moved: Moved) -> Iterator[Sequence[str]]:
     yield "Sent to the backlog", f"{moved.to_backlog:,}"
     yield "Came home", f"{moved.to_primary:,}"
     yield "Dead-lettered by the syphon", f"{moved.dead_lettered:,}"
+    yield "Of these, expired in the backlog", f"{moved.expired:,}"
     yield "Set aside by the syphon", f"{moved.set_aside:,}"
+    yield "Resubmitted later", f"{moved.resubmitted:,}"
+    yield "Discarded later", f"{moved.discarded:,}"
     yield "Still in the backlog", f"{moved.waiting:,}"
+    yield "Taken out of the pair's backlog, of an unknown entity", f"{moved.of_unknown_entity:,}"
     yield "Not accounted for", "not known yet" if moved.unexplained is None else f"{moved.unexplained:,}"
 
 
