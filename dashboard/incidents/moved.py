@@ -71,7 +71,7 @@ def moved(incident: Incident, samples: Sequence[Point], waiting: int, now: datet
     rows = metered.since(since, until, **which)
     if not rows:
         return None
-    counts = _taken_out(incident, ended) + _decided(incident, since, ended)
+    counts = _taken_out(incident, ended) + _decided(incident, since, until)
     for row in rows:
         counts[row["kind"]] += row["messages"]
     return Moved(
@@ -100,10 +100,12 @@ def _taken_out(incident: Incident, ended: datetime) -> Counter[str]:
     return counts
 
 
-def _decided(incident: Incident, since: datetime, ended: datetime) -> Counter[str]:
-    """What operators decided later about its dead letters, of those that were sent to the backlog in this time."""
+def _decided(incident: Incident, since: datetime, until: datetime) -> Counter[str]:
+    """What operators decided later about its dead letters. A namespace may state as the time of a dead letter when it
+    was enqueued, or when it became one: both are within these whole minutes.
+    """
     which = {"job__pair__name": incident.pair, "job__path__contains": OF_QUEUES, "entity": incident.entity}
-    within = {**which, "enqueued_at__range": (since, ended)}
+    within = {**which, "enqueued_at__gte": since, "enqueued_at__lt": until}
     resubmitted = ResubmittedMessage.objects.filter(**within).count()
     return Counter(resubmitted=resubmitted, discarded=DiscardedMessage.objects.filter(**within).count())
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from dashboard.access import registry
+from dashboard.incidents.folding import Incident
 from dashboard.incidents.moved import Moved
 from dashboard.incidents.story import Story
 from dashboard.incidents.timeline import Moment
@@ -40,7 +41,7 @@ def as_markdown(story: Story) -> str:
     lines = [
         f"# Incident of {_plain(incident.entity)} ({_plain(incident.pair)})",
         "",
-        f"Cause: {_plain(incident.reason) or 'not recorded'}",
+        f"Cause: {_plain(_cause(incident)) or 'not recorded'}",
         "",
         *_facts(story),
         "",
@@ -62,6 +63,11 @@ def as_markdown(story: Story) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _cause(incident: Incident) -> str:
+    """The plain cause, and what was reported; what was reported if there is no plain one."""
+    return f"{incident.cause} ({incident.reason})" if incident.cause else incident.reason
 
 
 def _facts(story: Story) -> Iterator[str]:

@@ -33,7 +33,7 @@ def add_outage(now: datetime) -> None:
     orders, began = EntityHealth.objects.get(path="orders"), now - AGO
     _events(began)
     _actions(began)
-    _resubmitted(orders.pair, began, now)
+    _resubmitted(orders.pair, began)
     for minute in range(30):
         at = began + minute * MINUTE
         depth = 400 * minute if minute < 15 else max(0, SENT - 600 * (minute - 15))
@@ -86,16 +86,17 @@ def _events(began: datetime) -> None:
         )
 
 
-def _resubmitted(pair: "Pair", began: datetime, now: datetime) -> None:
+def _resubmitted(pair: "Pair", began: datetime) -> None:
     """All dead letters but one."""
     from dashboard.models import DeadLetterJob, ResubmittedMessage
 
-    known = {"pair": pair, "path": QUEUE, "by": "ada", "at": now, "ended_at": now, "detail": f"{DEAD - 1} sent again."}
+    at = began + OVER
+    known = {"pair": pair, "path": QUEUE, "by": "ada", "at": at, "ended_at": at, "detail": f"{DEAD - 1} sent again."}
     counts = {"upto": DEAD, "total": DEAD - 1, "done": DEAD - 1}
     job = DeadLetterJob.objects.create(kind="resubmit", request_id="sample-resubmit", **known, **counts)
     for number in range(1, DEAD):
         ResubmittedMessage.objects.create(
-            job=job, number=number, entity="orders", enqueued_at=began + number * MINUTE, at=now
+            job=job, number=number, entity="orders", enqueued_at=began + number * MINUTE, at=at
         )
 
 
