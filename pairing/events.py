@@ -165,6 +165,8 @@ class Event:
 
 
 _COUNTED = re.compile(r"(\d+) messages? in ")
+EXPIRED = "its time-to-live of "
+"""How a reason begins if a message expired in the backlog."""
 
 
 def counted(count: int, queue: str, reason: str) -> str:
@@ -176,3 +178,8 @@ def count_in(reason: str) -> int:
     """The number of messages in a reason that ``counted`` wrote; 0 in any other."""
     found = _COUNTED.match(reason)
     return int(found.group(1)) if found else 0
+
+
+def is_expiry(reason: str) -> bool:
+    """Whether the messages of a reason that ``counted`` wrote had expired in the backlog."""
+    return bool(_COUNTED.match(reason)) and f": {EXPIRED}" in reason

@@ -92,6 +92,14 @@ class Action:
         object.__setattr__(self, "title", self.title or self.label)
         object.__setattr__(self, "button", self.button or self.label)
 
+    def title_in(self, state: str) -> str:
+        """The title of the confirmation, for the state of an entity if there is one."""
+        return self.labels.get(state, self.title)
+
+    def button_in(self, state: str) -> str:
+        """The label of its button, likewise."""
+        return self.labels.get(state, self.button)
+
     @property
     def asks_expiry(self) -> bool:
         return Argument.EXPIRES in self.arguments

@@ -23,6 +23,7 @@ from dashboard.fleet import projection
 from dashboard.fleet.catching_up import take_over
 from dashboard.fleet.status import Status
 from dashboard.models import Pair
+from dashboard.models.audit import NEW_END
 from dashboard.site.redis import RedisError, announce_change, shared_state
 from pairing.fleet.coordination import SharedHealth, SharedState
 from pairing.fleet.shared_state import Verb
@@ -51,6 +52,8 @@ class EntityAction(Action):
     """The answer for one entity that needs no change: `{it}` is its path, `{by}` the operator who holds it."""
     done: str
     """The answer for one changed entity."""
+    done_again: str = ""
+    """The same if it was held before, and only the end of the hold was changed: `{ends}` says when that is."""
     done_many: str
     """The new state of several changed entities, for their answer."""
     needs_failover: str = ""
@@ -90,6 +93,8 @@ class EntityAction(Action):
         [changed] = self._change(request, shared, [path], expires)
         if self.needs_failover and changed.state != "failed_over":  # it has recovered in the meantime
             raise ActionError(self.needs_failover.format(it=path))
+        if self.done_again and known[path].held_by:
+            return done(self.done_again.format(it=path, ends=_ends(expires)))
         return done(self.done.format(it=path))
 
     def _several(
@@ -161,6 +166,10 @@ class EntityAction(Action):
         return changed
 
 
+def _ends(expires: datetime | None) -> str:
+    return f"ends at {expires:%Y-%m-%d %H:%M} UTC" if expires else "lasts until it is released"
+
+
 def _is_forced(known: KnownEntity, expires: datetime | None) -> bool:
     """Whether it is failed over by an operator in Redis, held until the same time."""
     one = known.shared
@@ -202,7 +211,7 @@ FAIL_OVER = EntityAction(
 HOLD = EntityAction(
     name="hold",
     label="Hold",
-    labels={Status.HELD: "Change the end"},
+    labels={Status.HELD: "Change end of hold"},
     preview=("{it} stays failed over even if a ping is accepted, until the hold is released or expires."),
     undo="Release",
     arguments=(Argument.EXPIRES,),
@@ -217,6 +226,7 @@ HOLD = EntityAction(
     is_so=_is_held_or_not_away,
     already="{it} was already held by {by}.",
     done="{it} is held: an accepted ping does not end its failover.",
+    done_again=NEW_END + "{it} now {ends}.",
     done_many="held",
     needs_failover="{it} is not failed over, so there is nothing to hold. Force a failover instead.",
 )

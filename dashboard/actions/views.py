@@ -129,9 +129,12 @@ def _ask(
     path = form.path_given
     entity = pair.entities.filter(path=path).first()
     last = _entries(pair).values_list("pk", flat=True).first()
+    state = _status(entity) if entity else None
     context = {
         "pair": pair,
         "action": what,
+        "title": what.title_in(state or ""),
+        "button": what.button_in(state or ""),
         "form": form,
         "path": path,
         "paths": form.cleaned_data.get("path") or [],
@@ -139,7 +142,7 @@ def _ask(
         "preview": what.describe(named),
         "targets": targets,
         "entity": entity,
-        "status": _status(entity) if entity else None,
+        "status": state,
         "pace": paces(pair.name).get(path) if what.asks_rate else None,
         "is_dialog": wants_part(request),
         "expiries": EXPIRIES.items(),

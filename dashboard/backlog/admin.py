@@ -147,6 +147,14 @@ class DeadLetterJobAdmin(ReadOnly):
     search_fields = ("path", "by", "reason")
 
 
+@admin.register(models.ResubmittedMessage)
+class ResubmittedMessageAdmin(ReadOnly):
+    list_display = ("number", "entity", "enqueued_at", "at")
+    list_select_related = ("job",)
+    search_fields = ("entity",)
+    date_hierarchy = "at"
+
+
 @admin.register(models.DiscardedMessage)
 class DiscardedMessageAdmin(ReadOnly):
     list_display = ("number", "message_id", "entity", "dead_letter_reason", "size", "sha256", "at")

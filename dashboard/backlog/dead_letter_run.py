@@ -21,13 +21,14 @@ from dashboard.backlog.browsing import body_bytes, shown
 from dashboard.backlog.dead_letter_links import DeadLetterLinks, Unreachable
 from dashboard.backlog.dead_letter_progress import Progress
 from dashboard.backlog.places import Place, place
-from dashboard.models import DeadLetterJob, DiscardedMessage
+from dashboard.models import DeadLetterJob, DiscardedMessage, ResubmittedMessage
+from dashboard.site.fitting import fitted
 from dashboard.site.redis import RedisError, announce_change
 from pairing import PairedServiceBusClient
 from pairing.drain.actions import Item
 from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.ledger import Decision
-from pairing.drain.sorting import groups
+from pairing.drain.sorting import groups, path_of
 from pairing.health.faults import describe
 from pairing.messages.rewriting import RESERVED, PoisonedMessage, restore, resubmission
 from pairing.messages.sizes import received_size
@@ -176,13 +177,33 @@ class DeadLetterRun:
         items = [item for message in messages if (item := self._restored(message)) is not None]
         again = [item for item in items if item.number in sent]  # sent, but the completion was not confirmed
         try:
-            self._complete([item.received for item in again])
+            self._complete_sent(again)
             for path, group in groups([item for item in items if item.number not in sent]):
                 acknowledged = self._send(path, group)
                 sent.update(item.number for item in acknowledged)
-                self._complete([item.received for item in acknowledged])
+                self._complete_sent(acknowledged)
         finally:
             self._progress.forget(message.sequence_number for message in messages)
+
+    def _complete_sent(self, items: list[Item]) -> None:
+        """Complete messages that were sent, and store by entity which ones are gone, for the ledgers of incidents.
+
+        Those that a worker finished before it died are in the counts of the job only: their entities died with it.
+        """
+        gone = self._complete([item.received for item in items])
+        if gone and not self._links.is_of_the_primary:
+            kept = [self._sent_again(item) for item in items if item.number in gone]
+            ResubmittedMessage.objects.bulk_create(kept, ignore_conflicts=True)
+
+    def _sent_again(self, item: Item) -> ResubmittedMessage:
+        received = item.received
+        return ResubmittedMessage(
+            job=self._row,
+            number=item.number,
+            entity=fitted(path_of(received), 300),
+            enqueued_at=received.enqueued_time_utc,
+            at=datetime.now(UTC),
+        )
 
     def _restored(self, message: Any) -> Item | None:
         """The message to send; None if its destination is unknown or it cannot be sent."""
@@ -233,11 +254,14 @@ class DeadLetterRun:
             at=datetime.now(UTC),
         )
 
-    def _complete(self, messages: list[Any]) -> None:
+    def _complete(self, messages: list[Any]) -> set[int]:
+        """Complete them; the numbers of those that are gone."""
         if not messages:
-            return
+            return set()
         outcomes = zip(messages, self._settled("complete", messages), strict=False)
-        self._finish([message.sequence_number for message, outcome in outcomes if outcome == "done"])
+        gone = {message.sequence_number for message, outcome in outcomes if outcome == "done"}
+        self._finish(gone)
+        return gone
 
     def _settled(self, verb: Any, messages: list[Any]) -> list[str]:
         return self._links.settle(verb, messages)

@@ -12,7 +12,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from dashboard.site.charts import ceiling
-from dashboard.site.money import cents, money
+from dashboard.site.money import cents, money, small_money
 from dashboard.site.plots import UNITS, labelled_axis, plot, short_number
 from pairing.telemetry.metering import KINDS
 
@@ -46,6 +46,8 @@ class DaysChart:
     """The CSS class, the label and the values of each group."""
     heads: Sequence[str]
     rows: Sequence[tuple[date, Sequence[str]]]
+    totals: Sequence[str]
+    """Of the month, by group: the sums of the days before they are rounded."""
     of_money: bool
 
     @property
@@ -84,6 +86,7 @@ def days_chart(month: str, rows: Iterable[DayOf], currency: str) -> DaysChart | 
         keys=[(name, GROUPS[name], " ".join(_text(values[day][name], of_money) for day in days)) for name in present],
         heads=[GROUPS[name] for name in present],
         rows=[(day, [_text(values[day][name], of_money) for name in present]) for day in days],
+        totals=[_text(sum((values[day][name] for day in days), Fraction(0)), of_money) for name in present],
         of_money=of_money,
     )
 
@@ -98,7 +101,7 @@ def _top(highest: Fraction, of_money: bool) -> Fraction:
 
 
 def _text(value: Fraction, of_money: bool) -> str:
-    return money(cents(value)) if of_money else f"{int(value):,}"
+    return small_money(value) if of_money else f"{int(value):,}"
 
 
 def _label(value: Fraction, of_money: bool) -> str:

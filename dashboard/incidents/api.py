@@ -69,7 +69,10 @@ class IncidentPings(Schema):
 class Moved(Schema):
     """The ledger of the entity: its messages that were in the backlog before, were sent to it, came home (sent to the
     primary by the syphon), could not be delivered, and still wait. Sends are metered by minute. `unexplained`: the
-    difference, 0 if every message is accounted for; null until the incident is over and metered.
+    difference, 0 if every message is accounted for; null until the incident is over and metered. `expired`: those of
+    `dead_lettered` whose time-to-live was over. `resubmitted`, `discarded`: what operators decided later about those
+    that could not be delivered. `of_unknown_entity`: messages of the pair that were taken out of the backlog in this
+    time and name no entity, or cannot be decoded; they are in no other figure.
     """
 
     waiting_before: int
@@ -78,6 +81,10 @@ class Moved(Schema):
     dead_lettered: int
     set_aside: int
     waiting: int
+    expired: int
+    resubmitted: int
+    discarded: int
+    of_unknown_entity: int
     unexplained: int | None
 
 

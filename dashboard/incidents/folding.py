@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from dashboard.fleet.causes import plain_cause
 from dashboard.fleet.outages import AWAY, TURNS, Fold, Turn
 from dashboard.fleet.trend import LONGEST, drain_rate
 from dashboard.models import FailoverEvent
@@ -30,6 +31,11 @@ class Incident:
     recovered_at: datetime | None = None
     drained_at: datetime | None = None
     events: tuple[FailoverEvent, ...] = ()
+
+    @property
+    def cause(self) -> str:
+        """The cause of the failover in a few words; empty if an operator forced it, and for other reasons."""
+        return "" if self.forced_by else plain_cause(self.reason)
 
     @property
     def is_over(self) -> bool:

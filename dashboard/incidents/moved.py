@@ -6,15 +6,20 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import Q
+
 from dashboard.fleet import metered
 from dashboard.incidents.folding import Incident, depth_at
-from dashboard.models import FailoverEvent
+from dashboard.models import DiscardedMessage, FailoverEvent, ResubmittedMessage
 from dashboard.site.charts import Point
-from pairing.events import count_in
+from pairing.backlog.rotation import parse_backlog_path
+from pairing.events import count_in, is_expiry
 
 MINUTE = timedelta(minutes=1)
 REPORTED = 2 * MINUTE
 """After this time, processes have reported what they have moved."""
+OF_QUEUES = "/x-servicebus-transfer/"
+"""Part of the path of a backlog queue."""
 TAKEN_OUT = ("dead_lettered", "set_aside")
 """Events of messages that a syphon could not deliver."""
 
@@ -24,7 +29,8 @@ class Moved:
     """The messages of one entity from the failover to the end of the incident.
 
     `to_backlog` and `to_primary` are metered, in whole minutes; `dead_lettered` and `set_aside` are events of the
-    syphon; `waiting_before` and `waiting` are counts of the backlog.
+    syphon; `waiting_before` and `waiting` are counts of the backlog. Of those that were dead-lettered or set aside,
+    operators have `resubmitted` and `discarded` some since then.
     """
 
     waiting_before: int
@@ -33,6 +39,14 @@ class Moved:
     dead_lettered: int
     set_aside: int
     waiting: int
+    expired: int
+    """Those of `dead_lettered` whose time-to-live was over when the syphon received them."""
+    resubmitted: int
+    discarded: int
+    of_unknown_entity: int
+    """Messages in backlog queues of the pair that were dead-lettered or set aside in this time and name no entity, or
+    cannot be decoded. None of them is in the other figures, though some may be of this entity.
+    """
     is_reported: bool
     """Whether the incident is over, and its metered minutes have arrived."""
 
@@ -57,7 +71,7 @@ def moved(incident: Incident, samples: Sequence[Point], waiting: int, now: datet
     rows = metered.since(since, until, **which)
     if not rows:
         return None
-    counts = _taken_out(incident, ended)
+    counts = _taken_out(incident, ended) + _decided(incident, since, until)
     for row in rows:
         counts[row["kind"]] += row["messages"]
     return Moved(
@@ -67,17 +81,33 @@ def moved(incident: Incident, samples: Sequence[Point], waiting: int, now: datet
         dead_lettered=counts["dead_lettered"],
         set_aside=counts["set_aside"],
         waiting=waiting,
+        **{name: counts[name] for name in ("expired", "resubmitted", "discarded", "of_unknown_entity")},
         is_reported=incident.is_over and now >= until + REPORTED,
     )
 
 
 def _taken_out(incident: Incident, ended: datetime) -> Counter[str]:
-    """Messages that the syphon could not deliver, by kind of event."""
-    events = FailoverEvent.objects.filter(pair=incident.pair, entity=incident.entity, kind__in=TAKEN_OUT)
+    """Messages that the syphon could not deliver, by kind of event; those of no known entity in a sum of their own."""
+    which = Q(entity=incident.entity) | Q(entity__contains=OF_QUEUES)
+    events = FailoverEvent.objects.filter(which, pair=incident.pair, kind__in=TAKEN_OUT)
+    within = events.filter(time__range=(incident.failed_over_at, ended))
     counts = Counter[str]()
-    for kind, reason in events.filter(time__range=(incident.failed_over_at, ended)).values_list("kind", "reason"):
-        counts[kind] += count_in(reason)
+    for entity, kind, reason in within.values_list("entity", "kind", "reason"):
+        if entity == incident.entity:
+            counts.update({kind: count_in(reason), "expired": count_in(reason) if is_expiry(reason) else 0})
+        elif parse_backlog_path(entity) is not None:
+            counts["of_unknown_entity"] += count_in(reason)
     return counts
+
+
+def _decided(incident: Incident, since: datetime, until: datetime) -> Counter[str]:
+    """What operators decided later about its dead letters. A namespace may state as the time of a dead letter when it
+    was enqueued, or when it became one: both are within these whole minutes.
+    """
+    which = {"job__pair__name": incident.pair, "job__path__contains": OF_QUEUES, "entity": incident.entity}
+    within = {**which, "enqueued_at__gte": since, "enqueued_at__lt": until}
+    resubmitted = ResubmittedMessage.objects.filter(**within).count()
+    return Counter(resubmitted=resubmitted, discarded=DiscardedMessage.objects.filter(**within).count())
 
 
 def _minute(at: datetime) -> datetime:

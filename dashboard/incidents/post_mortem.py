@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from dashboard.access import registry
+from dashboard.incidents.folding import Incident
 from dashboard.incidents.moved import Moved
 from dashboard.incidents.story import Story
 from dashboard.incidents.timeline import Moment
@@ -40,7 +41,7 @@ def as_markdown(story: Story) -> str:
     lines = [
         f"# Incident of {_plain(incident.entity)} ({_plain(incident.pair)})",
         "",
-        f"Cause: {_plain(incident.reason) or 'not recorded'}",
+        f"Cause: {_plain(_cause(incident)) or 'not recorded'}",
         "",
         *_facts(story),
         "",
@@ -62,6 +63,11 @@ def as_markdown(story: Story) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _cause(incident: Incident) -> str:
+    """The plain cause, and what was reported; what was reported if there is no plain one."""
+    return f"{incident.cause} ({incident.reason})" if incident.cause else incident.reason
 
 
 def _facts(story: Story) -> Iterator[str]:
@@ -113,8 +119,12 @@ def _of_the_entity(moved: Moved) -> Iterator[Sequence[str]]:
     yield "Sent to the backlog", f"{moved.to_backlog:,}"
     yield "Came home", f"{moved.to_primary:,}"
     yield "Dead-lettered by the syphon", f"{moved.dead_lettered:,}"
+    yield "Of these, expired in the backlog", f"{moved.expired:,}"
     yield "Set aside by the syphon", f"{moved.set_aside:,}"
+    yield "Resubmitted later", f"{moved.resubmitted:,}"
+    yield "Discarded later", f"{moved.discarded:,}"
     yield "Still in the backlog", f"{moved.waiting:,}"
+    yield "Taken out of the pair's backlog, of an unknown entity", f"{moved.of_unknown_entity:,}"
     yield "Not accounted for", "not known yet" if moved.unexplained is None else f"{moved.unexplained:,}"
 
 

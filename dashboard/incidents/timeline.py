@@ -16,7 +16,6 @@ from dashboard.site.charts import Point
 
 SAME_ACTION = timedelta(seconds=5)
 """At most so far apart are the audit entry of an action and its event."""
-PACE = "pace_syphon"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +36,7 @@ class Moment:
     outcome: str = ""
     """Of an action that was not simply done."""
     detail: str = ""
-    """The rate that a pace has set."""
+    """The rate that a pace has set, or the new end of a hold."""
     often: str = ""
     """In how many processes, or how many times."""
 
@@ -94,7 +93,7 @@ def _of_action(incident: Incident, entry: AuditEntry, samples: Sequence[Point]) 
         by=entry.operator,
         reason=entry.reason,
         outcome="" if entry.outcome == "done" else entry.outcome or "outcome unknown",
-        detail=entry.detail if entry.verb == PACE and entry.outcome == "done" else "",
+        detail=entry.what_it_set,
     )
 
 

@@ -14,7 +14,13 @@ from dashboard.models.charge import (
     Invoice,
     Outage,
 )
-from dashboard.models.cleanup import DeadLetterJob, DiscardedMessage, QueueDeletion, QueueDrain
+from dashboard.models.cleanup import (
+    DeadLetterJob,
+    DiscardedMessage,
+    QueueDeletion,
+    QueueDrain,
+    ResubmittedMessage,
+)
 from dashboard.models.cost_terms import CostTerms, LateUsage
 from dashboard.models.depth_peak import DepthPeak
 from dashboard.models.drill import Drill
@@ -78,6 +84,7 @@ __all__ = [
     "QueueDrain",
     "Readiness",
     "ReadinessChange",
+    "ResubmittedMessage",
     "Severity",
     "Statement",
     "SyphonLedger",

@@ -6,6 +6,9 @@ from django.db import models
 
 from dashboard.models.visibility import OfPair
 
+NEW_END = "The hold of "
+"""How the answer begins if a hold got another end."""
+
 
 class AuditEntry(OfPair):
     """One action of one person. An entry without an outcome: the process ended during the action."""
@@ -44,6 +47,12 @@ class AuditEntry(OfPair):
 
     def __str__(self) -> str:
         return f"{self.operator}: {self.verb} {self.target}"
+
+    @property
+    def what_it_set(self) -> str:
+        """What lines of the action show beside its reason: the rate of a pace, the new end of a hold."""
+        is_shown = self.verb == "pace_syphon" or (self.verb == "hold" and self.detail.startswith(NEW_END))
+        return self.detail if is_shown and self.outcome == "done" else ""
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if self.pk is not None:

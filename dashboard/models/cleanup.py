@@ -163,6 +163,26 @@ class DeadLetterJob(Errand):
         return min(100, 100 * (self.done + self.failed) // self.total) if self.total else 0
 
 
+class ResubmittedMessage(OfPair):
+    """A dead letter of a backlog queue that was sent again: stored after its queue has confirmed that it is gone."""
+
+    of_pair = "job__pair"
+
+    job = models.ForeignKey(DeadLetterJob, on_delete=models.CASCADE, related_name="resubmitted")
+    number = models.BigIntegerField()
+    entity = models.CharField(max_length=300, blank=True, help_text="The one that it was sent to first.")
+    enqueued_at = models.DateTimeField(null=True, blank=True, help_text="In the backlog queue.")
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-at", "number")
+        constraints = (models.UniqueConstraint(fields=("job", "number"), name="resubmitted_once"),)
+        indexes = (models.Index(fields=("entity", "enqueued_at"), name="resubmitted_by_entity"),)
+
+    def __str__(self) -> str:
+        return f"{self.number}: {self.entity}"
+
+
 class DiscardedMessage(OfPair):
     """The record of a discarded dead letter: stored before it is discarded, with only a digest of its body."""
 

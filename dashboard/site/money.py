@@ -1,7 +1,7 @@
 """Formats of money."""
 
 from fractions import Fraction
-from math import floor
+from math import floor, log10
 
 
 def money(cents: int) -> str:
@@ -13,6 +13,14 @@ def money(cents: int) -> str:
 def cents(amount: Fraction) -> int:
     """An exact amount in whole cents, rounded half up."""
     return floor(amount * 100 + Fraction(1, 2))
+
+
+def small_money(amount: Fraction) -> str:
+    """Money below a cent with four significant digits, 0.00002304; below ten cents with four decimals: 0.0123"""
+    if not 0 < abs(amount) < Fraction(1, 10):
+        return money(cents(amount))
+    decimals = 4 if abs(amount) >= Fraction(1, 100) else 3 - floor(log10(abs(float(amount))))
+    return f"{float(amount):,.{decimals}f}"
 
 
 def exact_text(amount: Fraction) -> str:

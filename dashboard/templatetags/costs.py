@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from math import floor, log10
 from typing import Any
 from urllib.parse import quote
 
@@ -16,7 +15,7 @@ from dashboard.costs.reconciliation import Range
 from dashboard.costs.report import LABELS, Share
 from dashboard.fleet.causes import plain_cause
 from dashboard.site.folding import Folded, folded
-from dashboard.site.money import cents
+from dashboard.site.money import cents, small_money
 from dashboard.site.money import money as as_money
 
 register = template.Library()
@@ -120,13 +119,7 @@ def plain_or_reported(reason: str) -> str:
     return plain_cause(reason) or reason
 
 
-@register.filter
-def small_money(amount: Fraction) -> str:
-    """Money below a cent with four significant digits, 0.00002304; below ten cents with four decimals: 0.0123"""
-    if not 0 < abs(amount) < Fraction(1, 10):
-        return exact_money(amount)
-    decimals = 4 if abs(amount) >= Fraction(1, 100) else 3 - floor(log10(abs(float(amount))))
-    return f"{float(amount):,.{decimals}f}"
+register.filter(small_money)
 
 
 @register.filter

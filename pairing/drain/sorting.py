@@ -6,6 +6,7 @@ from typing import Any
 
 from pairing.drain.actions import Item
 from pairing.drain.ledger import Fate
+from pairing.events import EXPIRED
 from pairing.health.faults import describe
 from pairing.messages.property_types import CannotEncodeError
 from pairing.messages.rewriting import PoisonedMessage, restore
@@ -50,7 +51,7 @@ def _expired(item: Item, now: datetime) -> str:
         return ""
     waited = max(now - item.received.enqueued_time_utc, timedelta(0))
     if lives - waited < timedelta(seconds=1):
-        return f"its time-to-live of {lives} was over after {waited} in the backlog"
+        return f"{EXPIRED}{lives} was over after {waited} in the backlog"
     item.message.time_to_live = lives - waited
     return ""
 

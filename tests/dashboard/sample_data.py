@@ -207,10 +207,13 @@ def _records(month: str) -> list[dict[str, Any]]:
     for rule in ("published", "settlements"):
         reported.append({**invoice, "rule": rule, "exact": f"{total / 100:.12f}", "cents": total})
         reported += [*lines, base]
-        reported.append(
-            {"record": "day", "date": f"{month}-03", "kind": "send", "operations": 5, "units": 5, "exact": "5.60"}
-        )
+        reported += [_day(line, f"{month}-03") for line in lines]
     return reported
+
+
+def _day(line: Mapping[str, Any], date: str) -> dict[str, Any]:
+    """All operations of a line on one day."""
+    return {"record": "day", "date": date, **{name: line[name] for name in ("kind", "operations", "units", "exact")}}
 
 
 def _billed_outage(month: str) -> dict[str, Any]:

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 from uuid import NAMESPACE_URL, uuid5
 
 from pairing.backlog.rotation import backlog_path
 from pairing.events import counted
 from pairing.telemetry.metering import UsageRecord
+
+if TYPE_CHECKING:
+    from dashboard.models import Pair
 
 AGO = timedelta(minutes=100)
 """When it began: long enough ago for the charts of the present to show nothing of it."""
@@ -29,6 +33,7 @@ def add_outage(now: datetime) -> None:
     orders, began = EntityHealth.objects.get(path="orders"), now - AGO
     _events(began)
     _actions(began)
+    _resubmitted(orders.pair, began)
     for minute in range(30):
         at = began + minute * MINUTE
         depth = 400 * minute if minute < 15 else max(0, SENT - 600 * (minute - 15))
@@ -78,6 +83,20 @@ def _events(began: datetime) -> None:
             reason=reason,
             process=WORKER if kind == "dead_lettered" else PROCESS,
             operator=operator,
+        )
+
+
+def _resubmitted(pair: "Pair", began: datetime) -> None:
+    """All dead letters but one."""
+    from dashboard.models import DeadLetterJob, ResubmittedMessage
+
+    at = began + OVER
+    known = {"pair": pair, "path": QUEUE, "by": "ada", "at": at, "ended_at": at, "detail": f"{DEAD - 1} sent again."}
+    counts = {"upto": DEAD, "total": DEAD - 1, "done": DEAD - 1}
+    job = DeadLetterJob.objects.create(kind="resubmit", request_id="sample-resubmit", **known, **counts)
+    for number in range(1, DEAD):
+        ResubmittedMessage.objects.create(
+            job=job, number=number, entity="orders", enqueued_at=began + number * MINUTE, at=at
         )
 
 

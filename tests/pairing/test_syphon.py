@@ -27,7 +27,7 @@ from pairing import options as option_bounds
 from pairing.drain import destinations, lease_holder, syphons, usage
 from pairing.drain import flow as drain_flow
 from pairing.drain.refusals import why_refused
-from pairing.events import count_in
+from pairing.events import count_in, is_expiry
 from pairing.messages.rewriting import as_message, to_backlog
 from tests.pace import Stopwatch
 
@@ -500,6 +500,8 @@ def test_the_time_in_the_backlog_counts_where_the_policy_says_so(home, primary, 
     with here.syphon() as progress:
         eventually(lambda: progress.moved + progress.dead_lettered == 2)
         assert progress.ledger.count("expired") == 1
+    (event,) = [event for event in here.events if event.kind == "dead_lettered"]
+    assert (event.entity, count_in(event.reason), is_expiry(event.reason)) == (queue, 1, True)
     [message] = primary.receive(queue, 1)
     assert timedelta(minutes=59) < message.time_to_live < timedelta(hours=1)
 

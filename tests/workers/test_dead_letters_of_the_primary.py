@@ -10,7 +10,14 @@ from azure.servicebus.management import ServiceBusAdministrationClient
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from dashboard.models import DeadLetterJob, DiscardedMessage, EntityHealth, Pair, TopicSubscription
+from dashboard.models import (
+    DeadLetterJob,
+    DiscardedMessage,
+    EntityHealth,
+    Pair,
+    ResubmittedMessage,
+    TopicSubscription,
+)
 from pairing import emulator_transport
 from tests.dashboard.markup import one_line
 from tests.dashboard.secondary import Secondary
@@ -81,6 +88,7 @@ def test_they_go_back_to_where_they_died(died: Secondary, ada: Client, fleet: re
     act(ada, "resubmit")
 
     assert DeadLetterJob.objects.get().done == 3
+    assert not ResubmittedMessage.objects.exists(), "they were in no backlog"
     assert died.received("orders", 3) == ["one", "two", "three"]
     assert not fleet.keys("*verdicts*"), "the ledgers of backlog queues do not contain them"
     assert "orders has no dead letter" in ada.get(PAGE, {"queue": "orders", "show": "dead"}).text

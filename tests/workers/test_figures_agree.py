@@ -5,10 +5,8 @@ Everything is real: two local namespaces, Redis, an application, and the workers
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from pprint import pformat
@@ -19,53 +17,31 @@ import redis
 from azure.servicebus import ServiceBusMessage
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command
+from django.db.models import F
 from django.test import Client
 
 from dashboard.alerts.rounds import look as look_for_alerts
-from dashboard.fleet import projection
-from dashboard.models import AlertRule, ChargeRun, EntityHealth, FailoverEvent, Invoice
-from dashboard.models.charge import PUBLISHED, SETTLEMENTS
+from dashboard.fleet import metered, projection
+from dashboard.incidents import moved
+from dashboard.models import (
+    AlertRule,
+    DeadLetterJob,
+    EntityHealth,
+    FailoverEvent,
+    PairDepth,
+)
 from pairing import PairedServiceBusClient
-from tests.dashboard.markup import one_line
+from pairing.telemetry.metering import UsageRecord
 from tests.dashboard.secondary import Secondary
+from tests.workers.known_month import compute_the_month, traffic_before
+from tests.workers.readings import Readings, of_ledger, of_money, of_trend
 from tests.workers.test_on_local_namespaces import application, bring_home, eventually, fleet_of_one, namespaces
-from workers import censuses, collectors, readiness, watchers
+from workers import censuses, collectors, connections, dead_letters, readiness, watchers
 from workers.streams import Reader
 
 __all__ = ["application", "fleet_of_one", "namespaces"]
 pytestmark = pytest.mark.django_db(transaction=True)
 PAIR, ENTITY = "/pairs/contoso/", "/pairs/contoso/entities/orders/"
-Shown = dict[str, dict[str, str]]
-"""The places that show a figure, and what each of them says."""
-
-
-@dataclass(slots=True)
-class Readings:
-    """The figures that are shown at one step, by figure and place."""
-
-    browser: Client
-    figures: Shown = field(default_factory=lambda: defaultdict(dict))
-
-    def page(self, address: str) -> str:
-        answer = self.browser.get(address)
-        assert answer.status_code == 200, address
-        return one_line(answer.text)
-
-    def json(self, address: str) -> Any:
-        answer = self.browser.get(address)
-        assert answer.status_code == 200, address
-        return json.loads(answer.content)
-
-    def see(self, figure: str, place: str, value: object) -> None:
-        self.figures[figure][place] = str(value).replace(",", "")
-
-    def found(self, figure: str, place: str, pattern: str, page: str) -> None:
-        match = re.search(pattern, page)
-        self.see(figure, place, match.group(1).strip() if match else f"nothing like {pattern}")
-
-    @property
-    def differing(self) -> Shown:
-        return {figure: places for figure, places in self.figures.items() if len(set(places.values())) > 1}
 
 
 @pytest.fixture
@@ -87,23 +63,45 @@ def secondary(namespaces: Mapping[str, str], application: PairedServiceBusClient
         client.close()
 
 
-def work(fleet: redis.Redis) -> None:
-    """What workers do all the time: health, events, a sample, checks of readiness, alerts."""
+def work(fleet: redis.Redis, application: PairedServiceBusClient) -> None:
+    """What workers do all the time: health, events, usage, a sample, checks of readiness, alerts."""
     projection.record_heartbeat("host:1:aaaa", "pings", datetime.now(UTC))
     watchers.refresh()
     reader = Reader(fleet, "pairing:events", "event")
     reader._join()
     for _, entries in fleet.xreadgroup("control-plane", "tests", {"pairing:events": ">"}, count=1000) or ():
         collectors.save_events(reader, [(identity, fields["event"]) for identity, fields in entries])
+    report_usage(fleet, application)
     watchers.sample("contoso")
     readiness.check("contoso")
     look_for_alerts(datetime.now(UTC))
 
 
+def report_usage(fleet: redis.Redis, application: PairedServiceBusClient) -> None:
+    """What the application and the worker have metered so far, without waiting for the end of the minute."""
+    for client in (application, connections.client("contoso")):
+        metered.store(client.meter.drain(client.clock.now(), everything=True), datetime.now(UTC))
+    reported = [fields["record"] for _, fields in fleet.xrange("pairing:usage")]  # of minutes that ended meanwhile
+    metered.store(map(UsageRecord.from_json, reported), datetime.now(UTC))
+
+
+def metered_so_far(fleet: redis.Redis, application: PairedServiceBusClient, kind: str) -> int:
+    """Messages for orders. What a client reports at the end of a minute arrives a moment later."""
+    report_usage(fleet, application)
+    now = datetime.now(UTC)
+    rows = metered.since(now - timedelta(hours=1), now, pair="contoso", entity="orders", kind=kind)
+    return sum(row["messages"] for row in rows)
+
+
+def later(seconds: float) -> None:
+    """So much time passes for the trend, which compares the samples of two minutes."""
+    PairDepth.objects.update(at=F("at") - timedelta(seconds=seconds))
+
+
 def read(browser: Client) -> Readings:
     """Every figure of every place that shows it."""
     seen = Readings(browser)
-    for place in (of_the_pair, of_the_backlog, of_the_entity, of_incidents, of_costs, of_readiness):
+    for place in (of_the_pair, of_the_backlog, of_the_entity, of_incidents, of_costs, of_readiness, of_trend, of_money):
         place(seen)
     of_the_command_line(seen)
     return seen
@@ -171,6 +169,8 @@ def of_incidents(seen: Readings) -> None:
     address = f"/pairs/contoso/incidents/{began.event_id}"
     page, story = seen.page(f"{address}/"), seen.json(f"{address}.json")
     api = seen.json(f"/api/v1/incidents/contoso/{began.event_id}")
+    if api["moved"]:
+        of_ledger(seen, address, api)
     for place, said in (("file", story), ("API incident", api)):
         seen.see("waiting for orders", place, said["waiting_messages"])
         seen.see("most waiting", place, said["peak_messages"])
@@ -216,26 +216,11 @@ def of_the_command_line(seen: Readings) -> None:
     seen.see("backlog", "metrics", round(sum(float(count) for _, count in counts)))
 
 
-def agree(fleet: redis.Redis, browser: Client) -> Readings:
-    work(fleet)
+def agree(fleet: redis.Redis, application: PairedServiceBusClient, browser: Client) -> Readings:
+    work(fleet, application)
     seen = read(browser)
     assert not seen.differing, pformat(seen.differing)
     return seen
-
-
-def compute_the_month() -> None:
-    """A month that was computed before anything happened: what the page of costs says of the present is live."""
-    now = datetime.now(UTC)
-    month = f"{now:%Y-%m}"
-    run = ChargeRun.objects.create(
-        month=month, status="succeeded", started_at=now, heard_at=now, finished_at=now,
-        details={"counts": dict.fromkeys(("read", "accepted", "copies", "quarantined"), 0)},
-    )  # fmt: skip
-    for rule in (PUBLISHED, SETTLEMENTS):
-        Invoice.objects.create(
-            run=run, month=month, scope="contoso", rule=rule, allocation="time", currency="EUR", cents=80, exact="0.8",
-            units=1_000_000, tiers=[1_000_000],
-        )  # fmt: skip
 
 
 def operate(action: str, target: str) -> None:
@@ -271,31 +256,49 @@ def test_every_figure_of_an_outage_is_the_same_wherever_it_is_shown(
         name="backlog", kinds=[], pair="*", entity="*", threshold=1, channels=[], changed_at=datetime.now(UTC)
     )
     compute_the_month()
+    traffic_before()
     send(application, 1)
     watchers.list_entities("contoso")
-    assert agree(fleet, browser).figures["headline"]["overview"] == "Healthy"
+    assert agree(fleet, application, browser).figures["headline"]["overview"] == "Healthy"
 
+    later(20)
     operate("fail-over", "orders")
     eventually(lambda: application.entity_health("orders").state == "failed_over")
     send(application, 7)
-    assert agree(fleet, browser).figures["backlog"]["overview"] == "7"
+    eventually(lambda: metered_so_far(fleet, application, "send_backlog") == 7)
+    figures = agree(fleet, application, browser).figures
+    assert (figures["backlog"]["overview"], figures["ledger: to_backlog"]["page"]) == ("7", "7")
+    assert all("about" in figures[name]["overview"] for name in ("full in", "room"))
 
+    later(130)
     queue = max(secondary.administration.list_queues_runtime_properties(), key=lambda one: one.active_message_count)
     while_counting(monkeypatch, lambda: secondary.fill(queue.name, *"abcde"))
-    assert agree(fleet, browser).figures["backlog"]["overview"] == "12"
+    assert agree(fleet, application, browser).figures["backlog"]["overview"] == "12"
 
+    later(20)
     operate("pause", "*")
     while_counting(monkeypatch, lambda: secondary.dead_letter(queue.name, 2))
-    figures = agree(fleet, browser).figures
+    figures = agree(fleet, application, browser).figures
     assert (figures["backlog"]["overview"], figures["counted now"]["messages"]) == ("10", "10")
 
     operate("mark-healthy", "orders")
     eventually(lambda: application.entity_health("orders").state == "healthy")
-    assert "paused" in agree(fleet, browser).figures["headline"]["API"]
+    assert "paused" in agree(fleet, application, browser).figures["headline"]["API"]
 
+    later(20)
     operate("resume", "*")
+    assert agree(fleet, application, browser).figures["drained in"]["overview"] != "not known"
+
     bring_home(dict(namespaces), fleet, expected=11)
     eventually(lambda: not EntityHealth.objects.filter(waiting__gt=0).exists() or watchers.sample("contoso"))
-    after = agree(fleet, browser).figures
+    eventually(lambda: metered_so_far(fleet, application, "syphon_send") == 10)
+    monkeypatch.setattr(moved, "REPORTED", -2 * moved.MINUTE)  # as if two minutes had passed
+    operate("resubmit", queue.name)
+    dead_letters.carry_out(DeadLetterJob.objects.get().pk)
+    after = agree(fleet, application, browser).figures
     assert (after["backlog"]["overview"], after["state of orders"]["entity"]) == ("0", "healthy")
     assert after["drained at"]["incident"] != "not yet"
+    # Nobody has reported the five that were put into the backlog beside the fleet, nor the two dead letters.
+    ledger = {name.removeprefix("ledger: "): shown["page"] for name, shown in after.items() if "ledger" in name}
+    assert (ledger["to_backlog"], ledger["to_primary"], ledger["unexplained"]) == ("7", "10", "-3")
+    assert (ledger["dead_lettered"], ledger["resubmitted"]) == ("0", "2")

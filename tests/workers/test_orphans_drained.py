@@ -4,7 +4,7 @@ docs/specification.md, section 12.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,15 @@ from dashboard.backlog import dead_letter_links, dead_letter_progress
 from dashboard.backlog.dead_letter_run import DeadLetterRun
 from dashboard.fleet.pairs_file import PairConfig, load_pairs
 from dashboard.fleet.sync import sync
-from dashboard.models import BacklogQueue, DeadLetterJob, DiscardedMessage, Pair, QueueDeletion, QueueDrain
+from dashboard.models import (
+    BacklogQueue,
+    DeadLetterJob,
+    DiscardedMessage,
+    Pair,
+    QueueDeletion,
+    QueueDrain,
+    ResubmittedMessage,
+)
 from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.ledger import Ledger
 from tests.dashboard.secondary import ORPHAN, OWN, Secondary
@@ -262,6 +270,20 @@ def test_a_discarded_message_is_on_record_with_a_digest_and_without_its_body(dea
     assert (kept.message_id, kept.entity, kept.dead_letter_reason) == ("id-of-one", "orders", "RestoreFailed")
     assert kept.sha256 == "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
     assert numbers(dead) == []
+
+
+def test_what_was_resubmitted_is_known_by_entity_wherever_it_was_sent(dead: Secondary) -> None:
+    _, second, third = numbers(dead)
+    before = datetime.now(UTC)
+    with dead.client.get_queue_receiver(ORPHAN, sub_queue="deadletter") as receiver:
+        enqueued = {one.sequence_number: one.enqueued_time_utc for one in receiver.peek_messages(10)}
+
+    carried_out(job(numbers=[second, third], destination="payments", total=2))
+
+    kept = list(ResubmittedMessage.objects.order_by("number"))
+    assert [(one.number, one.entity) for one in kept] == [(second, "orders"), (third, "orders")]
+    assert [one.enqueued_at for one in kept] == [enqueued[second], enqueued[third]]
+    assert all(one.at >= before for one in kept)
 
 
 @pytest.mark.parametrize(("kind", "decision"), [("discard", "discarded"), ("resubmit", "restored")])

@@ -28,6 +28,7 @@ from dashboard.models import Charge, Outage
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
 from pairing.events import Event
 from pairing.telemetry.metering import UsageRecord
+from tests.workers.readings import Readings, of_money
 from workers import usage
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.spark]
@@ -158,3 +159,8 @@ def test_a_mended_outage_is_on_the_report_and_its_operations_are_those_the_names
     page = admin_client.get("/costs/", {"month": month}).content.decode()
     assert f"{outage.extra['settlements']:,}" in page
     assert "Outages and availability" in page
+
+    pictures = Readings(admin_client)
+    of_money(pictures)
+    assert pictures.figures["operations of failover"]
+    assert not pictures.differing

@@ -89,13 +89,16 @@ def test_a_forced_failover_ends_when_it_was_said_to(pair, shared, as_role):
 def test_what_is_held_for_a_while_can_be_held_for_longer_from_the_pages(pair, shared, as_role, page):
     operator = as_role("operator")
     act(operator, "fail_over", expires_in="15")
-    link = r'href="/pairs/contoso/actions/hold/\?path=orders"[^>]*>Change the end</a>'
+    link = r'href="/pairs/contoso/actions/hold/\?path=orders"[^>]*>Change end of hold</a>'
     assert re.search(link, operator.get(page).text)
 
     asked = operator.get("/pairs/contoso/actions/hold/", {"path": "orders"}).text
     assert "<dt>Held by</dt> <dd> operator, ends" in one_line(asked)
+    assert "Change end of hold: orders</h1>" in asked
     assert 'name="expires_in"' in asked
     act(operator, "hold", expires_in="240")
+    ends = f"The hold of orders now ends at {shared.health()['orders'].expires:%Y-%m-%d %H:%M} UTC."
+    assert ends in operator.get("/audit/").text
 
     reported = shared.health()["orders"]
     assert 239 < (reported.expires - reported.since).total_seconds() / 60 < 241

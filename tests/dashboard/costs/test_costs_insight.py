@@ -171,6 +171,14 @@ def test_the_chart_draws_a_bar_for_each_day_and_group_and_shows_the_numbers() ->
     assert chart.rows == [(date(2026, 10, 1), ["1.00", "0.25"]), (date(2026, 10, 31), ["0.10", "0.00"])]
 
 
+def test_a_day_of_less_than_a_cent_has_its_digits_and_the_month_is_summed_before_rounding() -> None:
+    days = [DayOf(date(2026, 10, number), "send", 5, Fraction("0.0049")) for number in range(1, 31)]
+    chart = days_chart("2026-10", [*days, day(31, "ping", 125)], "USD")
+    assert chart is not None
+    assert chart.rows[0] == (date(2026, 10, 1), ["0.004900", "0.00"])
+    assert chart.totals == ["0.15", "1.25"]
+
+
 def test_the_chart_shows_operations_while_everything_is_included() -> None:
     chart = days_chart("2026-10", [day(1, "send", 0, 1_234)], "USD")
     assert chart is not None

@@ -112,6 +112,7 @@ KEPT_FOR_GOOD = {
     *("PairReadiness", "Readiness"),
     *("AlertRule", "AlertRound", "ChannelState"),
     "NoticeItem",  # goes with its notice
+    "ResubmittedMessage",  # goes with its job
 }
 
 

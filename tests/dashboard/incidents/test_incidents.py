@@ -1,6 +1,7 @@
 """Incidents, read out of events and samples (docs/specification.md, sections 5 and 8)."""
 
 import json
+import uuid
 from datetime import timedelta
 
 import pytest
@@ -10,9 +11,9 @@ from dashboard.fleet import metered, projection
 from dashboard.fleet.peaks import roll_up
 from dashboard.fleet.pruning import prune
 from dashboard.incidents.folding import LONGEST, drain, drained, incidents
-from dashboard.models import AuditEntry, FailoverEvent
+from dashboard.models import AuditEntry, DeadLetterJob, DiscardedMessage, FailoverEvent, ResubmittedMessage
 from dashboard.site.redis import shared_state
-from pairing.events import counted
+from pairing.events import EXPIRED, counted
 from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW
 from tests.dashboard.fleet.test_metered import record
@@ -257,6 +258,10 @@ def test_the_messages_of_the_entity_are_counted_apart_from_those_of_others_and_o
         "dead_lettered": 2,
         "set_aside": 2,
         "waiting": 0,
+        "expired": 0,
+        "resubmitted": 0,
+        "discarded": 0,
+        "of_unknown_entity": 0,
         "unexplained": -1,
     }
     assert viewer.get(f"/api/v1/incidents/contoso/{story}").json()["moved"] == ledger
@@ -273,6 +278,66 @@ def test_the_messages_of_the_entity_are_counted_apart_from_those_of_others_and_o
     assert "More came home than were sent" in page
     for line in ("| Came home | 397 |", "| Dead-lettered by the syphon | 2 |", "| Not accounted for | -1 |"):
         assert line in document
+
+
+def test_what_expired_what_names_no_entity_and_what_was_decided_about_dead_letters_is_named(story, pair, as_role):
+    failed_over = FailoverEvent.objects.get(kind="failed_over").time
+    during, minute = failed_over + timedelta(seconds=60), failed_over.replace(second=0, microsecond=0)
+    queue = "contoso/x-servicebus-transfer/0"
+    metered.store([record(minute, 20, kind="send_backlog"), record(minute, 12, kind="syphon_send")], timezone.now())
+    late = counted(2, queue, f"{EXPIRED}0:00:05 was over after 0:01:00 in the backlog")
+    for identity, entity, kind, reason in (
+        ("a", "orders", "dead_lettered", late),
+        ("b", "orders", "dead_lettered", counted(4, queue, "refused 10 times: too large")),
+        ("c", queue, "set_aside", counted(2, queue, "the SDK cannot decode it")),
+        ("d", queue, "set_aside", "receives nothing, 5 waiting"),
+        ("e", "payments", "dead_lettered", late),
+    ):
+        projection.record_events([event(identity * 32, kind, entity=entity, time=during, reason=reason)])
+    decide(pair, queue, "orders", during, resubmitted=3, discarded=1)
+    decide(pair, queue, "orders", failed_over - timedelta(hours=1), resubmitted=5, discarded=5)
+    decide(pair, queue, "payments", during, resubmitted=5, discarded=5)
+    decide(pair, "orders", "orders", during, resubmitted=0, discarded=5)
+    viewer, address = as_role("viewer"), f"/pairs/contoso/incidents/{story}"
+
+    ledger = viewer.get(f"{address}.json").json()["moved"]
+
+    named = ("dead_lettered", "expired", "resubmitted", "discarded", "of_unknown_entity", "unexplained")
+    assert [ledger[name] for name in named] == [6, 2, 3, 1, 2, 2]
+    assert viewer.get(f"/api/v1/incidents/contoso/{story}").json()["moved"] == ledger
+    page, document = one_line(viewer.get(f"{address}/").text), viewer.get(f"{address}.md").text
+    assert "<dt>Dead-lettered</dt> <dd>6 <small>2 of them expired in the backlog</small></dd>" in page
+    assert "<dt>Resubmitted later</dt> <dd>3</dd>" in page
+    assert "<dt>Discarded later</dt> <dd>1</dd>" in page
+    assert "<b>Of an unknown entity: 2</b>" in page
+    assert "may be among those of an unknown entity" in page
+    for line in (
+        "| Of these, expired in the backlog | 2 |",
+        "| Resubmitted later | 3 |",
+        "| Discarded later | 1 |",
+        "| Taken out of the pair's backlog, of an unknown entity | 2 |",
+    ):
+        assert line in document
+
+
+def decide(pair, queue, entity, enqueued_at, *, resubmitted, discarded):
+    """What jobs of operators have stored of the dead letters of a queue."""
+    known = {"entity": entity, "enqueued_at": enqueued_at, "at": timezone.now()}
+    for kind, model, count in (
+        ("resubmit", ResubmittedMessage, resubmitted),
+        ("discard", DiscardedMessage, discarded),
+    ):
+        job = DeadLetterJob.objects.create(
+            pair=pair,
+            path=queue,
+            kind=kind,
+            by="ada",
+            at=timezone.now(),
+            request_id=uuid.uuid4().hex,
+            upto=1,
+            ended_at=timezone.now(),
+        )
+        model.objects.bulk_create(model(job=job, number=number, **known) for number in range(count))
 
 
 def test_what_an_earlier_outage_left_in_the_backlog_is_in_the_ledger_of_the_next(pair, redis_here, alive, as_role):

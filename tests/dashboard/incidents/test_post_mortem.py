@@ -155,3 +155,14 @@ def test_the_post_mortem_begins_as_markdown_in_which_names_mean_nothing(story, a
 def test_the_files_are_for_members(story, as_role, end):
     assert as_role("stranger").get(f"/pairs/contoso/incidents/{story}{end}").status_code == 302
     assert as_role("nobody").get(f"/pairs/contoso/incidents/{story}{end}").status_code == 403
+
+
+def test_the_plain_cause_stands_before_what_was_reported(pair, redis_here, alive, as_role):
+    reported = "Errno 111 for 5 s"
+    projection.record_events([event("2" * 32, "failed_over", time=timezone.now() - 60 * SECOND, reason=reported)])
+    viewer, address = as_role("viewer"), f"/pairs/contoso/incidents/{'2' * 32}"
+
+    assert f"Cause: the primary refuses connections ({reported})" in one_line(viewer.get(f"{address}/").text)
+    assert f"Cause: the primary refuses connections ({reported})" in viewer.get(f"{address}.md").text
+    of_the_entity = one_line(viewer.get("/pairs/contoso/entities/orders/").text)
+    assert of_the_entity.count('<span class="cause">the primary refuses connections</span>') == 1

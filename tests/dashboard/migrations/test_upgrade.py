@@ -29,7 +29,13 @@ from tests.postgres import cluster, programs
 pytestmark = pytest.mark.slow
 
 SQUASHED, MIDDLE, LAST = "0001_squashed_0037_pruned_counts", "0019_peaks_of_depth", "0037_pruned_counts"
-LATER = ["0038_cost_terms_and_late_usage", "0039_metered_usage_and_pings", "0040_pair_groups", "0041_canaries"]
+LATER = [
+    "0038_cost_terms_and_late_usage",
+    "0039_metered_usage_and_pings",
+    "0040_pair_groups",
+    "0041_canaries",
+    "0042_resubmitted_messages",
+]
 NEW_TABLES = (
     "dashboard_costterms",
     "dashboard_lateusage",
@@ -37,6 +43,7 @@ NEW_TABLES = (
     "dashboard_meteredusage",
     "dashboard_pair_groups",
     "dashboard_pingtally",
+    "dashboard_resubmittedmessage",
 )
 NEW_COLUMNS = {"dashboard_entityhealth": {"is_canary": False}}
 """With what they are in rows from before."""
