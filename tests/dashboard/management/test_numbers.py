@@ -4,6 +4,7 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -17,6 +18,9 @@ import dashboard.management.commands as ours
 from dashboard.command_line.programs import NOT_USABLE
 from dashboard.command_line.ranges import OF_BEAT, OF_UVICORN, OF_WORKERS, Rule, problem_of
 from dashboard.models import BacklogQueue
+from pipeline.jobs import charges
+from tests.campaign import __main__ as campaign
+from tests.campaign import soak
 from tests.dashboard.conftest import NOW
 from tests.dashboard.secondary import ORPHAN
 
@@ -121,6 +125,29 @@ def test_a_web_process_without_manage_py_refuses_a_port_as_well(tmp_path: Path) 
     )
     assert ran.returncode == 1
     assert ran.stderr == "error: --port is 99999: give a whole number from 0 to 65535.\n"
+
+
+PARSERS = {"campaign": campaign.parser, "soak": soak.parser, "charges": charges.parser}
+TAKEN = {("campaign", "--seed"), ("charges", "--hours-in-month"), ("charges", "--max-quarantined")}
+"""Any whole number is a seed; the job itself says what it cannot use."""
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        (name, action.option_strings[0])
+        for name, parser in PARSERS.items()
+        for action in parser()._actions
+        if action.type not in (None, Path)
+    ],
+)
+@pytest.mark.parametrize("value", ["nan", "text", "-" + str(10**20)])
+def test_a_number_of_a_job_or_a_campaign_is_refused_with_its_option(name, option, value, capsys) -> None:
+    needed = ["--month=2026-10", "--usage=usage", "--result=result"] if name == "charges" else []
+    is_taken = value.startswith("-") and (name, option) in TAKEN
+    with nullcontext() if is_taken else pytest.raises(SystemExit, match=f"^{NOT_USABLE}$"):
+        PARSERS[name]().parse_args([*needed, f"{option}={value}"])
+    assert is_taken or f"argument {option}" in capsys.readouterr().err.splitlines()[-1]
 
 
 # -- our own commands -------------------------------------------------------------------------------------------------
