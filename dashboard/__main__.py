@@ -5,11 +5,15 @@ A configuration that cannot work is one sentence, not a traceback.
 
 import os
 import sys
+from importlib.metadata import version
 from smtplib import SMTPException
 
 
 def main() -> None:
     """Run the command in sys.argv."""
+    if sys.argv[1:] in (["--version"], ["version"]):  # Django would print its own
+        print(version("paired-namespaces"))
+        return
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from datetime import timedelta
 
@@ -20,18 +21,32 @@ from azure.servicebus.exceptions import ServiceBusAuthenticationError, ServiceBu
 from pairing import PairedServiceBusClient, PairingError, SendAvailabilityOptions
 
 
+def number(least: float, most: float) -> Callable[[str], float]:
+    """A number of this range, for the parser; nan is none."""
+
+    def read(text: str) -> float:
+        if not least <= float(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text} is not from {least:,} to {most:,}")
+        return float(text)
+
+    return read
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Sends numbered messages to queues of the namespace in CONTOSO_PRIMARY, paired with the one in "
         "CONTOSO_SECONDARY; counts in the Redis of REDIS_URL what was accepted and what was refused."
     )
     parser.add_argument("queues", nargs="+", metavar="QUEUE")
-    parser.add_argument("--rate", type=float, default=2.0, help="messages a second and queue (default: 2)")
+    parser.add_argument(
+        "--rate", type=number(0.001, 1_000_000), default=2.0, help="messages a second and queue (default: 2)"
+    )
     parser.add_argument("--count", type=int, help="end after so many messages a queue (default: never)")
     parser.add_argument("--primary-namespace", help="its name, if the host does not contain it")
     parser.add_argument("--backlog-queues", type=int, default=10, help="backlog_queue_count (default: 10)")
-    parser.add_argument("--failover-interval", type=float, default=60, metavar="S", help="seconds (default: 60)")
-    parser.add_argument("--ping-interval", type=float, default=60, metavar="S", help="seconds (default: 60)")
+    interval = {"type": number(0, 3600), "default": 60.0, "metavar": "S", "help": "seconds (default: 60)"}
+    parser.add_argument("--failover-interval", **interval)
+    parser.add_argument("--ping-interval", **interval)
     return parser.parse_args()
 
 

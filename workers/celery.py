@@ -52,7 +52,11 @@ for chatter in ("celery.app.trace", "celery.worker.strategy", "celery.worker.req
     logging.getLogger(chatter).setLevel(logging.WARNING)  # log lines for every tick and frame are not useful
 
 app = Celery(
-    "workers", task_cls="workers.ticks:Tick", amqp="workers.broker:Amqp", include=[f"workers.{room}" for room in ROOMS]
+    "workers",
+    loader="workers.loader:Loader",
+    task_cls="workers.ticks:Tick",
+    amqp="workers.broker:Amqp",
+    include=[f"workers.{room}" for room in ROOMS],
 )
 
 

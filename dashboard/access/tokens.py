@@ -48,9 +48,10 @@ ACTIONS = (MAKE_TOKEN, REVOKE_TOKEN)
 
 def make(owner: User, name: str, scope: str, days: int, now: datetime, *, by: str = "") -> tuple[ApiToken, str]:
     """Create a token; returns it and its text, which is not stored. Raises Refused or ActionError. Audited."""
-    row = ApiToken(owner=owner, name=name.strip(), scope=scope, made_at=now, expires_at=now + timedelta(days=days))
+    lifetime = timedelta(days=days) if 0 < days <= LONGEST.days else timedelta(0)  # others may not fit a timedelta
+    row = ApiToken(owner=owner, name=name.strip(), scope=scope, made_at=now, expires_at=now + lifetime)
     require(owner, right_of(row))
-    if not row.name or not timedelta(0) < timedelta(days=days) <= LONGEST:
+    if not row.name or not lifetime:
         raise ActionError(f"Enter a name, and a lifetime of 1 to {LONGEST.days} days.")
     if usable(owner, now) >= MOST_OF_A_PERSON:
         raise ActionError(f"You have {MOST_OF_A_PERSON} tokens. Revoke unused ones first.")

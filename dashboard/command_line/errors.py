@@ -1,5 +1,6 @@
 """Commands whose errors are one sentence, in the format of manage.py's own errors."""
 
+from importlib.metadata import version
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -17,6 +18,10 @@ class OneSentenceCommand(BaseCommand):
     """
 
     requires_system_checks: tuple[str, ...] = ()
+
+    def get_version(self) -> str:
+        """For --version: that of the product, not Django's."""
+        return version("paired-namespaces")
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:

@@ -46,7 +46,7 @@ def _sync_pair(config: PairConfig) -> str:
     if config.drill and config.drill.entity:
         reserved = pair.entities.filter(path__iexact=config.drill.entity)
         pair.entities.filter(pk__in=[row.pk for row in reserved if row.path not in kinds]).update(is_canary=True)
-    watched = "all entities" if config.watches_all else f"{len(kinds)} entities"
+    watched = "all entities" if config.watches_all else "1 entity" if len(kinds) == 1 else f"{len(kinds)} entities"
     return (
         f"{config.name}: {'new' if created else 'up to date'}, {primary.namespace} → {secondary.namespace}, {watched}"
     )

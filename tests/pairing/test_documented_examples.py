@@ -115,7 +115,7 @@ def test_these_pages_have_examples() -> None:
         "docs/contract.md": 1,
         "docs/day-two.md": 1,
         "docs/emulator.md": 3,
-        "docs/migration.md": 2,
+        "docs/migration.md": 3,
         "docs/options.md": 2,
         "docs/quickstart.md": 8,
         "docs/syphon.md": 3,
@@ -206,7 +206,10 @@ def test_the_examples_of_the_syphon(pair, strings, redis_url) -> None:
 
 
 def test_the_examples_of_a_migration(pair, strings) -> None:
-    geo_dr, fallback = examples("docs/migration.md")
+    dot_net, geo_dr, fallback = examples("docs/migration.md")
+    before_all = enqueued(pair[0])
+    run(dot_net, {"PRIMARY": strings[0], "SECONDARY": strings[1]})
+    assert enqueued(pair[0]) == before_all + 1
     names: dict[str, Any] = {
         "ServiceBusClient": ServiceBusClient,
         "credential": AzureSasCredential("SharedAccessSignature sr=…"),

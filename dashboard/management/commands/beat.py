@@ -1,6 +1,7 @@
 """The process that triggers the tasks of the workers."""
 
 from dashboard.command_line.programs import ProgramCommand
+from dashboard.command_line.ranges import OF_BEAT
 
 
 class Command(ProgramCommand):
@@ -8,3 +9,4 @@ class Command(ProgramCommand):
 
     help = "Run Celery's beat, which triggers the tasks of the workers."
     program = ("celery", "-A", "workers", "beat")
+    rules = OF_BEAT

@@ -1,6 +1,7 @@
 """The web process."""
 
 from dashboard.command_line.programs import ProgramCommand
+from dashboard.command_line.ranges import OF_UVICORN
 
 
 class Command(ProgramCommand):
@@ -8,3 +9,4 @@ class Command(ProgramCommand):
 
     help = "Serve pages and API with uvicorn, on 127.0.0.1:8000 unless --host and --port say otherwise."
     program = ("uvicorn", "dashboard.asgi:application", "--timeout-graceful-shutdown", "3")
+    rules = OF_UVICORN

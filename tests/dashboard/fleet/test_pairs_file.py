@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.fleet.pairs_file import DrillConfig, EntityConfig, PairsFileError, load_pairs
+from tests.documented.blocks import ROOT, fenced
 
 VARIABLES = {
     "PRIMARY": "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=k;SharedAccessKey=secret",
@@ -28,6 +29,12 @@ def read(tmp_path: Path, text: str, variables=VARIABLES):
     file = tmp_path / "pairs.toml"
     file.write_text(text, encoding="utf-8")
     return load_pairs(file, variables)
+
+
+def test_the_file_of_the_installation_page_is_one(tmp_path):
+    (written,) = [text for language, text in fenced(ROOT / "docs" / "installation.md") if language == "toml"]
+    variables = {"CONTOSO_PRIMARY": VARIABLES["PRIMARY"], "CONTOSO_SECONDARY": VARIABLES["SECONDARY"]}
+    assert read(tmp_path, written, variables)["contoso"].entities == (EntityConfig("orders", "queue"),)
 
 
 def test_a_pair_is_read_with_its_namespaces_options_and_entities(tmp_path):

@@ -1,5 +1,8 @@
 """What our commands leave to the suite: Django's checks of models, pages and templates."""
 
+import subprocess
+import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -8,6 +11,7 @@ from django.core.management import call_command, get_commands, load_command_clas
 
 import dashboard.management.commands as ours
 
+ROOT = Path(__file__).resolve().parents[3]
 COMMANDS = sorted(file.stem for file in Path(ours.__path__[0]).glob("[!_]*.py"))
 
 
@@ -21,3 +25,12 @@ def test_our_commands_do_not_load_the_pages_to_check_them(name):
     command = load_command_class(get_commands()[name], name)
     assert type(command) is import_module(f"{ours.__name__}.{name}").Command
     assert list(command.requires_system_checks) == []
+
+
+@pytest.mark.parametrize("words", [["--version"], ["version"], ["sync_pairs", "--version"]])
+def test_the_version_is_that_of_the_product(words):
+    ran = subprocess.run(
+        (sys.executable, "manage.py", *words), cwd=ROOT, env={"PATH": ""}, capture_output=True, text=True, check=True
+    )
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert ran.stdout == f"{project['version']}\n"

@@ -1,0 +1,117 @@
+"""A process that cannot work says so in one sentence and ends by itself, before it loads what takes long."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STRING = "Endpoint=sb://{}.servicebus.windows.net/;SharedAccessKeyName=K;SharedAccessKey=V"
+PAIRS = '[pairs.contoso]\nprimary = { connection_string_env = "ONE" }\nsecondary = { connection_string_env = "TWO" }\n'
+LONG = {"dashboard.urls", "dashboard.api", "workers.syphons"}
+"""Modules that take most of the time of a start, with what they import."""
+LISTING = "import atexit, sys\natexit.register(lambda: print('loaded:', *sys.modules, file=sys.stderr))\n"
+WRONG = {
+    "REDIS_URL": "http://redis.example",
+    "DATABASE_URL": "mysql://database.example/n",
+}
+PROGRAMS = {
+    "web": ("manage.py", "web", "--port", "0"),
+    "worker": ("manage.py", "worker"),
+    "beat": ("manage.py", "beat"),
+    "uvicorn": ("-m", "uvicorn", "dashboard.asgi:application", "--port", "0"),
+    "celery worker": ("-m", "celery", "-A", "workers", "worker"),
+    "celery beat": ("-m", "celery", "-A", "workers", "beat"),
+}
+
+
+def environment(folder: Path, **variables: str) -> dict[str, str]:
+    (folder / "pairs.toml").write_text(PAIRS)
+    known = {
+        "PATH": os.environ["PATH"],
+        "STATE_DIR": str(folder / "state"),
+        "REDIS_URL": "redis://127.0.0.1:1/0",
+        "PAIRS_FILE": str(folder / "pairs.toml"),
+        "ONE": STRING.format("one"),
+        "TWO": STRING.format("two"),
+    }
+    return known | variables
+
+
+def run(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The process, when it has ended by itself."""
+    return subprocess.run(
+        (sys.executable, *words), cwd=ROOT, env=environment(folder, **variables), capture_output=True, text=True
+    )
+
+
+def modules(folder: Path) -> dict[str, str]:
+    """Variables by which a process says at its end what it has loaded."""
+    (folder / "sitecustomize.py").write_text(LISTING)
+    return {"PYTHONPATH": str(folder)}
+
+
+def loaded(ran: subprocess.CompletedProcess[str]) -> set[str]:
+    (line,) = [line for line in ran.stderr.splitlines() if line.startswith("loaded: ")]
+    return set(line.split())
+
+
+def errors(ran: subprocess.CompletedProcess[str]) -> list[str]:
+    assert ran.returncode == 1, ran.stderr
+    assert "Traceback" not in ran.stdout + ran.stderr
+    return [line for line in ran.stderr.splitlines() if line.startswith("error: ")]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_address_ends_every_process(tmp_path: Path, program: str, name: str) -> None:
+    (sentence,) = errors(run(tmp_path, *PROGRAMS[program], **{name: WRONG[name]}))
+    assert sentence.startswith(f"error: {name} is not a supported URL: use ")
+
+
+@pytest.mark.parametrize("program", ["worker", "celery worker"])
+@pytest.mark.parametrize(
+    ("file", "sentence"),
+    [
+        ("/nowhere/pairs.toml", "/nowhere/pairs.toml: there is no such file; write one with a table [pairs.NAME]"),
+        ("/", "/: it cannot be read: Is a directory"),
+    ],
+)
+def test_a_worker_without_pairs_ends_before_it_loads_pages_and_tasks(
+    tmp_path: Path, program: str, file: str, sentence: str
+) -> None:
+    ran = run(tmp_path, *PROGRAMS[program], PAIRS_FILE=file, **modules(tmp_path))
+    (said,) = errors(ran)
+    assert said.startswith(f"error: {sentence}")
+    assert "workers.loader" in loaded(ran)
+    assert not loaded(ran) & LONG
+
+
+def test_a_worker_with_a_string_that_is_none_ends_before_it_loads_tasks(tmp_path: Path) -> None:
+    ran = run(tmp_path, *PROGRAMS["celery worker"], TWO="hunter2", **modules(tmp_path))
+    (sentence,) = errors(ran)
+    assert "TWO is not a connection string" in sentence
+    assert "hunter2" not in ran.stderr
+    assert not loaded(ran) & LONG
+
+
+@pytest.mark.parametrize("option", ["-Q", "-X"])
+def test_a_worker_for_a_queue_that_nobody_fills_ends(tmp_path: Path, option: str) -> None:
+    (sentence,) = errors(run(tmp_path, *PROGRAMS["celery worker"], option, "pings,ping"))
+    assert sentence.startswith("error: There is no queue 'ping': workers serve pings, syphons, ")
+
+
+def test_a_web_process_says_at_its_start_that_the_pairs_file_cannot_be_used(tmp_path: Path) -> None:
+    words = (sys.executable, *PROGRAMS["uvicorn"])
+    variables = environment(tmp_path, PAIRS_FILE="/nowhere/pairs.toml")
+    with subprocess.Popen(words, cwd=ROOT, env=variables, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            found = next(line for line in process.stderr if "the pairs file cannot be used" in line)
+        finally:
+            process.terminate()
+            process.communicate()
+    assert "/nowhere/pairs.toml: there is no such file" in found
