@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from urllib.parse import unquote
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import backlog, outages, transforms
 from pipeline.checks import connection_reason
 from pipeline.counts import Counts, refuse_too_much, total
-from pipeline.errors import FilesLieError
+from pipeline.errors import FileGoneError, FilesLieError
 from pipeline.hourly import HourlyTable, full
 from pipeline.invoice import Connections, PeakDay, Terms, Usage, connections_of, invoice, shared_price
 from pipeline.kept import incremental
@@ -32,7 +33,8 @@ from pipeline.tariffs import BASIC, NOTHING_KNOWN, PREMIUM, Tariffs
 
 UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
 DAMAGED = "is damaged: its content cannot be read"
-MOST_DAMAGED = 20
+MOST_ATTEMPTS = 20
+GONE = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,17 +71,28 @@ class Request:
 
 
 def compute_readable(spark: SparkSession, request: Request, now: datetime, progress: Progress = silent) -> Outcome:
-    """What `compute` returns, without the files whose content turns out to be damaged: they are rejected by name."""
-    for _ in range(MOST_DAMAGED):
+    """What `compute` returns, without the files whose content turns out to be damaged: they are rejected by name.
+
+    When files are merged while it runs, it begins again with those that are there then.
+    """
+    for _ in range(MOST_ATTEMPTS):
         try:
             return compute(spark, request, now, progress)
         except Exception as error:
+            if _is_gone(error):
+                spark.catalog.clearCache()
+                continue
             unreadable = _unreadable_files(error)
             if not unreadable or not unreadable.keys().isdisjoint(request.left_out):
                 raise
             spark.catalog.clearCache()
             request = replace(request, left_out={**request.left_out, **unreadable})
     return compute(spark, request, now, progress)
+
+
+def _is_gone(error: Exception) -> bool:
+    """Whether a file was removed that had been there."""
+    return isinstance(error, FileGoneError) or (isinstance(error, PySparkException) and error.getCondition() in GONE)
 
 
 def _unreadable_files(error: Exception) -> dict[str, str]:

@@ -15,6 +15,13 @@ class InputError(PipelineError):
     """The usage data cannot be read, or too little of it is reliable."""
 
 
+class FileGoneError(InputError):
+    """A file was removed between two looks at its folder, by the compaction for example."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} was removed while it was read: run it again.")
+
+
 class FilesLieError(InputError):
     """Some `files` have other rows than they declare; each with its path and what is wrong."""
 

@@ -114,6 +114,11 @@ class Footers:
         tools = parquet.hadoop.util.HadoopInputFile, parquet.hadoop.ParquetFileReader, jvm.org.apache.hadoop.fs.Path
         return cls(configuration, options, *tools)
 
+    def is_gone(self, path: str) -> bool:
+        """Whether the file is no longer there."""
+        place = self.path(path)
+        return not place.getFileSystem(self.configuration).exists(place)
+
     def read(self, path: str, column: str) -> Footer:
         source = self.input_file.fromPath(self.path(path), self.configuration)
         reader = self.reader.open(source, self.options)

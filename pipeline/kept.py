@@ -77,9 +77,14 @@ def incremental(
     counts = total_counts([outside, *days.values()])
 
     def compute(wanted: Wanted) -> DataFrame:
-        again = _as_before(list_month(spark, root, month, USAGE, only=set(wanted.days), left_out=left_out), listing)
-        valid = valid_rows(spark, again, month, now, transforms.WITHIN_A_DAY)
-        return _minutes_again(valid, hours, again, wanted)
+        days = set(wanted.days)
+        there = list_month(spark, root, month, USAGE, only=days, left_out=left_out, footers=_footers(kept))
+
+        def rows_of(files: Listing) -> DataFrame:
+            valid = valid_rows(spark, files, month, now, transforms.WITHIN_A_DAY)
+            return valid.persist() if files.rows <= transforms.FEW else valid  # it is looked through for copies first
+
+        return _minutes_again(rows_of, hours, _as_before(there, listing), wanted)
 
     minute_store = MinuteStore(spark, table, month, {day: str(entry["fingerprint"]) for day, entry in kept.items()})
     return HourlyTable(hours, brief, counts, lambda wanted: minute_store.get(wanted, compute))
@@ -256,16 +261,22 @@ def _write(hours: DataFrame, table: str) -> None:
     hours.unpersist()
 
 
-def _minutes_again(rows: DataFrame, hours: DataFrame, listing: Listing, wanted: Wanted) -> DataFrame:
+def _minutes_again(
+    rows_of: Callable[[Listing], DataFrame], hours: DataFrame, listing: Listing, wanted: Wanted
+) -> DataFrame:
     """The wanted ones of the rows, without copies, by minute.
 
-    Copies of a record report the same fact, so only the selected rows are searched for them. Where a writer gave
-    one identity to facts of several hours or kinds, more rows are left than the table has, and all are looked through.
-    Raises InputError where they are not as many as the table has even so.
+    Copies of a record report the same fact, so only the selected rows are searched for them, in the files that can have
+    any by what their footers say. Where a writer gave one identity to facts of several hours or kinds, more rows are
+    left than the table has, and all are looked through. Raises InputError where they are not as many as the table has
+    even so.
     """
+    some = replace(listing, files=tuple(file for file in listing.files if wanted.may_be_in(file.first, file.last)))
     known = hours.where(F.col("date").isin(*wanted.days) & wanted.condition).agg(F.sum("rows")).collect()[0][0]
     for is_all in (False, True):
-        few = chosen(_each_once(rows, listing), wanted) if is_all else _each_once(chosen(rows, wanted), listing)
+        files = listing if is_all else some
+        rows = rows_of(files)
+        few = chosen(_each_once(rows, files), wanted) if is_all else _each_once(chosen(rows, wanted), files)
         found = transforms.by_minute(few).persist()
         if found.agg(F.sum("rows")).collect()[0][0] == known:
             return found

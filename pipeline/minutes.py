@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,16 +18,26 @@ from pipeline.months import Month
 from pipeline.store import delete, read_notes, write_text
 from pipeline.transforms import KEY, SUMS
 
+MILLION = 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Which rows are summed by minute. `condition`: on the hourly table's columns; `days`: the days it can hold on,
-    each with what is wanted of it, in a text that differs if these differ; `name`: what they are kept under.
+    each with what is wanted of it, in a text that differs if these differ; `name`: what they are kept under; `hours`:
+    the only hours it can hold in, in seconds since 1970, where that is known.
     """
 
     name: str
     days: Mapping[str, str]
     condition: Column
+    hours: Sequence[int] = ()
+
+    def may_be_in(self, first: int | None, last: int | None) -> bool:
+        """Whether rows from the first to the last of these times, in microseconds since 1970, can be among them."""
+        if not self.hours or first is None or last is None:
+            return True
+        return any(first < (hour + 3600) * MILLION and hour * MILLION <= last for hour in self.hours)
 
 
 def of_hours(starts: Iterable[int]) -> Wanted:
@@ -37,7 +47,7 @@ def of_hours(starts: Iterable[int]) -> Wanted:
     for second in seconds:
         days[datetime.fromtimestamp(second, UTC).date().isoformat()].append(second)
     wanted_days = {day: json.dumps(hours) for day, hours in days.items()}
-    return Wanted("hours", wanted_days, F.unix_seconds("hour").isin(*seconds))
+    return Wanted("hours", wanted_days, F.unix_seconds("hour").isin(*seconds), seconds)
 
 
 def of_kinds(days: Iterable[str], kinds: Iterable[str]) -> Wanted:
@@ -62,9 +72,7 @@ class MinuteStore:
         known = self._known(wanted.name)
         stale = {day for day, note in notes.items() if not note[0] or known.get(day) != note}
         if stale:
-            self._renew(
-                Wanted(wanted.name, {day: wanted_days[day] for day in stale}, wanted.condition), compute, known, notes
-            )
+            self._renew(replace(wanted, days={day: wanted_days[day] for day in stale}), compute, known, notes)
         schema = f"{', '.join(f'{name} string' for name in KEY)}, hour timestamp, minute timestamp"
         schema = f"{schema}, {', '.join(f'{name} long' for name in SUMS)}, date string"
         if not wanted_days:

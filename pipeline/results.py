@@ -69,10 +69,15 @@ def write_results(path: Path, run: Mapping[str, Any], prices: PriceList, outcome
     with beside.open("w", encoding="utf-8") as out:
         count = 0
         for record in _records(run, prices, outcome):
-            out.write(json.dumps(storable(record), ensure_ascii=False) + "\n")
+            out.write(line_of(record))
             count += 1
-        out.write(json.dumps({"record": "end", "records": count}) + "\n")
+        out.write(line_of({"record": "end", "records": count}))
     beside.replace(path)
+
+
+def line_of(record: Mapping[str, Any]) -> str:
+    """A line of the file; `record` is the first key."""
+    return json.dumps(storable(dict(record)), ensure_ascii=False) + "\n"
 
 
 def storable(value: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from pipeline.errors import FileGoneError
 from pipeline.folders import Child, Footer, Footers, children, is_hidden
 from pipeline.months import Month
 from pipeline.schemas import KEPT_SHAPE, ddl
@@ -107,7 +108,7 @@ def list_month(
         day = folder.name.removeprefix("date=")
         if is_hidden(folder):
             continue
-        if not folder.is_folder or not folder.name.startswith("date=") or not _is_date(day):
+        if not folder.is_folder or not folder.name.startswith("date=") or not is_date(day):
             rejected.append(RejectedFile(f"{root}/{folder.name}", "is not a folder named date=YYYY-MM-DD"))
         elif day.startswith(f"{month}-") and (only is None or day in only):
             inside = [child for child in children(spark, folder.path) if not is_hidden(child)]
@@ -157,6 +158,8 @@ class _Preflight:
         try:
             footer = self.reader.read(file.path, MINUTE)
         except Exception:  # any error of the reader: the file is not usable Parquet
+            if self.reader.is_gone(file.path):
+                raise FileGoneError(file.path) from None
             return "is not Parquet, or is truncated", None
         types = parse_schema(footer.schema)
         wanted = self.columns | {name: kind for name, kind in self.optional.items() if name in types}
@@ -263,7 +266,8 @@ def _read(spark: SparkSession, root: str, paths: list[str], columns: dict[str, s
     return frame.select(*selected, "date", F.col("_metadata.file_path").alias("file"))
 
 
-def _is_date(text: str) -> bool:
+def is_date(text: str) -> bool:
+    """Whether it is a day, written YYYY-MM-DD."""
     try:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:

@@ -97,9 +97,9 @@ def settings_for(folder: str, month: str, *, incremental: bool = False) -> dict[
         return {}
     if not is_little(folder, month, incremental=incremental):
         return OF_LOCAL_FILES
-    memory = {"spark.driver.memory": LOCAL_DEFAULTS["spark.driver.memory"]} if incremental else {}
-    is_tiny = sum(_bytes_if_newer(day, 0.0) for day in Path(folder, "usage").glob(f"date={month}-*")) < TINY_BYTES
-    return OF_LOCAL_FILES | FOR_LITTLE_DATA | memory | (INTERPRETED if is_tiny else {})
+    size = sum(_bytes_if_newer(day, 0.0) for day in Path(folder, "usage").glob(f"date={month}-*"))
+    memory = {"spark.driver.memory": LOCAL_DEFAULTS["spark.driver.memory"]} if size >= LITTLE_BYTES else {}
+    return OF_LOCAL_FILES | FOR_LITTLE_DATA | memory | (INTERPRETED if size < TINY_BYTES else {})
 
 
 def _of_a_plain_process(environment: Mapping[str, str], overrides: Mapping[str, str]) -> dict[str, str]:

@@ -45,6 +45,15 @@ def compact(usage_dir: str, now: datetime) -> int:
     return gone
 
 
+def compact_today(usage_dir: str, now: datetime) -> int:
+    """Compact what was written of the running day before this hour. Returns as `compact` does."""
+    store, root = _open(usage_dir)
+    at = now.astimezone(UTC)
+    this_hour = at.replace(minute=0, second=0, microsecond=0)
+    days = [(f"{root}/{name}/date={at:%Y-%m-%d}", schema) for name, schema in FOLDERS.items()]
+    return sum(_compact_day(store, day, schema, before=this_hour) for day, schema in days)
+
+
 def days_with_new_files(usage_dir: str, now: datetime) -> list[date]:
     """The days before yesterday in which a file that compaction did not write appeared since the previous night."""
     store, root = _open(usage_dir)
@@ -85,8 +94,10 @@ def _open(usage_dir: str) -> tuple[pafs.FileSystem, str]:
     return pafs.LocalFileSystem(), str(Path(usage_dir).expanduser().absolute())
 
 
-def _compact_day(store: pafs.FileSystem, day: str, schema: pa.Schema) -> int:
-    files = sorted(info.path for info in store.get_file_info(pafs.FileSelector(day)) if info.is_file)
+def _compact_day(store: pafs.FileSystem, day: str, schema: pa.Schema, before: datetime | None = None) -> int:
+    """Merge the day's small files, or those written `before` a time."""
+    found = store.get_file_info(pafs.FileSelector(day, allow_not_found=True))
+    files = sorted(info.path for info in found if info.is_file and (before is None or info.mtime < before))
     done = [path for path in files if Path(path).name.startswith(COMPACTED)]
     chosen = [path for path in files if Path(path).name.startswith(SMALL)]
     if len(done) >= MANY:

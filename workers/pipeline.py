@@ -1,7 +1,9 @@
 """The cost pipeline, started as a separate process, so that Spark does not run in a worker."""
 
+import os
 import subprocess
 import threading
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -14,9 +16,11 @@ from dashboard.site.redis import announce_change
 from workers import compaction
 from workers.celery import app
 from workers.slices import one_at_a_time
+from workers.warm_session import SessionKeeper
 
 log = structlog.get_logger(__name__)
 LIMIT_S = 3600.0
+keeper = SessionKeeper(settings.SPARK_SESSION_IDLE_S)
 
 
 def months(now: datetime) -> list[str]:
@@ -38,7 +42,7 @@ def charges(stop: threading.Event) -> None:
     Only changed days are read. The months that are always computed come first.
     """
     for month in months_to_compute(datetime.now(UTC)):
-        run(["compute_charges", "--month", month, "--incremental"], stop)
+        compute(["--month", month, "--incremental"], stop)
     announce_change()
 
 
@@ -51,19 +55,36 @@ def compact(stop: threading.Event) -> None:
     compaction.compact(settings.USAGE_DIR, now)
 
 
+@app.task(name="pipeline.compact_today", acks_late=False)
+@one_at_a_time("compact", LIMIT_S)
+def compact_today(stop: threading.Event) -> None:
+    """Compact the small files of the finished hours of today, so that the running day is quick to compute."""
+    compaction.compact_today(settings.USAGE_DIR, datetime.now(UTC))
+
+
 @app.task(name="pipeline.wanted", acks_late=False)
 @one_at_a_time("wanted", LIMIT_S)
 def wanted(stop: threading.Event) -> None:
     """Compute what an operator requested on the cost page, if anything."""
     if ChargeRun.objects.filter(status=ChargeRun.Status.WANTED).exists():
-        run(["compute_charges", "--wanted"], stop)
+        compute(["--wanted"], stop)
         announce_change()
 
 
-def run(arguments: list[str], stop: threading.Event) -> None:
+def compute(arguments: list[str], stop: threading.Event) -> None:
+    """Run `compute_charges`, in the kept Spark session if there is one."""
+    with keeper.session() as variables:
+        run(["compute_charges", *arguments], stop, variables)
+
+
+def run(arguments: list[str], stop: threading.Event, variables: Mapping[str, str]) -> None:
     """Run a management command to its end, or until stop is set. Raises RuntimeError with its last output."""
     with subprocess.Popen(
-        manage(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        manage(*arguments),
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     ) as job:
         watch = threading.Thread(target=_end_with, args=(job, stop), daemon=True)
         watch.start()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain, groupby
@@ -19,11 +19,12 @@ from django.db.models import F, Value
 from django.utils import timezone
 
 from dashboard.access.visibility import require_all
-from dashboard.costs.jobs import JobFailed, run_job
+from dashboard.costs.jobs import JobFailed, OnProgress, run_job
 from dashboard.costs.late_usage import forget_late_days, late_days
 from dashboard.costs.result_file import records_in
 from dashboard.costs.storing import finish, store
 from dashboard.costs.terms import CHOSEN, Terms, closed_terms, refuse_other_terms, set_terms, terms_of
+from dashboard.costs.warm_session import run_warm
 from dashboard.fleet.outages import TURNS, Report, outages
 from dashboard.fleet.outages import Outage as Folded
 from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
@@ -165,7 +166,7 @@ def compute_month(
                 *depths_for(Path(folder), request.month, timezone.now()),
                 *tariffs,
             ]
-            run_job("pipeline.jobs.charges", arguments, lambda said: _note(run, said, tell))
+            _run_job(arguments, lambda said: _note(run, said, tell))
             late = {} if given.usage else {"late_days": [str(day) for day in late_days(run.month, run.started_at)]}
             store(run, result, known | late | ({"note": note} if note else {}))
         _remember(given)
@@ -175,6 +176,11 @@ def compute_month(
         finish(run, ChargeRun.Status.FAILED, _why(error))
         raise
     return run
+
+
+def _run_job(arguments: Sequence[str], on_progress: OnProgress) -> None:
+    if not run_warm(arguments, on_progress):
+        run_job("pipeline.jobs.charges", arguments, on_progress)
 
 
 def _as_closed(request: ChargesRequest, given: ChargesRequest, folder: Path) -> tuple[ChargesRequest, dict[str, Any]]:

@@ -60,7 +60,7 @@ def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress) -> N
     with subprocess.Popen(
         command,
         cwd=settings.BASE_DIR,
-        env=_job_environment(),
+        env=job_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -76,7 +76,7 @@ def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress) -> N
         raise JobFailed(error or _last_line(tail, status))
 
 
-def _job_environment() -> dict[str, str]:
+def job_environment() -> dict[str, str]:
     """The part of the environment that a job may see. Keys of namespaces, whatever their names, are not in it."""
     return {
         name: value for name, value in os.environ.items() if _is_passed_on(name) and KEY_OF_A_NAMESPACE not in value

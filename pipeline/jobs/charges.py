@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,16 @@ from pipeline.errors import PipelineError
 from pipeline.jobs.prices import SAMPLE_PRICES
 from pipeline.months import Month
 from pipeline.prices import read_prices
-from pipeline.progress import end_with_stdin, failed, to_stdout
+from pipeline.progress import Progress, end_with_stdin, failed, to_stdout
 from pipeline.results import Outcome, write_results
 from pipeline.schemas import ALLOCATIONS
 from pipeline.tariffs import read_tariffs
+from pipeline.unchanged import Inputs, KeptResult
 
+Compute = Callable[[Request, datetime, Progress], Outcome]
 MOST_HOURS = 10_000
+DECIDING = ("usage", "region", "allocation", "hours_in_month", "max_quarantined")
+"""The options that a result follows from, beside the files."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -50,7 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the job; returns the exit status."""
     options = parser().parse_args(arguments)
     try:
-        run(options)
+        if options.end_with_stdin:
+            end_with_stdin()
+        run(options, in_its_own_session)
     except PipelineError as error:
         failed(str(error))
         return 2
@@ -62,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace, compute: Compute, progress: Progress = to_stdout) -> None:
+    """Compute what the options say, and write the result file. Raises PipelineError."""
     month = Month.parse(options.month)
     if options.hours_in_month is not None and options.hours_in_month <= 0:
         raise PipelineError("--hours-in-month must be more than 0.")
@@ -82,24 +90,43 @@ def run(options: argparse.Namespace) -> None:
         tariffs=read_tariffs(options.namespaces),
         depths=str(options.depths or ""),
     )
-    if options.end_with_stdin:
-        end_with_stdin()
-    to_stdout("starting Spark", 0.0, 0)
-    outcome = _compute(request)
+    kept, now = _kept(options, month), utc_now()
+    if kept is not None and kept.give(options.result, request.inventory, now):
+        progress("nothing has changed since the last run", 1.0, 0)
+        return
+    progress("starting Spark", 0.0, 0)
+    outcome = compute(request, now, progress)
     description = _description(options, month) | {
         "tiers": {n.name: n.tier for n in request.tariffs.namespaces.values()}
     }
     write_results(options.result, description, prices, outcome)
+    if kept is not None:
+        kept.keep(options.result, now)
 
 
-def _compute(request: Request) -> Outcome:
+def _kept(options: argparse.Namespace, month: Month) -> KeptResult | None:
+    """Where an incremental run keeps its result; None for a full run, and where the files are in an object store."""
+    if not options.incremental or "://" in options.usage:
+        return None
+    inputs = Inputs(
+        month=month,
+        usage=Path(options.usage),
+        outages=options.outages,
+        files=(options.prices, options.namespaces, options.depths),
+        options={name: str(getattr(options, name)) for name in DECIDING} | {"sample": options.prices == SAMPLE_PRICES},
+    )
+    return KeptResult.of(inputs)
+
+
+def in_its_own_session(request: Request, now: datetime, progress: Progress) -> Outcome:
+    """What `compute_readable` returns, in a Spark session that ends with it."""
     # Loaded here, so that an invalid month or price list is reported immediately.
     from pipeline.spark import build_session, settings_for
 
     settings = settings_for(request.usage, str(request.month), incremental=request.incremental)
     spark = build_session("charges", **settings)
     try:
-        return compute_readable(spark, request, utc_now(), to_stdout)
+        return compute_readable(spark, request, now, progress)
     finally:
         spark.stop()
 

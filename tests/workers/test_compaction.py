@@ -70,6 +70,21 @@ def test_the_running_day_is_left_alone(tmp_path: Path) -> None:
     assert compaction.compact(str(tmp_path), DAY + timedelta(hours=23)) == 0
 
 
+def test_of_the_running_day_the_files_of_finished_hours_become_one(tmp_path: Path) -> None:
+    now = DAY + timedelta(hours=9, minutes=20)
+    collected(tmp_path)
+    before = facts(tmp_path)
+    parts = sorted((tmp_path / FOLDER).iterdir())
+    for number, part in enumerate(parts):
+        written = now.replace(minute=0) - timedelta(seconds=1 if number < 7 else 0)
+        os.utime(part, (written.timestamp(), written.timestamp()))
+    assert compaction.compact_today(str(tmp_path), now) == 7
+    assert names(tmp_path) == ["compact", "part", "part"]
+    assert facts(tmp_path) == before
+    assert compaction.compact_today(str(tmp_path), now) == 0
+    assert compaction.compact_today(str(tmp_path), NOW) == 0, "nothing was written today"
+
+
 def test_a_second_time_changes_nothing_and_late_records_make_one_file_more(tmp_path: Path) -> None:
     collected(tmp_path)
     compaction.compact(str(tmp_path), NOW)

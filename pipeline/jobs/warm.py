@@ -1,0 +1,133 @@
+"""`python -m pipeline.jobs.warm`: a process that keeps a Spark session between the charges jobs of a worker.
+
+The worker that starts it hands over a listening Unix socket. A client connects, sends the arguments of a job as one
+line of JSON, and gets the job's own lines of progress, then `{"status": N}`, or `{"cold": REASON}` where a session of
+its own suits the job better. One job runs at a time. A client that goes away ends the process with its job; so does the
+end of standard input, and a time without jobs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+from datetime import datetime
+from typing import IO, Any
+
+from pyspark.sql import SparkSession
+
+from pipeline.charges import Request, compute_readable
+from pipeline.errors import PipelineError
+from pipeline.jobs import charges
+from pipeline.progress import Progress, end_with_stdin
+from pipeline.results import Outcome
+from pipeline.spark import SEMANTICS, build_session, settings_for
+
+OF_THE_PROCESS = ("spark.driver.", "spark.hadoop.", "spark.ui.")
+"""Settings that a running session keeps, by how their names begin; the others are set for each job."""
+
+
+class NotSuitable(Exception):
+    """The job needs a session of its own. The text says why."""
+
+
+class WarmSession:
+    """One Spark session, made for the first job, for all jobs with the same settings of the process."""
+
+    def __init__(self) -> None:
+        self.session: SparkSession | None = None
+        self.fixed: dict[str, str] = {}
+        self.changed: set[str] = set()
+
+    def compute(self, request: Request, now: datetime, progress: Progress) -> Outcome:
+        """What `compute_readable` returns. Raises NotSuitable."""
+        session = self._session_for(settings_for(request.usage, str(request.month), incremental=request.incremental))
+        try:
+            return compute_readable(session, request, now, progress)
+        finally:
+            session.catalog.clearCache()
+            session._jvm.System.gc()  # type: ignore[union-attr]  # gives back what the job needed; it takes 0.2 s
+
+    def _session_for(self, settings: dict[str, str]) -> SparkSession:
+        fixed = {name: value for name, value in settings.items() if name.startswith(OF_THE_PROCESS)}
+        if self.session is None:
+            self.fixed, self.session = fixed, build_session("charges", **settings)
+        elif fixed != self.fixed:
+            raise NotSuitable("the job needs another amount of memory")
+        of_this_job = {name: value for name, value in settings.items() if name not in fixed}
+        for name in self.changed - of_this_job.keys():
+            self.session.conf.unset(name)
+        for name, value in (SEMANTICS | of_this_job).items():
+            if not name.startswith(OF_THE_PROCESS):
+                self.session.conf.set(name, value)
+        self.changed = set(of_this_job)
+        return self.session
+
+
+def serve(listener: socket.socket, idle_s: float) -> None:
+    """Run the jobs of the clients, one after another, until nobody comes for `idle_s` seconds."""
+    warm = WarmSession()
+    listener.settimeout(idle_s)
+    while True:
+        try:
+            client, _ = listener.accept()
+        except TimeoutError:
+            return
+        with client, client.makefile("rw", encoding="utf-8") as lines:
+            client.settimeout(None)
+            if asked := lines.readline():
+                _run(warm, client, lines, json.loads(asked))
+
+
+def _run(warm: WarmSession, client: socket.socket, lines: IO[str], arguments: Sequence[str]) -> None:
+    """One job. The answer is the last line; whoever hangs up before it wants the job to end."""
+    answered = threading.Event()
+    threading.Thread(target=_end_with, args=(client, answered), daemon=True).start()
+
+    def say(**record: Any) -> None:
+        print(json.dumps(record), file=lines, flush=True)
+
+    def progress(stage: str, share: float, rows: int) -> None:
+        say(stage=stage, share=share, rows=rows)
+
+    answer: dict[str, Any] = {"status": 2}
+    try:
+        charges.run(charges.parser().parse_args(arguments), warm.compute, progress)
+        answer = {"status": 0}
+    except NotSuitable as reason:
+        answer = {"cold": str(reason)}
+    except PipelineError as error:
+        say(error=str(error))
+    except Exception as error:  # whatever happened to Spark: the next job gets a session that knows nothing of it
+        say(error=charges.spark_error(error) or f"{type(error).__name__}: {error}")
+        answered.set()
+        say(status=2)
+        sys.exit(2)
+    answered.set()
+    say(**answer)
+
+
+def _end_with(client: socket.socket, answered: threading.Event) -> None:
+    while client.recv(1024):
+        pass
+    if not answered.is_set():
+        os._exit(3)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = argparse.ArgumentParser(prog="python -m pipeline.jobs.warm", description="Keep a Spark session for jobs.")
+    options.add_argument("--socket", type=int, required=True, help="file descriptor of a listening Unix socket")
+    options.add_argument("--idle-s", type=float, required=True, help="seconds without a job after which it ends")
+    given = options.parse_args(arguments)
+    end_with_stdin()
+    with socket.socket(fileno=given.socket) as listener:
+        serve(listener, given.idle_s)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""A worker keeps a Spark session between two computations of charges (docs/costs.md, "A session kept warm")."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard.costs.jobs import JobFailed, run_job
+from dashboard.costs.warm_session import SOCKET, run_warm
+from pipeline.schemas import USAGE
+from tests.pipeline.conftest import write_table
+from tests.pipeline.test_charges_on_spark import OCTOBER, record
+from workers.warm_session import SessionKeeper
+
+pytestmark = pytest.mark.timeout(300)
+LONG = 3600.0
+
+
+@pytest.fixture
+def keeper() -> Iterator[SessionKeeper]:
+    found = SessionKeeper(LONG)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def usage(tmp_path: Path) -> Path:
+    add(tmp_path, "1", units=7)
+    return tmp_path
+
+
+def add(folder: Path, name: str, **fields: Any) -> None:
+    write_table(
+        folder / "usage" / "date=2026-10-01" / f"{name}.parquet", [record(name, OCTOBER.start, **fields)], USAGE
+    )
+
+
+def job(folder: Path, result: str, *more: str) -> list[str]:
+    return ["--month", "2026-10", "--usage", str(folder), "--result", str(folder / result), *more]
+
+
+def records(folder: Path, result: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / result).read_text(encoding="utf-8").splitlines()]
+
+
+def operations(folder: Path, result: str) -> int:
+    return sum(each["operations"] for each in records(folder, result) if each["record"] == "day")
+
+
+@pytest.mark.spark
+def test_the_next_job_finds_the_session_of_the_first_and_computes_the_same(
+    keeper: SessionKeeper, usage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages: list[str] = []
+
+    def warm(result: str, *more: str) -> bool:
+        with keeper.session() as variables:
+            monkeypatch.setenv(SOCKET, variables[SOCKET])
+            return run_warm(job(usage, result, *more), lambda said: stages.append(said["stage"]))
+
+    assert warm("first.jsonl")
+    process = keeper._process
+    add(usage, "2", units=70)
+    assert warm("second.jsonl")
+    with pytest.raises(JobFailed, match="--hours-in-month must be more than 0"):
+        warm("none.jsonl", "--hours-in-month", "0")
+    assert warm("third.jsonl", "--allocation", "pro-rata")
+    run_job("pipeline.jobs.charges", job(usage, "cold.jsonl"), lambda said: None)
+
+    assert keeper._process is process
+    assert [operations(usage, f"{n}.jsonl") for n in ("first", "second", "third")] == [14, 154, 154]
+    assert records(usage, "second.jsonl") == records(usage, "cold.jsonl")
+    assert stages.count("pricing") == 3
+
+
+def test_while_a_job_uses_the_session_another_one_runs_by_itself(keeper: SessionKeeper) -> None:
+    with keeper.session() as first, keeper.session() as second:
+        assert set(first) == {SOCKET}
+        assert second == {}
+    with SessionKeeper(0).session() as none:
+        assert none == {}
+
+
+def test_who_hangs_up_ends_the_job_and_the_next_one_gets_a_new_session(keeper: SessionKeeper, usage: Path) -> None:
+    with keeper.session() as variables:
+        process = keeper._process
+        assert process is not None
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(variables[SOCKET])
+            client.sendall(json.dumps(job(usage, "result.jsonl")).encode() + b"\n")
+        assert process.wait(60) == 3
+    with keeper.session():
+        assert keeper._process is not process
+
+
+def test_the_session_ends_with_its_worker_and_when_nobody_needs_it(keeper: SessionKeeper) -> None:
+    with keeper.session():
+        process = keeper._process
+    keeper.close()
+    assert process is not None
+    assert process.returncode == 3
+    with closing(SessionKeeper(0.1)) as idle:
+        with idle.session():
+            process = idle._process
+        assert process is not None
+        assert process.wait(60) == 0
+
+
+def test_without_a_session_the_job_runs_by_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv(SOCKET, raising=False)
+    assert not run_warm(["--month", "2026-10"], lambda said: None)
+    monkeypatch.setenv(SOCKET, str(tmp_path / "nobody"))
+    assert not run_warm(["--month", "2026-10"], lambda said: None)
+
+
+@pytest.mark.parametrize("answer", [b'{"cold": "the job needs another amount of memory"}\n', b"", b'{"stage": "pri'])
+def test_a_session_that_does_not_suit_or_ends_leaves_the_job_to_a_process_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: bytes
+) -> None:
+    with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor() as session:
+        listener.bind(str(tmp_path / "socket"))
+        listener.listen()
+        monkeypatch.setenv(SOCKET, str(tmp_path / "socket"))
+
+        def give() -> None:
+            client, _ = listener.accept()
+            with client:
+                client.recv(1024)
+                client.sendall(answer)
+
+        answered = session.submit(give)
+        assert not run_warm(["--month", "2026-10"], lambda said: None)
+        answered.result()
