@@ -1,9 +1,9 @@
 """`python -m pipeline.jobs.warm`: a process that keeps a Spark session between the charges jobs of a worker.
 
 The worker that starts it hands over a listening Unix socket. A client connects, sends the arguments of a job as one
-line of JSON, and gets the job's own lines of progress, then `{"status": N}`, or `{"cold": REASON}` where a session of
-its own suits the job better. One job runs at a time. A client that goes away ends the process with its job; so does the
-end of standard input, and a time without jobs.
+line of JSON, and gets the job's own lines of progress, then `{"status": N}`, or `{"cold": REASON}` where the job should
+have a session of its own: it needs other settings, or this session failed. One job runs at a time. A client that goes
+away ends the process with its job; so does the end of standard input, and a time without jobs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import IO, Any
 
@@ -102,18 +103,18 @@ def _run(warm: WarmSession, client: socket.socket, lines: IO[str], arguments: Se
         answer = {"cold": str(reason)}
     except PipelineError as error:
         say(error=str(error))
-    except Exception as error:  # whatever happened to Spark: the next job gets a session that knows nothing of it
-        say(error=charges.spark_error(error) or f"{type(error).__name__}: {error}")
+    except Exception as error:  # whatever happened to Spark: this job and the next ones get another session
         answered.set()
-        say(status=2)
+        say(cold=charges.spark_error(error) or f"{type(error).__name__}: {error}")
         sys.exit(2)
     answered.set()
     say(**answer)
 
 
 def _end_with(client: socket.socket, answered: threading.Event) -> None:
-    while client.recv(1024):
-        pass
+    with suppress(OSError):
+        while client.recv(1024):
+            pass
     if not answered.is_set():
         os._exit(3)
 

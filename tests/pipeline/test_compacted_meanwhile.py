@@ -29,7 +29,13 @@ def compaction(usage: Path) -> Callable[[], int]:
 
 
 @pytest.mark.parametrize("incremental", [False, True], ids=["full", "incremental"])
-@pytest.mark.parametrize("stage", ["finding repeated records", "summing by hour", "pricing"])
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "finding repeated records",
+        *(pytest.param(at, marks=pytest.mark.nightly) for at in ("summing by hour", "pricing")),
+    ],
+)
 def test_a_run_counts_each_record_once_whenever_files_are_merged(
     spark: SparkSession, usage: Path, compaction: Callable[[], int], stage: str, incremental: bool
 ) -> None:

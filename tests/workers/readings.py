@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -100,7 +100,20 @@ def _first_ledger(page: str) -> str:
 
 
 def of_trend(seen: Readings) -> None:
-    """Where the backlog is going, and for how long it has room: the API's seconds, and the words of the pages."""
+    """Where the backlog is going, and for how long it has room: the API's seconds, and the words of the pages.
+
+    Both follow from the last whole minutes, so that all of it is read in one minute.
+    """
+    minute = None
+    while minute != (minute := _this_minute()):
+        _read_trend(seen)
+
+
+def _this_minute() -> datetime:
+    return timezone.now().replace(second=0, microsecond=0)
+
+
+def _read_trend(seen: Readings) -> None:
     health, pair = seen.json("/api/v1/health")["pairs"][0]["trend"], seen.json("/api/v1/pairs/contoso")
     for place, said in (("API health", health), ("API pair", pair["trend"])):
         for name in ("full", "drained"):
