@@ -1,5 +1,7 @@
 """Send availability for Azure Service Bus: a primary namespace, paired with a secondary one."""
 
+from typing import TYPE_CHECKING, Any
+
 from pairing.backlog.administration import emulator_transport
 from pairing.client import PairedServiceBusClient
 from pairing.errors import (
@@ -19,7 +21,9 @@ from pairing.messages.rewriting import is_ping
 from pairing.options import SendAvailabilityOptions
 from pairing.pair import EntityHealth
 from pairing.sender import PairedSender
-from pairing.syphon import Syphon
+
+if TYPE_CHECKING:
+    from pairing.syphon import Syphon
 
 __all__ = [
     "BacklogCreationError",
@@ -41,3 +45,12 @@ __all__ = [
     "emulator_transport",
     "is_ping",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The syphon is loaded when it is first asked for: most applications send only."""
+    if name == "Syphon":
+        from pairing.syphon import Syphon
+
+        return Syphon
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,7 @@
 """Collector, compaction and the check of the usage folder on a server that speaks the protocol of S3.
 
-It runs where `moto_server` is on the PATH, or named by S3_SERVER (`pip install 'moto[server]'`): it is no dependency.
+It runs where `moto_server` is on the PATH, or named by S3_SERVER (`pip install
+'moto[server]!=5.2.1'`, whose answer to the end of an upload PyArrow takes for an error): it is no dependency.
 Spark's own connector to such a store is not tried here (docs/costs.md).
 """
 
