@@ -29,9 +29,16 @@ GROWN = {
     "the library's id in another minute": (LATE, of(own_id(LATER), FIRST, seq=2, units=5), 2),
     "a correction of the library beside another writer": (BY_ANOTHER, of(own_id(FIRST), FIRST, seq=2, units=5), 2),
 }
+AT_NIGHT = ("the library's id in another minute", "a correction of the library beside another writer")
 
 
-@pytest.mark.parametrize(("before", "after", "files"), GROWN.values(), ids=GROWN)
+@pytest.mark.parametrize(
+    ("before", "after", "files"),
+    [
+        pytest.param(*case, id=name, marks=[pytest.mark.nightly] if name in AT_NIGHT else [])
+        for name, case in GROWN.items()
+    ],
+)
 def test_of_a_day_that_grew_the_files_are_read_that_can_share_an_id_with_a_new_row(
     spark: SparkSession,
     usage: Path,
