@@ -34,6 +34,7 @@ from pipeline.tariffs import BASIC, NOTHING_KNOWN, PREMIUM, Tariffs
 UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
 DAMAGED = "is damaged: its content cannot be read"
 MOST_ATTEMPTS = 20
+OF_RECORDS = re.compile(r"/(usage|connections)/date=")
 GONE = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
 
 
@@ -91,8 +92,10 @@ def compute_readable(spark: SparkSession, request: Request, now: datetime, progr
 
 
 def _is_gone(error: Exception) -> bool:
-    """Whether a file was removed that had been there."""
-    return isinstance(error, FileGoneError) or (isinstance(error, PySparkException) and error.getCondition() in GONE)
+    """Whether a file of records was removed that had been there."""
+    if isinstance(error, PySparkException) and error.getCondition() in GONE:
+        return OF_RECORDS.search(str(error)) is not None
+    return isinstance(error, FileGoneError)
 
 
 def _unreadable_files(error: Exception) -> dict[str, str]:

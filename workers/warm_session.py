@@ -11,10 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
+import structlog
+
 from dashboard.costs.jobs import job_environment
 from dashboard.costs.warm_session import SOCKET
 from dashboard.site.places import BASE_DIR
 
+log = structlog.get_logger(__name__)
 NONE: Mapping[str, str] = {}
 
 
@@ -37,9 +40,16 @@ class SessionKeeper:
             yield NONE
             return
         try:
-            yield {SOCKET: str(self._running())}
+            yield self._variables()
         finally:
             self._one_job.release()
+
+    def _variables(self) -> Mapping[str, str]:
+        try:
+            return {SOCKET: str(self._running())}
+        except OSError as error:  # the job runs without it
+            log.warning("no Spark session can be kept", problem=str(error))
+            return NONE
 
     def _running(self) -> Path:
         if self._folder is None:

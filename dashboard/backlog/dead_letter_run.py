@@ -186,14 +186,12 @@ class DeadLetterRun:
             self._progress.forget(message.sequence_number for message in messages)
 
     def _complete_sent(self, items: list[Item]) -> None:
-        """Complete messages that were sent, and store by entity which ones are gone, for the ledgers of incidents.
-
-        Those that a worker finished before it died are in the counts of the job only: their entities died with it.
+        """Complete messages that were sent. Their entities are stored before, for the ledgers of incidents: nobody can
+        ask for them once the messages are gone.
         """
-        gone = self._complete([item.received for item in items])
-        if gone and not self._links.is_of_the_primary:
-            kept = [self._sent_again(item) for item in items if item.number in gone]
-            ResubmittedMessage.objects.bulk_create(kept, ignore_conflicts=True)
+        if not self._links.is_of_the_primary:
+            ResubmittedMessage.objects.bulk_create(map(self._sent_again, items), ignore_conflicts=True)
+        self._complete([item.received for item in items])
 
     def _sent_again(self, item: Item) -> ResubmittedMessage:
         received = item.received
@@ -254,14 +252,11 @@ class DeadLetterRun:
             at=datetime.now(UTC),
         )
 
-    def _complete(self, messages: list[Any]) -> set[int]:
-        """Complete them; the numbers of those that are gone."""
+    def _complete(self, messages: list[Any]) -> None:
         if not messages:
-            return set()
+            return
         outcomes = zip(messages, self._settled("complete", messages), strict=False)
-        gone = {message.sequence_number for message, outcome in outcomes if outcome == "done"}
-        self._finish(gone)
-        return gone
+        self._finish([message.sequence_number for message, outcome in outcomes if outcome == "done"])
 
     def _settled(self, verb: Any, messages: list[Any]) -> list[str]:
         return self._links.settle(verb, messages)

@@ -164,7 +164,7 @@ class DeadLetterJob(Errand):
 
 
 class ResubmittedMessage(OfPair):
-    """A dead letter of a backlog queue that was sent again: stored after its queue has confirmed that it is gone."""
+    """A dead letter of a backlog queue that was sent again: stored once the send is acknowledged, then completed."""
 
     of_pair = "job__pair"
 

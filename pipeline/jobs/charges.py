@@ -105,7 +105,9 @@ def run(options: argparse.Namespace, compute: Compute, progress: Progress = to_s
 
 
 def _kept(options: argparse.Namespace, month: Month) -> KeptResult | None:
-    """Where an incremental run keeps its result; None for a full run, and where the files are in an object store."""
+    """Where an incremental run keeps its result; None for a full run, where the files are in an object store, and where
+    one cannot be read, which the run reports.
+    """
     if not options.incremental or "://" in options.usage:
         return None
     inputs = Inputs(
@@ -115,7 +117,10 @@ def _kept(options: argparse.Namespace, month: Month) -> KeptResult | None:
         files=(options.prices, options.namespaces, options.depths),
         options={name: str(getattr(options, name)) for name in DECIDING} | {"sample": options.prices == SAMPLE_PRICES},
     )
-    return KeptResult.of(inputs)
+    try:
+        return KeptResult.of(inputs)
+    except OSError:
+        return None
 
 
 def in_its_own_session(request: Request, now: datetime, progress: Progress) -> Outcome:

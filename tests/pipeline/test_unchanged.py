@@ -229,6 +229,12 @@ def test_a_disk_that_is_full_costs_the_kept_result_only(month: Month) -> None:
     assert (month.result.read_text(), month.given()) == (first, None)
 
 
+@pytest.mark.parametrize("more", [("--outages", "nowhere"), ("--usage", __file__)], ids=["outages", "usage"])
+def test_what_cannot_be_read_is_left_to_the_run_to_report(tmp_path: Path, more: tuple[str, str]) -> None:
+    given = ["--month", "2026-10", "--usage", str(tmp_path), "--result", "r", "--incremental", *more]
+    assert charges._kept(charges.parser().parse_args(given), OCTOBER) is None
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_the_job_computes_once_and_again_after_a_change(

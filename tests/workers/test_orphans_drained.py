@@ -334,6 +334,7 @@ def test_a_worker_killed_anywhere_loses_nothing_doubles_only_by_the_same_id_and_
     assert (row.ended_at is not None, row.done, row.detail) == (True, 3, "3 sent again.")
     assert numbers(dead) == []
     assert set(dead.received("orders", 3)) == {"one", "two", "three"}
+    assert ResubmittedMessage.objects.filter(job=row).count() == 3
 
 
 def one_at_a_time(power: pytest.MonkeyPatch, then: Callable[[DeadLetterRun], object]) -> None:

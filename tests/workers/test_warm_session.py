@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -98,6 +99,31 @@ def test_who_hangs_up_ends_the_job_and_the_next_one_gets_a_new_session(keeper: S
         assert process.wait(60) == 3
     with keeper.session():
         assert keeper._process is not process
+
+
+def test_a_session_that_is_killed_in_the_middle_of_a_job_leaves_it_to_another_process(
+    keeper: SessionKeeper, usage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages: list[str] = []
+
+    def kill(said: dict[str, Any]) -> None:
+        stages.append(said["stage"])
+        assert keeper._process is not None
+        keeper._process.kill()
+
+    with keeper.session() as variables:
+        monkeypatch.setenv(SOCKET, variables[SOCKET])
+        assert not run_warm(job(usage, "result.jsonl"), kill)
+    assert stages
+    assert not (usage / "result.jsonl").exists()
+
+
+def test_where_no_session_can_be_kept_the_job_runs_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / ("long" * 40)  # a socket there would have too long an address
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with closing(SessionKeeper(LONG)) as keeper, keeper.session() as variables:
+        assert variables == {}
 
 
 def test_the_session_ends_with_its_worker_and_when_nobody_needs_it(keeper: SessionKeeper) -> None:
