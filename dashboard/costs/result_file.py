@@ -55,19 +55,22 @@ class Rows:
 
     def row(self, model: type[Stored], key: tuple[str, ...], **values: Any) -> Stored | None:
         """The row, not yet stored; None if it cannot be, which is noted. `key`: the fields that make it unique."""
+        return model(**values) if self.fits(model, key, values) else None
+
+    def fits(self, model: type[models.Model], key: tuple[str, ...], values: Mapping[str, Any]) -> bool:
+        """Whether it can be stored as a row; noted if not."""
         reason = self._reason(model, key, values)
         if reason:
             what = " ".join(str(values.get(name)) for name in key)
             self.left_out.add(f"{model._meta.verbose_name} {what}", reason, values.get("cents"))
-            return None
-        return model(**values)
+        return not reason
 
     def _reason(self, model: type[models.Model], key: tuple[str, ...], values: Mapping[str, Any]) -> str:
-        checks, required = _checks(model), _required(model)
-        if unknown := sorted(values.keys() - {each.name for each in model._meta.fields}):
-            return f"has the unknown field {unknown[0]}"
-        if missing := sorted(required - values.keys()):
-            return f"has no {missing[0]}"
+        checks = _checks(model)
+        if unknown := values.keys() - _names(model):
+            return f"has the unknown field {min(unknown)}"
+        if missing := _required(model) - values.keys():
+            return f"has no {min(missing)}"
         for name, value in values.items():
             if name in checks and (reason := checks[name](value)):
                 return f"{name} {reason}"
@@ -76,6 +79,11 @@ class Rows:
             return "is there twice"
         self._seen.add(identity)
         return ""
+
+
+@cache
+def _names(model: type[models.Model]) -> frozenset[str]:
+    return frozenset(each.name for each in model._meta.fields)
 
 
 @cache
@@ -179,7 +187,7 @@ def records_in(result: Path, *, is_complete: bool = False) -> Iterator[dict[str,
 
 
 def _record(line: str, number: int) -> dict[str, Any]:
-    found: Any = json.loads(line, parse_constant=_no_number)
+    found: Any = DECODER.decode(line)
     if not isinstance(found, dict) or not isinstance(found.get("record"), str):
         raise ValueError("not a record")
     if (number == 1) != (found["record"] == "run"):
@@ -201,3 +209,6 @@ def _storable(value: Any) -> Any:
 
 def _no_number(text: str) -> float:
     raise ValueError(f"{text} is no number of JSON")
+
+
+DECODER = json.JSONDecoder(parse_constant=_no_number)

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from dashboard.costs.budgets import raise_alerts
 from dashboard.costs.jobs import JobFailed
+from dashboard.costs.many_rows import ManyRows
 from dashboard.costs.result_file import LeftOut, Rows, records_in
 from dashboard.models import (
     Adjustment,
@@ -69,7 +70,7 @@ def _details(record: Mapping[str, Any], *, is_complete: bool) -> dict[str, Any]:
 
 
 class _Storing:
-    """The rows of one result, collected from its records, and then saved."""
+    """The rows of one result, collected from its records, and then saved; the rows of its open invoices at once."""
 
     def __init__(self, run: ChargeRun) -> None:
         self.run = run
@@ -81,6 +82,7 @@ class _Storing:
         of_month.filter(closed_at__isnull=True).delete()
         self.now_due: dict[int, list[Charge]] = {each.pk: [] for each in self.closed.values()}
         self.found: dict[type[models.Model], list[models.Model]] = defaultdict(list)
+        self.many = {model: ManyRows(model) for model in (Charge, DailyCharge)}
         self.invoice: Invoice | None = None
 
     def take(self, record: dict[str, Any]) -> None:
@@ -93,7 +95,7 @@ class _Storing:
                 self._line(self.invoice, record)
             case "day" if self.invoice and not self.invoice.closed_at:
                 record["billing_units"] = record.pop("units")
-                self._keep(DailyCharge, ("invoice", "date", "kind"), record | {"invoice": self.invoice})
+                self._add(DailyCharge, ("invoice", "date", "kind"), record | {"invoice": self.invoice})
             case "line" | "day" as what if not self.invoice:
                 self.left_out.add(str(what), "its invoice is not stored", record.get("cents"))
             case "episode":
@@ -109,6 +111,10 @@ class _Storing:
         row = self.rows.row(model, key, **values)
         if row is not None:
             self.found[model].append(row)
+
+    def _add(self, model: type[Charge | DailyCharge], key: tuple[str, ...], values: dict[str, Any]) -> None:
+        if self.rows.fits(model, key, values):
+            self.many[model].add(values)
 
     def _invoice(self, record: dict[str, Any]) -> Invoice | None:
         checked = self.rows.row(Invoice, ("month", "scope", "rule"), **record, run=self.run)
@@ -126,10 +132,12 @@ class _Storing:
     def _line(self, invoice: Invoice, record: dict[str, Any]) -> None:
         record["billing_units"], record["included_units"] = record.pop("units"), record.pop("included")
         key = ("invoice", "namespace", "entity", "kind", "pair")
-        charge = self.rows.row(Charge, key, **record, invoice=invoice)
-        if charge is not None:
-            due = self.now_due.get(invoice.pk)
-            (self.found[Charge] if due is None else due).append(charge)
+        record["invoice"] = invoice
+        due = self.now_due.get(invoice.pk)
+        if due is None:
+            self._add(Charge, key, record)
+        elif charge := self.rows.row(Charge, key, **record):
+            due.append(charge)
 
     def save(self) -> None:
         """Replace what the month has by what was kept."""
@@ -140,6 +148,8 @@ class _Storing:
         _save_rollups(self.found.pop(BacklogRollup, []))
         for model, rows in self.found.items():
             model._default_manager.bulk_create(rows, batch_size=CHUNK)
+        for many in self.many.values():
+            many.flush()
         for known in self.closed.values():
             adjust(known, self.now_due[known.pk], self.run)
 
