@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from operator import itemgetter
+from typing import Any
 from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline import backlog, outages, transforms
+from pipeline import backlog, outages, places, transforms
 from pipeline.checks import connection_reason
 from pipeline.counts import Counts, refuse_too_much, total
 from pipeline.errors import FileGoneError, FilesLieError
 from pipeline.hourly import HourlyTable, full
-from pipeline.invoice import Connections, PeakDay, Terms, Usage, connections_of, invoice, shared_price
+from pipeline.invoice import Connections, PeakDay, Terms, Usage, connections_of, invoice, unit_prices
 from pipeline.kept import incremental
 from pipeline.minutes import of_hours, of_kinds
 from pipeline.months import Month
 from pipeline.outages import Episode, availability
+from pipeline.price_tiers import UnitPrices
 from pipeline.prices import PriceList
 from pipeline.progress import Progress, silent
 from pipeline.results import Day, Outcome, Priced
@@ -35,6 +40,13 @@ UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
 DAMAGED = "is damaged: its content cannot be read"
 MOST_ATTEMPTS = 20
 OF_RECORDS = re.compile(r"/(usage|connections)/date=")
+COLUMNS = (*transforms.KEY, "date", *places.COUNTED)
+"""The first columns of `places.totals`; then come the places of the units, rule by rule."""
+Total = tuple[Any, ...]
+FIRST_PLACE = len(COLUMNS)
+SCOPE, DATE, KIND, OPERATIONS = map(COLUMNS.index, ("scope", "date", "kind", "operations"))
+BY_KEY = itemgetter(*map(COLUMNS.index, ("namespace", "entity", "kind", "pair")))
+BY_DAY = itemgetter(DATE, KIND)
 GONE = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
 
 
@@ -122,11 +134,13 @@ def compute(spark: SparkSession, request: Request, now: datetime, progress: Prog
         refuse_too_much(of_source, request.max_quarantined)
     counts = total([table.counts, connection_counts])
     progress("pricing", 0.8, counts.read)
-    rows = _placed(table, request).collect() if table.counts.accepted else []
+    with collector_paused():
+        rows = list(map(tuple, _placed(table, request).collect())) if table.counts.accepted else []
     episodes = _outages(spark, request, table, now, progress) if request.outages else []
     known = availability(episodes, request.inventory, request.month, now) if request.outages else []
     depths = backlog.rollups(backlog.read_samples(spark, request.depths)) if request.depths else []
-    priced = tuple(_price(request, rows, connections_of(peaks)))
+    with collector_paused():
+        priced = tuple(_price(request, rows, connections_of(peaks)))
     spark.catalog.clearCache()  # all that is wanted is here; what stays cached slows every later plan down
     progress("done", 1.0, counts.read)
     return Outcome(
@@ -145,7 +159,7 @@ def _outages(
     """The month's outages with their operations."""
     progress("looking at outages", 0.9, table.counts.read)
     episodes = outages.episodes_of(outages.read_outages(spark, request.outages), request.month, now).persist()
-    days = outages.days_of(episodes, table.brief, request.month)
+    days = outages.days_of(episodes, table.coarsest, request.month)
     if not days:
         return []
     minutes = table.minutes(of_kinds(days, {*outages.EXTRA, *outages.WAY_HOME})).persist()
@@ -161,26 +175,29 @@ def _table(spark: SparkSession, request: Request, now: datetime, progress: Progr
 
 
 def _placed(table: HourlyTable, request: Request) -> DataFrame:
-    """The month's sums with their units in the tiers: see `transforms.totals`. Only Standard units are in tiers."""
+    """The month's sums with their units in the tiers: see `places.totals`. Only Standard units are in tiers."""
     starts, tariffs = request.prices.operations.starts, request.tariffs
     others = [*tariffs.of(BASIC), *tariffs.of(PREMIUM)]
     if not others:
-        return transforms.totals(_on_the_ladder(table, starts), len(starts))
+        return places.totals(_on_the_ladder(table, starts), len(starts))
     elsewhere = F.col("namespace").isin(*others)
-    on_it = transforms.with_places_beside(_on_the_ladder(table.where(~elsewhere), starts), len(starts))
-    beside = transforms.beside_the_ladder(table.brief.where(elsewhere), len(starts), tariffs.of(BASIC))
-    return transforms.totals(on_it.unionByName(beside), len(starts) + 2)
+    on_it = places.with_places_beside(_on_the_ladder(table.where(~elsewhere), starts), len(starts))
+    beside = places.beside_the_ladder(table.coarsest.where(elsewhere), len(starts), tariffs.of(BASIC))
+    return places.totals(on_it.unionByName(beside), len(starts) + 2)
 
 
 def _on_the_ladder(table: HourlyTable, starts: tuple[int, ...]) -> DataFrame:
-    ladder = transforms.hours_on_the_ladder(table.brief, starts).persist()
-    steps = transforms.days_of_steps(ladder).collect()
-    placed = transforms.in_one_tier(table.brief, table.hours, ladder, steps, starts)
-    if split := {hour for step in steps for hour in step["hours"]}:
-        minutes = table.minutes(of_hours(split))
-        finer = transforms.minutes_on_the_ladder(minutes, ladder, starts).persist()
-        placed = placed.unionByName(transforms.minutes_in_one_tier(minutes, finer, starts))
-        placed = placed.unionByName(transforms.across_tiers(minutes, finer, starts))
+    ladder = places.hours_on_the_ladder(table.paces, starts).persist()
+    steps = places.days_of_steps(ladder).collect()
+    if table.days is None:
+        placed = places.hours_in_one_tier(table.hours, ladder, starts)
+    else:
+        placed = places.days_in_one_tier(table.days, table.hours, ladder, steps, starts)
+    if split := {(hour, step["scope"]) for step in steps for hour in step["hours"]}:
+        minutes = table.minutes(of_hours({hour for hour, _ in split}, split))
+        finer = places.minutes_on_the_ladder(minutes, ladder, starts).persist()
+        placed = placed.unionByName(places.minutes_in_one_tier(minutes, finer, starts))
+        placed = placed.unionByName(places.across_tiers(minutes, finer, starts))
     return placed
 
 
@@ -211,57 +228,58 @@ def _peak_day(row: Row) -> PeakDay:
     return PeakDay(scope=row["scope"], namespace=row["namespace"], date=row["date"], peaks=peaks)
 
 
-def _price(request: Request, rows: Sequence[Row], connections: Mapping[str, list[Connections]]) -> Iterator[Priced]:
+def _price(request: Request, rows: Iterable[Total], connections: Mapping[str, list[Connections]]) -> Iterator[Priced]:
     tiers = len(request.terms(RULES[0]).rates)
-    usage = _grouped(sorted((row for row in rows if row["date"] is None), key=_by_key))
-    days = _grouped(sorted((row for row in rows if row["date"] is not None), key=_by_day))
-    for rule in RULES:
-        terms = request.terms(rule)
-        for scope in sorted({key[1] for key in usage} | set(connections)):
-            used = [_usage(row, tiers) for row in usage.get((rule, scope), [])]
-            made = invoice(terms, scope, used, connections.get(scope, []))
-            yield Priced(invoice=made, days=tuple(_days(terms, made.tiers, days.get((rule, scope), []))))
-
-
-def _by_key(row: Row) -> tuple[str, ...]:
-    return (row["namespace"], row["entity"], row["kind"], row["pair"])
-
-
-def _by_day(row: Row) -> tuple[str, ...]:
-    return (row["date"], row["kind"])
-
-
-def _grouped(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
-    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    usage, days = defaultdict[str, list[Total]](list), defaultdict[str, list[Total]](list)
     for row in rows:
-        groups[row["rule"], row["scope"]].append(row)
-    return groups
+        (usage if row[DATE] is None else days)[row[SCOPE]].append(row)
+    for of_scope in usage.values():
+        of_scope.sort(key=BY_KEY)
+    for of_scope in days.values():
+        of_scope.sort(key=BY_DAY)
+    for number, rule in enumerate(RULES):
+        terms, first = request.terms(rule), FIRST_PLACE + number * tiers
+        of_rule = slice(first, first + tiers)
+        for scope in sorted({*usage, *connections}):
+            used = [_usage(row, row[of_rule]) for row in usage[scope]]
+            made = invoice(terms, scope, used, connections.get(scope, ()))
+            prices = unit_prices(terms, made.tiers)
+            yield Priced(invoice=made, days=tuple(_day(prices, row, row[of_rule]) for row in days[scope]))
 
 
-def _usage(row: Row, tiers: int) -> Usage:
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """No search for reference cycles meanwhile: there are none among the rows of a report, and hundreds of thousands of
+    them are looked through again and again.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _usage(row: Total, tiers: tuple[int, ...]) -> Usage:
+    _, pair, namespace, entity, kind, _, operations, messages, size, _ = row[:FIRST_PLACE]
     return Usage(
-        namespace=row["namespace"],
-        entity=row["entity"],
-        kind=row["kind"],
-        pair=row["pair"],
-        operations=row["operations"],
-        messages=row["messages"],
-        bytes=row["bytes"],
-        units=row["units"],
-        tiers=_tiers(row, tiers),
+        namespace=namespace,
+        entity=entity,
+        kind=kind,
+        pair=pair,
+        operations=operations,
+        messages=messages,
+        bytes=size,
+        units=sum(tiers),
+        tiers=tiers,
     )
 
 
-def _tiers(row: Row, tiers: int) -> tuple[int, ...]:
-    return tuple(row[f"t{n}"] for n in range(tiers))
-
-
-def _days(terms: Terms, month: tuple[int, ...], rows: Iterable[Row]) -> Iterator[Day]:
-    """The operations' charge by day and kind, shared as the allocation says."""
-    for row in rows:
-        tiers = _tiers(row, len(month))
-        exact = shared_price(terms, month, tiers)
-        yield Day(date=row["date"], kind=row["kind"], operations=row["operations"], units=row["units"], exact=exact)
+def _day(prices: UnitPrices, row: Total, tiers: tuple[int, ...]) -> Day:
+    """What one kind cost on one day, shared as the allocation says."""
+    exact = prices.price_of(tiers)
+    return Day(date=row[DATE], kind=row[KIND], operations=row[OPERATIONS], units=sum(tiers), exact=exact)
 
 
 def utc_now() -> datetime:

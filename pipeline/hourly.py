@@ -31,12 +31,15 @@ CLOCK_SKEW = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class HourlyTable:
-    """The hours, their brief sums, the results of the rows, and a way to get some of the sums by minute."""
+    """The hours, the `paces` (see `transforms`) and, where they are kept, the sums of `days` from them, the results of
+    the rows, and a way to get some of the sums by minute. The hours may be in parts: several rows of one KEY and hour.
+    """
 
     hours: DataFrame
-    brief: DataFrame
+    paces: DataFrame
     counts: Counts
     minutes: Callable[[Wanted], DataFrame]
+    days: DataFrame | None = None
 
     def where(self, condition: Column) -> HourlyTable:
         """The part of the table whose `namespace` satisfies the condition; the counts are still those of the whole
@@ -45,9 +48,15 @@ class HourlyTable:
         return replace(
             self,
             hours=self.hours.where(condition),
-            brief=self.brief.where(condition),
+            paces=self.paces.where(condition),
             minutes=lambda wanted: self.minutes(wanted).where(condition),
+            days=None if self.days is None else self.days.where(condition),
         )
+
+    @property
+    def coarsest(self) -> DataFrame:
+        """The days, or else the hours."""
+        return self.hours if self.days is None else self.days
 
 
 def full(
@@ -63,11 +72,21 @@ def full(
     if not listing.rows:
         nothing = transforms.by_minute(spark.createDataFrame([], ddl(USAGE)))
         none = read_hours(spark, "", [])
-        return HourlyTable(none, transforms.in_brief(none), count_files(listing), lambda wanted: nothing)
-    hours, clean, by_day = sum_up(spark, listing, month, now, progress)
-    counts = total_counts([count_files(listing), *by_day.values()])
-    brief = transforms.in_brief(hours).persist()
-    return HourlyTable(hours, brief, counts, lambda wanted: transforms.by_minute(chosen(clean, wanted)).persist())
+        return HourlyTable(none, transforms.paces(none), count_files(listing), lambda wanted: nothing)
+    valid, copies = _looked_through(spark, listing, month, now, progress, transforms.ANYWHERE)
+    if listing.rows > transforms.FEW and transforms.is_summed_in_vain(valid):
+        hours = transforms.facts_of_hours(valid, copies)
+    else:
+        hours = transforms.hourly_without_copies(valid, copies).persist()
+    paces = transforms.paces(hours).persist()
+    by_day = _by_day(spark, listing, month, now, paces, copies)
+    clean = transforms.without_copies(valid, copies)
+    return HourlyTable(
+        hours=hours,
+        paces=paces,
+        counts=total_counts([count_files(listing), *by_day.values()]),
+        minutes=lambda wanted: transforms.by_minute(chosen(clean, wanted)).persist(),
+    )
 
 
 def sum_up(
@@ -76,18 +95,31 @@ def sum_up(
     month: Month,
     now: datetime,
     progress: Progress,
-    identity: Sequence[str] = transforms.ANYWHERE,
+    identity: Sequence[str],
 ) -> tuple[DataFrame, DataFrame, dict[str, Counts]]:
     """The files' hours, their rows without copies, and the counts of each day."""
+    valid, copies = _looked_through(spark, listing, month, now, progress, identity)
+    hours = transforms.hourly_without_copies(valid, copies, identity).persist()
+    days = _by_day(spark, listing, month, now, hours, copies)
+    return hours, transforms.without_copies(valid, copies), days
+
+
+def _looked_through(
+    spark: SparkSession,
+    listing: Listing,
+    month: Month,
+    now: datetime,
+    progress: Progress,
+    identity: Sequence[str],
+) -> tuple[DataFrame, transforms.Copies]:
+    """The good rows of the files, and which are copies."""
     progress("finding repeated records", 0.05, listing.rows)
     valid = valid_rows(spark, listing, month, now, identity)
     if listing.rows <= transforms.FEW:  # many small files are then opened once only
         valid = valid.persist()
     copies = transforms.find_copies(valid, listing.rows, identity)
     progress("summing by hour", 0.4, listing.rows)
-    hours = transforms.hourly_without_copies(valid, copies, identity).persist()
-    days = _by_day(spark, listing, month, now, hours, copies)
-    return hours, transforms.without_copies(valid, copies), days
+    return valid, copies
 
 
 def valid_rows(
@@ -107,12 +139,14 @@ def _by_day(
     listing: Listing,
     month: Month,
     now: datetime,
-    hours: DataFrame,
+    sums: DataFrame,
     copies: transforms.Copies,
 ) -> dict[str, Counts]:
-    """The result of each day's rows. Footers give the number of rows; if some are missing, the cause is determined."""
+    """The result of each day's rows, which the `sums` count. Footers give the number of rows; if some are missing, the
+    cause is determined.
+    """
     read = {day: sum(file.rows for file in listing.files if file.day == day) for day in {f.day for f in listing.files}}
-    accepted = counted_by_day(hours.groupBy("date").agg(F.sum("rows").alias("n")))
+    accepted = counted_by_day(sums.groupBy("date").agg(F.sum("rows").alias("n")))
     repeated: dict[str, int] = {}
     if copies.count:
         concerned = counted_by_day(copies.suspects.groupBy("date").agg(F.count("*").alias("n")))

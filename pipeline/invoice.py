@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import compress
 
 from pipeline.allocation import largest_remainder, round_half_up
 from pipeline.errors import PriceError
 from pipeline.months import Month
+from pipeline.price_tiers import UnitPrices
 from pipeline.prices import PriceList
 from pipeline.schemas import ALLOCATIONS, RULES
 from pipeline.tariffs import BASIC, CROSSING_KINDS, NOTHING_KNOWN, PREMIUM, STANDARD, Tariffs
@@ -19,7 +21,7 @@ GIGABYTE = 10**9
 SYSTEM, ANY = "$system", "*"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # not frozen, as no other that there are hundreds of thousands of: that takes time
 class Usage:
     """The usage of one namespace, entity and kind by a pair in the month; `tiers`: billable units by rate."""
 
@@ -52,9 +54,12 @@ class Connections:
     hours: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Line:
-    """A row of the report; `exact` is its share before rounding to cents, `quantity` is the priced quantity."""
+    """A row of the report; `exact` is its share before rounding to cents, `quantity` is the priced quantity.
+
+    The cents are filled in by the invoice: they depend on all lines.
+    """
 
     namespace: str
     entity: str
@@ -65,7 +70,7 @@ class Line:
     bytes: int = 0
     units: int = 0
     included: int = 0
-    quantity: Fraction = Fraction(0)
+    quantity: Fraction | int = 0
     exact: Fraction = Fraction(0)
     cents: int = 0
     tiers: tuple[int, ...] = ()
@@ -149,14 +154,17 @@ def connections_of(days: Iterable[PeakDay]) -> dict[str, list[Connections]]:
 def invoice(terms: Terms, scope: str, usage: Sequence[Usage], connections: Sequence[Connections]) -> Invoice:
     """The scope's invoice; its lines sum to it to the cent."""
     tiers = _add_tiers(usage, len(terms.rates))
-    lines = [*_operation_lines(terms, usage, tiers), *_connection_lines(terms, connections)]
+    prices = unit_prices(terms, tiers)
     crossing = _crossing(terms, usage)
-    lines += _bandwidth_lines(terms, crossing)
+    others = [*_connection_lines(terms, connections), *_bandwidth_lines(terms, crossing)]
     if usage:
-        lines += _base_lines(terms, scope, usage)
-    exact = sum((line.exact for line in lines), Fraction(0))
+        others += _base_lines(terms, scope, usage)
+    lines = (*_operation_lines(terms, usage, tiers, prices), *others)
+    exact = prices.price_of(tiers) + sum((line.exact for line in others), Fraction(0))
     cents = round_half_up(exact * 100)
-    shares = largest_remainder(cents, {line.key: line.exact * 100 for line in lines})
+    shares = largest_remainder(cents, {line.key: line.exact for line in lines}, 100)
+    for line in lines:
+        line.cents = shares[line.key]
     return Invoice(
         month=terms.month,
         scope=scope,
@@ -166,37 +174,30 @@ def invoice(terms: Terms, scope: str, usage: Sequence[Usage], connections: Seque
         exact=exact,
         cents=cents,
         tiers=tiers,
-        lines=tuple(replace(line, cents=shares[line.key]) for line in lines),
+        lines=lines,
         unpriced_bytes=sum(row.bytes for row in crossing if terms.tariffs.bandwidth_of(row.pair, terms.prices) is None),
     )
 
 
 def _add_tiers(usage: Iterable[Usage], count: int) -> tuple[int, ...]:
-    sums = [0] * count
-    for row in usage:
-        for tier, units in enumerate(row.tiers):
-            sums[tier] += units
-    return tuple(sums)
+    return tuple(map(sum, zip(*(row.tiers for row in usage), strict=True))) or (0,) * count
 
 
-def price_of(rates: Sequence[Fraction], tiers: Sequence[int]) -> Fraction:
-    """The exact price of units in their places."""
-    return sum((rate * units for rate, units in zip(rates, tiers, strict=True)), Fraction(0))
-
-
-def shared_price(terms: Terms, month: Sequence[int], tiers: Sequence[int]) -> Fraction:
-    """The price of some of the month's units: by their own places, or by their share of the units in the tiers."""
+def unit_prices(terms: Terms, month: Sequence[int]) -> UnitPrices:
+    """What a unit costs where it is, if the scope has used as many in the month: the price of its place; or, where the
+    charge is shared, of each unit in the tiers the same.
+    """
     rates, steps = terms.rates, len(terms.prices.operations.tiers)
     total = sum(month[:steps])
     if terms.allocation == "time" or not total:
-        return price_of(rates, tiers)
-    on_the_ladder = price_of(rates[:steps], month[:steps]) * Fraction(sum(tiers[:steps]), total)
-    return on_the_ladder + price_of(rates[steps:], tiers[steps:])
+        return UnitPrices.of(rates)
+    average = UnitPrices.of(rates[:steps]).price_of(month[:steps]) / total
+    return UnitPrices.of((*[average] * steps, *rates[steps:]))
 
 
-def _operation_lines(terms: Terms, usage: Sequence[Usage], tiers: tuple[int, ...]) -> list[Line]:
+def _operation_lines(terms: Terms, usage: Sequence[Usage], tiers: tuple[int, ...], prices: UnitPrices) -> list[Line]:
     included = _included(terms, usage, tiers)
-    return [_line(row, shared_price(terms, tiers, row.tiers), included[_place(row)]) for row in usage]
+    return [_line(row, prices.price_of(row.tiers), included[_place(row)]) for row in usage]
 
 
 def _place(row: Usage) -> tuple[str, ...]:
@@ -205,17 +206,17 @@ def _place(row: Usage) -> tuple[str, ...]:
 
 def _included(terms: Terms, usage: Sequence[Usage], tiers: tuple[int, ...]) -> dict[tuple[str, ...], int]:
     """The units of each row priced at 0; under pro-rata, those in tiers are shared in proportion, as the charge is."""
-    rates, steps = terms.rates, len(terms.prices.operations.tiers)
+    is_free, steps = [rate == 0 for rate in terms.rates], len(terms.prices.operations.tiers)
     total = sum(tiers[:steps])
     if terms.allocation == "time" or not total:
-        return {_place(row): _free(rates, row.tiers) for row in usage}
-    shared = _free(rates[:steps], tiers[:steps])
+        return {_place(row): _free(is_free, row.tiers) for row in usage}
+    shared = _free(is_free[:steps], tiers[:steps])
     parts = largest_remainder(shared, {_place(row): Fraction(shared * sum(row.tiers[:steps]), total) for row in usage})
-    return {_place(row): parts[_place(row)] + _free(rates[steps:], row.tiers[steps:]) for row in usage}
+    return {_place(row): parts[_place(row)] + _free(is_free[steps:], row.tiers[steps:]) for row in usage}
 
 
-def _free(rates: Sequence[Fraction], tiers: Sequence[int]) -> int:
-    return sum(units for rate, units in zip(rates, tiers, strict=True) if rate == 0)
+def _free(is_free: Sequence[bool], tiers: Sequence[int]) -> int:
+    return sum(compress(tiers, is_free))
 
 
 def _line(row: Usage, exact: Fraction, included: int) -> Line:
@@ -228,7 +229,7 @@ def _line(row: Usage, exact: Fraction, included: int) -> Line:
         messages=row.messages,
         bytes=row.bytes,
         units=row.units,
-        quantity=Fraction(row.units),
+        quantity=row.units,
         included=included,
         exact=exact,
         tiers=row.tiers,
@@ -241,15 +242,13 @@ def _base_lines(terms: Terms, scope: str, usage: Sequence[Usage]) -> list[Line]:
     lines = []
     if any(terms.tariffs.tier_of(row.namespace) == STANDARD for row in usage):
         exact = terms.prices.base_per_hour * hours
-        lines.append(Line(namespace=SYSTEM, entity=ANY, kind=BASE_KIND, exact=exact, quantity=Fraction(hours)))
+        lines.append(Line(namespace=SYSTEM, entity=ANY, kind=BASE_KIND, exact=exact, quantity=hours))
     for namespace in terms.tariffs.premium_of(scope):
         if terms.prices.premium_per_hour is None:
             raise PriceError("The price list has no row for “Premium Messaging Unit”, and a namespace is Premium.")
         unit_hours = hours * namespace.messaging_units
         exact = terms.prices.premium_per_hour * unit_hours
-        lines.append(
-            Line(namespace=namespace.name, entity=ANY, kind=BASE_KIND, exact=exact, quantity=Fraction(unit_hours))
-        )
+        lines.append(Line(namespace=namespace.name, entity=ANY, kind=BASE_KIND, exact=exact, quantity=unit_hours))
     return lines
 
 

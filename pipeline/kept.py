@@ -87,7 +87,13 @@ def incremental(
         return _minutes_again(rows_of, hours, _as_before(there, listing), wanted)
 
     minute_store = MinuteStore(spark, table, month, {day: str(entry["fingerprint"]) for day, entry in kept.items()})
-    return HourlyTable(hours, brief, counts, lambda wanted: minute_store.get(wanted, compute))
+    return HourlyTable(
+        hours=hours,
+        days=brief.where("hour is null"),
+        paces=brief.where("hour is not null"),
+        counts=counts,
+        minutes=lambda wanted: minute_store.get(wanted, compute),
+    )
 
 
 def _brief(table: str) -> str:

@@ -40,14 +40,21 @@ class Wanted:
         return any(first < (hour + 3600) * MILLION and hour * MILLION <= last for hour in self.hours)
 
 
-def of_hours(starts: Iterable[int]) -> Wanted:
-    """All rows in these hours, given in seconds since 1970."""
-    seconds = sorted(starts)
-    days: dict[str, list[int]] = defaultdict(list)
-    for second in seconds:
-        days[datetime.fromtimestamp(second, UTC).date().isoformat()].append(second)
+def of_hours(starts: Iterable[int], of_scopes: Iterable[tuple[int, str]] = ()) -> Wanted:
+    """All rows in these hours, given in seconds since 1970; or, if these are of several scopes, those `of_scopes`: of
+    an hour and a scope.
+    """
+    seconds, places = sorted(starts), sorted(of_scopes)
+    condition = F.unix_seconds("hour").isin(*seconds)
+    # Of hundreds of scopes, a tier of one or the other begins in nearly every hour.
+    if len({scope for _, scope in places}) > 1:
+        place = F.concat_ws(" ", F.unix_seconds("hour").cast("string"), "scope")
+        condition &= place.isin(*(f"{second} {scope}" for second, scope in places))
+    days: dict[str, list[object]] = defaultdict(list)
+    for each in places or [(second, "") for second in seconds]:
+        days[datetime.fromtimestamp(each[0], UTC).date().isoformat()].append(each)
     wanted_days = {day: json.dumps(hours) for day, hours in days.items()}
-    return Wanted("hours", wanted_days, F.unix_seconds("hour").isin(*seconds), seconds)
+    return Wanted("hours", wanted_days, condition, seconds)
 
 
 def of_kinds(days: Iterable[str], kinds: Iterable[str]) -> Wanted:

@@ -121,16 +121,16 @@ def _is_earlier(month: Month) -> Column:
     return F.coalesce(F.col("ended") <= F.lit(month.start), F.lit(False))
 
 
-def days_of(episodes: DataFrame, brief: DataFrame, month: Month) -> list[str]:
+def days_of(episodes: DataFrame, usage: DataFrame, month: Month) -> list[str]:
     """The days from the month's first outage on, and those on which the backlog of an earlier one may have come home.
 
-    `brief`: the month's usage by day, see `transforms.in_brief`.
+    `usage`: the month's, by day or finer.
     """
     starts = (F.min(F.when(which, F.col("started"))) for which in (~_is_earlier(month), _is_earlier(month)))
     first, earlier = episodes.agg(*(F.date_format(start, "yyyy-MM-dd") for start in starts)).collect()[0]
     days = {day.isoformat() for day in month.dates if first and day.isoformat() >= first}
     if earlier:
-        on_the_way = brief.where(F.col("hour").isNull() & F.col("kind").isin(*WAY_HOME))
+        on_the_way = usage.where(F.col("kind").isin(*WAY_HOME))
         days |= {row["date"] for row in on_the_way.select("date").distinct().collect()}
     return sorted(days)
 

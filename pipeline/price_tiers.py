@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from math import lcm
+from operator import mul
 
 from pipeline.errors import PriceError
 
@@ -84,3 +86,24 @@ class PriceTiers:
     def rate_at(self, units: int) -> Fraction:
         """The price of the next unit once `units` are used."""
         return next(tier.price for tier in reversed(self.tiers) if tier.start <= units)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPrices:
+    """The exact price of a unit in each place of `tiers`: `numerators` over one `denominator`, so that of each row only
+    whole numbers are multiplied and added.
+    """
+
+    numerators: tuple[int, ...]
+    denominator: int
+
+    @classmethod
+    def of(cls, prices: Sequence[Fraction]) -> UnitPrices:
+        denominator = lcm(*(price.denominator for price in prices))
+        return cls(tuple(price.numerator * (denominator // price.denominator) for price in prices), denominator)
+
+    def price_of(self, units: Sequence[int]) -> Fraction:
+        """The exact price of units in their places."""
+        if len(units) != len(self.numerators):
+            raise ValueError(f"{len(units)} places of units, and {len(self.numerators)} prices")
+        return Fraction(sum(map(mul, self.numerators, units)), self.denominator)

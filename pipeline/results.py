@@ -24,6 +24,8 @@ from pipeline.prices import PriceList
 from pipeline.schemas import RULES
 
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+ESCAPED = "\\u"
+ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +47,10 @@ class Priced:
     days: tuple[Day, ...]
 
 
-def decimal_text(amount: Fraction) -> str:
+def decimal_text(amount: Fraction | int) -> str:
     """The amount with twelve digits after the point, rounded half up."""
-    scaled = (amount * 10**12 * 2 + 1).__floor__() // 2
+    denominator = amount.denominator
+    scaled = (amount.numerator * 2 * 10**12 + denominator) // (2 * denominator)
     return f"{scaled // 10**12}.{scaled % 10**12:012d}"
 
 
@@ -77,7 +80,10 @@ def write_results(path: Path, run: Mapping[str, Any], prices: PriceList, outcome
 
 def line_of(record: Mapping[str, Any]) -> str:
     """A line of the file; `record` is the first key."""
-    return json.dumps(storable(dict(record)), ensure_ascii=False) + "\n"
+    text = ENCODER.encode(record)
+    if ESCAPED in text or not text.isascii():  # a zero byte is escaped, and a surrogate is not ASCII
+        text = ENCODER.encode(storable(dict(record)))
+    return text + "\n"
 
 
 def storable(value: Any) -> Any:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Collection, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from pipeline.amounts import Amount, of_month, to_be_read
 from pipeline.java import require_java
-from pipeline.schemas import KEPT_SHAPE
 
 SEMANTICS = {
     "spark.sql.session.timeZone": "UTC",
@@ -61,45 +59,27 @@ FROM_ENVIRONMENT = {
     "spark.driver.port": "SPARK_DRIVER_PORT",
     "spark.blockManager.port": "SPARK_BLOCK_MANAGER_PORT",
 }
-LITTLE_BYTES = 64 * 1024 * 1024
-TINY_BYTES = 4 * 1024 * 1024
+LITTLE_BYTES, LITTLE_ROWS = 64 * 1024 * 1024, 2_000_000
+TINY_BYTES, TINY_ROWS = 4 * 1024 * 1024, 100_000
+"""What is less than both. Rows, because they compress well: 400,000 rows of the report can come from 4 MiB."""
 
 
-def is_little(folder: str, month: str, *, incremental: bool = False) -> bool:
-    """Whether less than 64 MiB are to be read of a local folder; of an object store nothing is known beforehand.
-
-    An incremental run reads the days with a file that is newer than the hours it has kept.
-    """
-    if "://" in folder:
-        return False
-    days = Path(folder, "usage").glob(f"date={month}-*")
-    known, since = _kept(Path(folder, "hourly", f"_{month}.json")) if incremental else ((), 0.0)
-    return sum(_bytes_if_newer(day, since if day.name[5:] in known else 0.0) for day in days) < LITTLE_BYTES
-
-
-def _kept(manifest: Path) -> tuple[Collection[str], float]:
-    """The days whose hours are kept in today's shape, and since when."""
-    try:
-        known = json.loads(manifest.read_text(encoding="utf-8"))
-        return [day for day, entry in known.items() if entry["shape"] == KEPT_SHAPE], manifest.stat().st_mtime
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # nothing is kept, or nothing of use
-        return (), 0.0
-
-
-def _bytes_if_newer(day: Path, since: float) -> int:
-    files = [file.stat() for file in day.glob("*.parquet")]
-    return sum(file.st_size for file in files) if any(file.st_mtime > since for file in files) else 0
+def _is_below(amount: Amount, size: int, rows: int) -> bool:
+    return amount.bytes < size and amount.rows < rows
 
 
 def settings_for(folder: str, month: str, *, incremental: bool = False) -> dict[str, str]:
-    """What the session is built with beside the defaults; the kept hours of a big month need room even so."""
+    """What the session is built with beside the defaults; the kept hours of a big month need room even so. Of an object
+    store nothing is known beforehand.
+    """
     if "://" in folder:
         return {}
-    if not is_little(folder, month, incremental=incremental):
+    if not _is_below(to_be_read(folder, month, incremental=incremental), LITTLE_BYTES, LITTLE_ROWS):
         return OF_LOCAL_FILES
-    size = sum(_bytes_if_newer(day, 0.0) for day in Path(folder, "usage").glob(f"date={month}-*"))
-    memory = {"spark.driver.memory": LOCAL_DEFAULTS["spark.driver.memory"]} if size >= LITTLE_BYTES else {}
-    return OF_LOCAL_FILES | FOR_LITTLE_DATA | memory | (INTERPRETED if size < TINY_BYTES else {})
+    whole = of_month(folder, month)
+    is_little = _is_below(whole, LITTLE_BYTES, LITTLE_ROWS)
+    memory = {} if is_little else {"spark.driver.memory": LOCAL_DEFAULTS["spark.driver.memory"]}
+    return OF_LOCAL_FILES | FOR_LITTLE_DATA | memory | (INTERPRETED if _is_below(whole, TINY_BYTES, TINY_ROWS) else {})
 
 
 def _of_a_plain_process(environment: Mapping[str, str], overrides: Mapping[str, str]) -> dict[str, str]:
