@@ -105,13 +105,13 @@ def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
     with TemporaryDirectory(prefix="bench-pipeline-", dir=os.environ.get("BENCH_DIR")) as name:
         folder = Path(name)
         identities = ["random"] if os.environ.get("BENCH_IDS") == "random" else []
-        _printed("written", _timed([sys.executable, "-c", GENERATE, str(rows), name, *identities]))
+        printed("written", timed([sys.executable, "-c", GENERATE, str(rows), name, *identities]))
         size = sum(file.stat().st_size for file in folder.rglob("*.parquet"))
-        full = _printed("full run", _charges(folder, rows))
+        full = printed("full run", _charges(folder, rows))
         duck = _duckdb(folder)
-        first = _printed("first incremental run", _charges(folder, rows, "--incremental"))
+        first = printed("first incremental run", _charges(folder, rows, "--incremental"))
         _change_a_day(folder)
-        again = _printed("one day changed", _charges(folder, rows, "--incremental"))
+        again = printed("one day changed", _charges(folder, rows, "--incremental"))
         units = _units(folder)
     figures: dict[str, Any] = {
         "rows": rows,
@@ -143,7 +143,7 @@ class Timed:
         self.peak_mb, self.cpu_s = sum(watched.peaks.values()) // 1024, round(sum(watched.cpu.values()), 1)
 
 
-def _printed(what: str, timed: Timed) -> Timed:
+def printed(what: str, timed: Timed) -> Timed:
     """At once, so that an hour's figures are not lost with its last one."""
     print(f"{what}: {timed.seconds} s, {timed.cpu_s} s of CPU time, {timed.peak_mb} MB", file=sys.stderr, flush=True)
     return timed
@@ -162,7 +162,7 @@ class Watched:
             self.cpu[child] = max(self.cpu.get(child, 0.0), _cpu_s(child))
 
 
-def _timed(command: list[str], **environment: str) -> Timed:
+def timed(command: list[str], **environment: str) -> Timed:
     begun = time.monotonic()
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ, **environment}
@@ -210,7 +210,7 @@ def _charges(folder: Path, rows: int, *options: str) -> Timed:
     result = ["--result", str(folder / "result.jsonl")]
     command = [sys.executable, "-m", "pipeline.jobs.charges", "--month", MONTH, "--usage", str(folder), *result]
     memory = "10g" if rows > 50_000_000 else "4g"
-    return _timed([*command, *options], SPARK_DRIVER_MEMORY=memory)
+    return timed([*command, *options], SPARK_DRIVER_MEMORY=memory)
 
 
 def _change_a_day(folder: Path) -> None:
@@ -233,7 +233,7 @@ def _duckdb(folder: Path) -> Timed | None:
     if subprocess.run([sys.executable, "-c", "import duckdb"], capture_output=True).returncode != 0:
         return None
     script = DUCKDB.format(kinds=KINDS, transfers=TRANSFERS)
-    return _printed("DuckDB", _timed([sys.executable, "-c", script, str(folder), str(folder / "duckdb-spill")]))
+    return printed("DuckDB", timed([sys.executable, "-c", script, str(folder), str(folder / "duckdb-spill")]))
 
 
 def _units(folder: Path) -> list[list[Any]]:
