@@ -27,6 +27,8 @@ TOGETHER = {
     "tests/acceptance/test_drill_in_demo.py": "demo",
     "tests/acceptance/test_outage_stories.py": "demo",
     "tests/pipeline/": "spark",
+    "tests/workers/test_outage_on_the_bill.py": "kept session",
+    "tests/workers/test_warm_session.py": "kept session",
 }
 """What one worker of a parallel run (`make test`) does alone, because it is costly; else a file does."""
 

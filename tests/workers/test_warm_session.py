@@ -58,22 +58,22 @@ def operations(folder: Path, result: str) -> int:
 
 @pytest.mark.spark
 def test_the_next_job_finds_the_session_of_the_first_and_computes_the_same(
-    keeper: SessionKeeper, usage: Path, monkeypatch: pytest.MonkeyPatch
+    kept_session: SessionKeeper, usage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stages: list[str] = []
 
     def warm(result: str, *more: str) -> bool:
-        with keeper.session() as variables:
+        with kept_session.session() as variables:
             monkeypatch.setenv(SOCKET, variables[SOCKET])
             return run_warm(job(usage, result, *more), lambda said: stages.append(said["stage"]))
 
     assert warm("first.jsonl")
-    process = keeper._process
+    process = kept_session._process
     add(usage, "2", units=70)
     assert warm("second.jsonl")
     with pytest.raises(JobFailed, match="--hours-in-month must be more than 0"):
         warm("none.jsonl", "--hours-in-month", "0")
-    assert keeper._process is process
+    assert kept_session._process is process
     assert [operations(usage, f"{n}.jsonl") for n in ("first", "second")] == [14, 154]
     assert stages.count("pricing") == 2
     if is_nightly():
