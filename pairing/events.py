@@ -86,7 +86,7 @@ KINDS: Mapping[str, EventKind] = {
     ),
     "set_aside": EventKind(
         label="Set aside",
-        meaning='a message can be neither delivered nor decoded; or a queue "receives nothing, N waiting"',
+        meaning='a message cannot be decoded, or not encoded again; or a queue "receives nothing, N waiting"',
         tone="failing",
     ),
     "syphon_started": EventKind(
