@@ -157,7 +157,7 @@ class Event:
 
     @classmethod
     def from_json(cls, written: str | bytes) -> "Event":
-        """The event that ``to_json`` wrote; ValueError where the text is none."""
+        """The event that ``to_json`` wrote; ValueError if the text is not one."""
         with reading("an event"):
             fields = record(written)
             known = {name: text(fields, name) for name in ("id", "pair", "entity", "kind", "reason", "process")}
