@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 from xdist.scheduler.loadscope import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from tests import compiled, migrated, selection
+from tests import compiled, migrated, selection, static_files
 
 TOGETHER = {
     "tests/acceptance/test_browser.py": "demo",
@@ -107,6 +107,7 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until all tests are collected: a quarter of that time would go into looking at what stays anyway
     selection.configure(config)
     DatabaseCreation.create_test_db = migrated.create_test_db
+    static_files.search_once()
 
 
 @pytest.hookimpl(trylast=True)

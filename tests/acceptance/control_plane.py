@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import duckdb
 import redis
 
-from tests import migrated
+from tests import forked, migrated
 from tests.acceptance.fleet import ROOT, Namespaces, RedisServer
 from tests.conftest import free_port
 
@@ -123,10 +123,7 @@ class ControlPlane:
 
     def run(self, *arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:
         """Runs Python with the environment of the workers, in their folder, and returns what it printed."""
-        command = [sys.executable, *arguments]
-        return subprocess.run(
-            command, cwd=ROOT, env=self._environment, check=check, timeout=120, capture_output=True, text=True
-        )
+        return forked.run(arguments, self._environment, check=check)
 
     def stop(self, name: str) -> None:
         """SIGTERM, and returns when it has ended by itself."""
@@ -167,8 +164,7 @@ class ControlPlane:
             "for name, arguments in json.loads(sys.argv[1]).items():\n"
             "    for _ in range(int(sys.argv[2])): app.tasks[name].apply_async(arguments, ignore_result=True)\n"
         )
-        command = [sys.executable, "-c", program, json.dumps(tasks), str(count)]
-        subprocess.run(command, cwd=ROOT, env=self._environment, check=True, timeout=120)
+        self.run("-c", program, json.dumps(tasks), str(count), check=True)
 
     def is_at_work(self, name: str) -> bool:
         """Whether a worker was heard of since it was started."""

@@ -21,6 +21,7 @@ import redis
 from dashboard.metrics import exposition
 from dashboard.models import Alert
 from pairing.fleet.coordination import SharedState
+from tests import forked
 from tests.acceptance.prometheus import Server, promtool, running
 from tests.conftest import free_port
 from tests.dashboard import served as site
@@ -139,8 +140,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[
             "HOOK_SECRETS": "whsec_" + "QUFB" * 8,
         }
         with site.serve(folder, environment, free_port()) as address:
-            shell = (sys.executable, "manage.py", "shell", "-v0", "-c", RULE)
-            subprocess.run(shell, cwd=ROOT, env=environment, check=True, timeout=300)
+            forked.run(("manage.py", "shell", "-v0", "-c", RULE), environment, check=True)
             client = redis.Redis.from_url(redis_url, decode_responses=True)
             client.flushall()  # tasks that wait since an earlier test would be counted as late ones
             started = time.monotonic()

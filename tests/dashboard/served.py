@@ -9,7 +9,7 @@ from pathlib import Path
 
 from redis import Redis
 
-from tests import migrated
+from tests import forked, migrated
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "a-password-for-this-test"
@@ -99,7 +99,7 @@ def serve(folder: Path, environment: Mapping[str, str], port: int, more: str = "
 
 
 def _manage(environment: Mapping[str, str], *words: str) -> None:
-    subprocess.run((sys.executable, "manage.py", *words), cwd=ROOT, env=environment, check=True, timeout=120)
+    forked.run(("manage.py", *words), environment, check=True)
 
 
 @contextmanager

@@ -4,14 +4,13 @@ With SCREENSHOTS=folder the pages are kept as pictures, in light and dark, wide 
 """
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests import forked
 from tests.conftest import free_port
 from tests.dashboard import served as site
 from tests.dashboard.receivers import Receiver, http_server
@@ -81,8 +80,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory, redis_url: str, receiv
 
 
 def called(environment: dict[str, str], words: str) -> str:
-    command = (sys.executable, "manage.py", "shell", "-v0", "-c", words)
-    return subprocess.run(command, cwd=site.ROOT, env=environment, check=True, text=True, stdout=subprocess.PIPE).stdout
+    return forked.run(("manage.py", "shell", "-v0", "-c", words), environment, check=True).stdout
 
 
 @pytest.fixture(scope="module")

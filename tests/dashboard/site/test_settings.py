@@ -3,7 +3,6 @@
 import os
 import stat
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -13,21 +12,12 @@ from django.core.exceptions import ImproperlyConfigured
 from dashboard.site.environment import Environment
 from dashboard.site.private_files import private_file
 from dashboard.site.secret_key import kept_secret_key
-from tests import migrated
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests import forked, migrated
 
 
 def manage(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    return subprocess.run(
-        (sys.executable, "manage.py", *arguments),
-        cwd=ROOT,
-        env={**kept, "STATE_DIR": str(tmp_path / "state"), **variables},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return forked.run(("manage.py", *arguments), {**kept, "STATE_DIR": str(tmp_path / "state"), **variables})
 
 
 @pytest.mark.parametrize(
