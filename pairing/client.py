@@ -209,7 +209,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     # Pings ---------------------------------------------------------------------------------------------------------
 
     def ping(self, path: str) -> PingResult:
-        """Ping the entity now; an accepted ping heals an entity that is not held."""
+        """Ping the entity now; an accepted ping makes an entity healthy unless it is held."""
         self.check_open()
         return self._pinger.ping(path)
 

@@ -37,7 +37,7 @@ class BacklogUnavailableError(PairingError):
         self, entity: str, errors: Mapping[str, BaseException], reason: str = "no queue in the rotation"
     ) -> None:
         tried = "; ".join(f"{path}: {error}" for path, error in errors.items()) or reason
-        super().__init__(f"{entity} is failed over and no backlog queue took the message ({tried})")
+        super().__init__(f"{entity} is failed over and no backlog queue accepted the message ({tried})")
         self.entity = entity
         self.errors = dict(errors)
 

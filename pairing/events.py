@@ -86,7 +86,7 @@ KINDS: Mapping[str, EventKind] = {
     ),
     "set_aside": EventKind(
         label="Set aside",
-        meaning='a message can be neither delivered nor decoded; or a queue "receives nothing, N waiting"',
+        meaning='a message cannot be decoded, or not encoded again; or a queue "receives nothing, N waiting"',
         tone="failing",
     ),
     "syphon_started": EventKind(
@@ -157,7 +157,7 @@ class Event:
 
     @classmethod
     def from_json(cls, written: str | bytes) -> "Event":
-        """The event that ``to_json`` wrote; ValueError where the text is none."""
+        """The event that ``to_json`` wrote; ValueError if the text is not one."""
         with reading("an event"):
             fields = record(written)
             known = {name: text(fields, name) for name in ("id", "pair", "entity", "kind", "reason", "process")}

@@ -205,7 +205,7 @@ class Pair:
     def fail_over(self, path: str, reason: str, hold: bool, expires: timedelta | datetime | None, by: str) -> None:
         """Fail an entity over manually; ValueError for an expiry without a hold."""
         if expires is not None and not hold:
-            raise ValueError("expires says when a hold ends: give it with hold=True, or leave it out")
+            raise ValueError("expires is the end of a hold: pass it with hold=True, or omit it")
         machine = self.availability(path)
         until = self._moment(expires)
         self.apply(machine, lambda now: machine.force(reason, now, operator=by, hold=hold, expires=until))

@@ -151,7 +151,7 @@ class PairedClient:
             return
         self._state = "closed"
         self.refusal = PairedNamespaceFaultedError(
-            "the paired client was opened before this process was forked: make a new one in each process after the fork"
+            "the paired client was opened before this process was forked: create one in each process after the fork"
         )
         self.pair_state.condition = threading.Condition()  # a thread of the parent may have held the old one
 
@@ -329,7 +329,7 @@ class PairedClient:
         """Raise unless the client can be opened."""
         self._check_faulted()
         if self._state != "created":
-            raise PairingError(f"the paired client is {self._state}: make a new one")
+            raise PairingError(f"the paired client is {self._state}: create a new one")
 
     def _check_faulted(self) -> None:
         if isinstance(self.refusal, PairedNamespaceFaultedError):

@@ -155,7 +155,7 @@ def _refused(namespace: str, error: Exception | None) -> BacklogCreationError:
     elif is_unauthorized(error):
         reason = "it refuses the credentials: the key must be right and have the Manage claim"
     elif isinstance(error, DecodeError):
-        reason = f"its answer is none of a Service Bus namespace: {describe(error)}"
+        reason = f"its answer is not that of a Service Bus namespace: {describe(error)}"
     elif isinstance(error, HttpResponseError):
         reason = f"it refuses to list or create backlog queues: {describe(error)}"
     else:
@@ -219,7 +219,7 @@ def understood() -> Iterator[None]:
     except binascii.Error:  # the key in the connection string: nothing was answered yet
         raise
     except _NONSENSE as error:
-        raise DecodeError(message=f"the answer makes no sense ({type(error).__name__})") from error
+        raise DecodeError(message=f"the answer is malformed ({type(error).__name__})") from error
 
 
 def listed(queues: ItemPaged[Q]) -> list[Q]:
@@ -236,7 +236,7 @@ def checked(page: list[Q], number: int, pages: object) -> list[Q]:
     """One page of a list, counted from 0; ValueError where it is no page of one, has no end or lists the nameless."""
     root = getattr(getattr(pages, "_response", None), "tag", "feed")  # the SDK takes any XML for an empty list
     if not root.endswith("feed") or number >= MOST_PAGES or not all(isinstance(item.name, str) for item in page):
-        raise ValueError("no list, a list without an end, or one of things without a name")
+        raise ValueError("not a list, an endless list, or a list of entries without a name")
     return page
 
 
@@ -325,6 +325,6 @@ def plain(url: str) -> str:
 def emulator_transport(**keywords: Any) -> PlainHttpTransport:
     """The ``transport=`` that lets a ServiceBusAdministrationClient of your own reach an emulator.
 
-    ``keywords`` are the transport's own, such as ``read_timeout``: a client's do not reach a transport it is given.
+    ``keywords`` are the transport's own, such as ``read_timeout``: the client does not pass its own on.
     """
     return PlainHttpTransport(**keywords)

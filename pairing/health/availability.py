@@ -36,7 +36,7 @@ class Trigger(StrEnum):
 
     SEND_ACCEPTED = "the primary accepted a send"
     SEND_FAILED = "a send failed in a way that qualifies"
-    SEND_FAILED_WITHOUT_INTERVAL = "a send failed so, and the failover interval is 0"
+    SEND_FAILED_WITHOUT_INTERVAL = "a send failed in this way, and the failover interval is 0"
     INTERVAL_PASSED = "the failover interval has passed"
     PING_ACCEPTED = "the primary accepted a ping"
     FORCED = "an operator forced a failover"
@@ -241,7 +241,7 @@ class PathAvailability:
 
     def mark_healthy(self, now: float, *, operator: str) -> list[Transition]:
         """End hold and failover together. A failing entity stays failing: an organic failover cannot be prevented."""
-        return self._on(Trigger.MARKED_HEALTHY, now, "marked healthy by hand", operator=operator)
+        return self._on(Trigger.MARKED_HEALTHY, now, "marked healthy manually", operator=operator)
 
     # What the fleet reports -------------------------------------------------------------------------------------------
 

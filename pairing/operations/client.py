@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("pairing")
 _WARM_S = 10.0
-_TOO_LATE = "Rewriting the messages for the backlog took all the time; nothing was sent."
+_TOO_LATE = "Rewriting the messages for the backlog took the whole timeout; nothing was sent."
 
 
 class BacklogLink(Protocol):

@@ -236,7 +236,7 @@ def test_who_sees_all_pairs_gives_a_pair_to_groups_and_the_audit_trail_says_so(p
         ("contoso", "root", "done"),
         ("contoso", "root", "unchanged"),
     ]
-    assert entries[0].detail == "contoso is seen by ours, theirs; before: ours."
+    assert entries[0].detail == "contoso is visible to ours, theirs; before: ours."
     assert planted.client("theirs").get("/pairs/contoso/").status_code == 200
     assert Pair.objects.values().get(pk=pair.pk) == before
 

@@ -121,7 +121,7 @@ def test_an_alert_is_acknowledged_on_the_page(browser: Browser, full: str) -> No
         line = page.get_by_role("row").filter(has_text="orders failed over")
         line.get_by_role("button", name="Acknowledge").click()
 
-        expect(page.get_by_role("status")).to_contain_text("Acknowledged: nobody further is notified.")
+        expect(page.get_by_role("status")).to_contain_text("Acknowledged: nobody else is notified.")
         expect(page.get_by_role("row").filter(has_text="orders failed over")).to_contain_text("operator")
 
 
@@ -136,8 +136,8 @@ def test_a_test_message_is_pressed_for_and_arrives(
         called(environment, DELIVER)
         page.goto(f"{full}/alerts/deliveries/?channel=on-call-hook&state=sent")
 
-        expect(page.get_by_role("row").filter(has_text="operator tries")).to_contain_text("Sent")
-    assert any(b"operator tries" in body for body in receiver.bodies)
+        expect(page.get_by_role("row").filter(has_text="operator is testing")).to_contain_text("Sent")
+    assert any(b"operator is testing" in body for body in receiver.bodies)
 
 
 def test_an_administrator_makes_a_rule_with_the_form(browser: Browser, full: str) -> None:

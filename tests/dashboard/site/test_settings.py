@@ -28,9 +28,9 @@ def manage(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.Comp
         ({"REDIS_URL": "hunter2@somewhere"}, "REDIS_URL is not a supported URL"),
         ({"DATABASE_URL": "mysql://u:hunter2@h/n"}, "DATABASE_URL is not a supported URL"),
         ({"SECRET_KEY": "hunter2"}, "SECRET_KEY is too short"),
-        ({"OIDC_ISSUER": "http://login.example.org"}, "OIDC_ISSUER is no address to trust"),
-        ({"OIDC_ISSUER": "http://localhost.example.org"}, "OIDC_ISSUER is no address to trust"),
-        ({"OIDC_ISSUER": "http://127.0.0.1:80@example.org/"}, "OIDC_ISSUER is no address to trust"),
+        ({"OIDC_ISSUER": "http://login.example.org"}, "OIDC_ISSUER is not an address that can be trusted"),
+        ({"OIDC_ISSUER": "http://localhost.example.org"}, "OIDC_ISSUER is not an address that can be trusted"),
+        ({"OIDC_ISSUER": "http://127.0.0.1:80@example.org/"}, "OIDC_ISSUER is not an address that can be trusted"),
         ({"OIDC_ISSUER": "http://localhost:8080/realm"}, "OIDC_ISSUER needs OIDC_CLIENT_ID"),
         ({"SECRET_KEY_FILE": "/nowhere/key"}, "SECRET_KEY_FILE names /nowhere/key, which cannot be read"),
     ],
@@ -130,7 +130,7 @@ def test_a_database_that_is_no_regular_file_is_refused_and_keeps_its_rights(tmp_
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     pipe.chmod(0o666)
-    with pytest.raises(ImproperlyConfigured, match="is no regular file"):
+    with pytest.raises(ImproperlyConfigured, match="is not a regular file"):
         private_file(pipe)
     assert pipe.stat().st_mode & 0o777 == 0o666
 
