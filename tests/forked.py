@@ -9,6 +9,7 @@ import atexit
 import json
 import os
 import runpy
+import signal
 import socket
 import subprocess
 import sys
@@ -43,27 +44,60 @@ IMPORTED = (
 LARGEST = 1 << 20
 
 
+class Process:
+    """A forked process, with what `subprocess.Popen` has of the same names."""
+
+    def __init__(self, words: Sequence[str], env: Mapping[str, str], out: int, err: int, *, own_session: bool) -> None:
+        self.args = list(words)
+        self.returncode: int | None = None
+        self._server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._server.connect(_started())
+        request = {"words": self.args, "env": dict(env), "own_session": own_session}
+        socket.send_fds(self._server, [json.dumps(request).encode()], [out, err])
+        self.pid = int(self._server.recv(64))
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit status. Raises subprocess.TimeoutExpired."""
+        if self.returncode is None:
+            self._server.settimeout(timeout)
+            try:
+                self.returncode = int(self._server.recv(64))
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
+            self._server.close()
+        return self.returncode
+
+    def poll(self) -> int | None:
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def start(words: Sequence[str], env: Mapping[str, str], out: int, err: int, *, own_session: bool = False) -> Process:
+    """What `subprocess.Popen` does for `python WORDS` in the checkout. Its output goes to these descriptors."""
+    return Process(words, env, out, err, own_session=own_session)
+
+
 def run(words: Sequence[str], env: Mapping[str, str], *, check: bool = False) -> subprocess.CompletedProcess[str]:
     """What `subprocess.run` returns for `python WORDS` in the checkout, with its output as text."""
     with TemporaryFile("w+", errors="replace") as out, TemporaryFile("w+", errors="replace") as err:
-        request = json.dumps({"words": list(words), "env": dict(env)}).encode()
-        with _server() as server:
-            socket.send_fds(server, [request], [out.fileno(), err.fileno()])
-            status = int(server.recv(64))
+        status = start(words, env, out.fileno(), err.fileno()).wait(600)
         out.seek(0)
         err.seek(0)
         ran = subprocess.CompletedProcess(list(words), status, out.read(), err.read())
     if check:
         ran.check_returncode()
     return ran
-
-
-def _server() -> socket.socket:
-    """A connection for one command."""
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    connection.settimeout(600)
-    connection.connect(_started())
-    return connection
 
 
 @cache
@@ -105,8 +139,12 @@ def _answer(connection: socket.socket, listener: socket.socket) -> None:
     """One command: it runs in a process of its own, and this one reports how it ended."""
     request, outputs, _, _ = socket.recv_fds(connection, LARGEST, 2)
     if child := os.fork():
+        for output in outputs:
+            os.close(output)
+        connection.send(str(child).encode())
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        connection.send(str(status).encode())
+        with suppress(OSError):  # nobody may wait for it any more
+            connection.send(str(status).encode())
         os._exit(0)
     connection.close()
     listener.close()
@@ -117,8 +155,10 @@ def _answer(connection: socket.socket, listener: socket.socket) -> None:
     _become(**json.loads(request))
 
 
-def _become(words: Sequence[str], env: Mapping[str, str]) -> None:
+def _become(words: Sequence[str], env: Mapping[str, str], own_session: bool) -> None:
     """What the interpreter does with these words; never returns."""
+    if own_session:
+        os.setsid()
     os.environ.clear()
     os.environ.update(env)
     status: Any = 0
