@@ -71,7 +71,7 @@ def test_every_rule_and_every_kind_of_alert_leads_to_a_runbook_that_is_there() -
     page = (ROOT / "docs/operations.md").read_text().partition("\n## Runbooks\n")[2].partition("\n## ")[0]
     runbooks = {title.lower().replace(" ", "-") for title in re.findall(r"^### (.+)$", page, re.MULTILINE)}
     rules = (DEPLOY / "prometheus/alerts.yml").read_text().split("- alert: ")[1:]
-    kinds = section_of("docs/alerts.md", "1. What is an alert")
+    kinds = section_of("docs/alerts.md", "1. What an alert is")
 
     for text in [*rules, *kinds]:
         linked = re.findall(r"operations\.(?:html|md)#([\w-]+)", text)
