@@ -23,6 +23,7 @@ ping_primary_interval_s = 2
 entities = ["orders", "payments", "topic:shipments/eu-west"]
 """
 DATABASE = "control-plane.sqlite3"
+SETTINGS = "tests.dashboard.served_settings"
 SYNC = "from django.core.management import call_command; call_command('sync_pairs')"
 COLLECT = """
 import contextlib, os, threading
@@ -78,6 +79,7 @@ def environment_of(folder: Path, strings: Mapping[str, str], redis_url: str) -> 
     return {
         **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
         **strings,
+        "DJANGO_SETTINGS_MODULE": SETTINGS,
         "STATE_DIR": str(folder / "state"),
         "PAIRS_FILE": str(folder / "pairs.toml"),
         "REDIS_URL": redis_url,

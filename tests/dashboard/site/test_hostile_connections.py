@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests import forked
-from tests.dashboard.served import PASSWORD, SEED, SYNC
+from tests.dashboard.served import PASSWORD, SEED, SETTINGS, SYNC
 from tests.dashboard.site.test_behind_a_proxy import NAME, nginx, require_nginx, uvicorn
 from tests.selection import nightly
 
@@ -76,7 +76,7 @@ def serving(folder: Path, redis_url: str, **settings: str) -> Iterator[Web]:
     """The documented command with these settings and few files, a pair and people."""
     with uvicorn(folder, REDIS_URL=redis_url, **STRINGS, **settings) as port:
         known = {"STATE_DIR": str(folder), "PAIRS_FILE": str(folder / "pairs.toml"), "REDIS_URL": redis_url}
-        environment = {"PATH": os.environ["PATH"], **known, **STRINGS}
+        environment = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": SETTINGS, **known, **STRINGS}
         forked.run(("manage.py", "shell", "-v0", "-c", f"{SYNC}\n{SEED}"), environment, check=True)
         process = listener(port)
         resource.prlimit(process, resource.RLIMIT_NOFILE, (FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
