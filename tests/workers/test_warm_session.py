@@ -15,6 +15,7 @@ import pytest
 
 from dashboard.costs.jobs import JobFailed, run_job
 from dashboard.costs.warm_session import SOCKET, run_warm
+from pipeline.jobs.warm import HUNG_UP
 from pipeline.schemas import USAGE
 from tests.pipeline.conftest import write_table
 from tests.pipeline.test_charges_on_spark import OCTOBER, record
@@ -96,7 +97,7 @@ def test_who_hangs_up_ends_the_job_and_the_next_one_gets_a_new_session(keeper: S
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(variables[SOCKET])
             client.sendall(json.dumps(job(usage, "result.jsonl")).encode() + b"\n")
-        assert process.wait(60) == 3
+        assert process.wait(60) == HUNG_UP
     with keeper.session():
         assert keeper._process is not process
 

@@ -28,6 +28,8 @@ from tests.dashboard.planted import (
 )
 from tests.selection import nightly
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["planted"]
 TAKES_A_FILE = ("/api/v1/statements", "post")
 """See test_an_upload_is_for_those_who_see_all_pairs."""

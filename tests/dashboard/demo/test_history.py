@@ -36,6 +36,8 @@ from pipeline.prices import read_prices
 from tests.dashboard.markup import one_line
 from workers import usage
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime(2026, 11, 22, 18, 20, 41, tzinfo=UTC)
 MONTH = "2026-10"
 STORED = (Alert, AuditEntry, DepthPeak, Drill, FailoverEvent, PairDepth, SyphonLedger, SyphonRun, WaitingSample)

@@ -44,6 +44,8 @@ from tests.dashboard.conftest import NOW, PASSWORD, health
 from tests.dashboard.receivers import http_server, smtp_server
 from tests.pace import Stopwatch
 
+pytestmark = pytest.mark.slow
+
 EVIL = "evil.example"
 
 
