@@ -20,6 +20,7 @@ from pairing.backlog.rotation import backlog_path, parse_backlog_path
 from pairing.drive import Action, Reply
 from pairing.errors import BacklogCreationError
 from pairing.health.faults import describe
+from pairing.health.flows import Pause
 
 FOREVER = "P10675199DT2H48M5.4775807S"
 """TimeSpan.MaxValue, as the service writes it."""
@@ -56,23 +57,16 @@ _NONSENSE = (
 # Pairing ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ListQueues(Action[list[QueueProperties] | Exception]):
     """List all queues of the namespace. Outcome: their properties, or why they could not be listed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CreateQueue(Action[Exception | None]):
     """Create this backlog queue. Outcome: why it could not be created, or None."""
 
     path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pause(Action[None]):
-    """Wait before the next attempt."""
-
-    seconds: float
 
 
 AdministrationAction = ListQueues | CreateQueue | Pause

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 from azure.servicebus.exceptions import OperationTimeoutError
 
 from pairing.backlog.administration import TRIES, AdministrationAction, CreateQueue, ListQueues, Paired, pairing_flow
-from pairing.backlog.administration import Pause as PauseBetweenTries
 from pairing.clock import Clock, seconds
 from pairing.drive import Eventually, Operation, Reply, call, nested
 from pairing.ends import Endpoint, Role, check_keywords
 from pairing.errors import BacklogCreationError, Fault, PairingError
 from pairing.health.faults import describe
-from pairing.health.flows import DONE, Failed, Outcome, ToBacklog
+from pairing.health.flows import DONE, Failed, Outcome, Pause, ToBacklog
 from pairing.links import LinkFailure, send_client_keywords
 from pairing.messages.payload import Payload
 from pairing.operations.receivers import Count, counting, meter_pages, meter_receiver
@@ -187,7 +186,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         self._named(name)
 
     def _perform_administration(self, action: AdministrationAction) -> Operation[Reply]:
-        if isinstance(action, PauseBetweenTries):
+        if isinstance(action, Pause):
             yield from call(self._pause, action.seconds)
             return action.reply(None)
         answer = yield from call(self._administer, action)

@@ -10,14 +10,13 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pairing.clock import Clock
 from pairing.stored_json import moment, reading, record, text, whole
 
 
-@dataclass(frozen=True, slots=True)
-class UsageKind:
+class UsageKind(NamedTuple):
     """A kind of operation, as reports show it."""
 
     label: str
