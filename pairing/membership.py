@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
+from pairing.errors import needing
 from pairing.health.availability import News, State
 from pairing.health.flows import PingResult
 from pairing.pair import Change, Pair
@@ -33,7 +34,8 @@ class Fleet:
         self.sessions: SessionGates | None = None
         """The sessions with messages in the backlog, if their order is kept."""
         if url is not None:
-            from pairing.fleet.coordination import RedisCoordination  # redis is an extra of the package
+            with needing("redis", "coordination"):
+                from pairing.fleet.coordination import RedisCoordination
             from pairing.fleet.presence import Presence
             from pairing.fleet.shared_backlog import QueueNews
 

@@ -20,7 +20,6 @@ from pairing.backlog.rotation import backlog_path, parse_backlog_path
 from pairing.drive import Action, Reply
 from pairing.errors import BacklogCreationError
 from pairing.health.faults import describe
-from pairing.health.flows import Pause
 
 FOREVER = "P10675199DT2H48M5.4775807S"
 """TimeSpan.MaxValue, as the service writes it."""
@@ -69,6 +68,14 @@ class CreateQueue(Action[Exception | None]):
     path: str
 
 
+@dataclass(slots=True)
+class Pause(Action[None]):
+    """Wait before the next attempt, and say why."""
+
+    seconds: float
+    reason: str
+
+
 AdministrationAction = ListQueues | CreateQueue | Pause
 PairingFlow = Generator[AdministrationAction, Reply, "Paired"]
 
@@ -99,7 +106,7 @@ def pairing_flow(
     unreachable: Exception | None = None
     for attempt in range(tries):
         if attempt:
-            yield from Pause(pause_s)
+            yield from Pause(pause_s, str(_refused(namespace, unreachable or next(iter(failures.values()), None))))
         if found is None:
             listed = yield from ListQueues()
             if isinstance(listed, Exception):

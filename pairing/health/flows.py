@@ -98,8 +98,7 @@ class Redirected(NamedTuple):
     """Whether the primary may have stored the message nevertheless."""
 
 
-@dataclass(frozen=True, slots=True)
-class PingResult:
+class PingResult(NamedTuple):
     """The result of a ping."""
 
     path: str
