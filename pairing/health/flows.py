@@ -102,9 +102,13 @@ class PingResult(NamedTuple):
     """The result of a ping."""
 
     path: str
+    """The entity."""
     accepted: bool
+    """Whether the primary accepted it."""
     reason: str
+    """Why not, for an operator."""
     busy: bool = False
+    """Whether the server requested a pause."""
 
 
 class Entity(Protocol):
