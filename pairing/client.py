@@ -84,6 +84,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     claim. ``keywords`` are those of the SDK's ServiceBusClient. Opening accesses the secondary only.
     """
 
+    _in_asyncio = False
     _metered_classes = (MeteredReceiver, MeteredSession, MeteredPages)
     primary: BlockingEnd
     secondary: BlockingEnd

@@ -5,15 +5,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pairing.stored_json import moment, reading, record, text, text_or_none
 
 Tone = Literal["healthy", "draining", "held", "failing", "failed-over", "unknown"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventKind:
+class EventKind(NamedTuple):
     """A kind of event, as pages, the API and the docs show it."""
 
     label: str

@@ -14,8 +14,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 import certifi
@@ -47,8 +46,7 @@ class LinkCrowdedError(OperationTimeoutError):
         super().__init__(message="Other sends on the same link used up the time of this one; it was not sent.")
 
 
-@dataclass(frozen=True, slots=True)
-class LinkFailure:
+class LinkFailure(NamedTuple):
     """Why an operation on a link failed."""
 
     error: Exception

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
+from typing import NamedTuple
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from pairing.backlog.rotation import Rotation, RotationEvent
@@ -44,8 +45,7 @@ class EntityHealth:
     """Whether the fleet reports it as failed over while sends of this process are accepted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """The state of an entity after a transition of this process, for the fleet."""
 
     path: str

@@ -287,3 +287,19 @@ def _ladder(rows: list[PriceRow]) -> PriceTiers:
         return PriceTiers(tuple(tier(row.minimum, row.unit, row.price) for row in rows))
     except PriceError as error:
         raise PriceError(f"“{rows[0].meter}”: {error}") from error
+
+
+def price_records(prices: PriceList) -> list[dict[str, str]]:
+    """The price rows that were used, as texts."""
+    return [
+        {
+            "meter": row.meter,
+            "unit": row.unit,
+            "from": format(row.minimum, "f"),
+            "price": format(row.price, "f"),
+            "currency": row.currency,
+            "region": row.region,
+            "valid_from": row.valid_from.date().isoformat(),
+        }
+        for row in prices.rows
+    ]

@@ -85,6 +85,8 @@ def channels_probe() -> Sequence[Finding]:
         channels = load_channels()
     except ImproperlyConfigured as error:
         return [problem("channels", str(error), "See docs/alerts.md.")]
+    if not channels and settings.CHANNELS_FILE != settings.BASE_DIR / "channels.toml":
+        return [problem("channels", f"{settings.CHANNELS_FILE}: there is no such file.", "Correct CHANNELS_FILE.")]
     if not channels:
         remedy = "Write CHANNELS_FILE, unless somebody watches the pages."
         return [warning("channels", "No channel is configured, so nobody is notified of an alert.", remedy)]

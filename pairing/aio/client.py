@@ -97,6 +97,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     the Manage claim. ``keywords`` are those of the SDK's ServiceBusClient. Opening accesses the secondary only.
     """
 
+    _in_asyncio = True
     _metered_classes = (MeteredReceiver, MeteredSession, MeteredPages)
     primary: AsyncEnd
     secondary: AsyncEnd

@@ -56,23 +56,24 @@ _NONSENSE = (
 # Pairing ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ListQueues(Action[list[QueueProperties] | Exception]):
     """List all queues of the namespace. Outcome: their properties, or why they could not be listed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CreateQueue(Action[Exception | None]):
     """Create this backlog queue. Outcome: why it could not be created, or None."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Pause(Action[None]):
-    """Wait before the next attempt."""
+    """Wait before the next attempt, and say why."""
 
     seconds: float
+    reason: str
 
 
 AdministrationAction = ListQueues | CreateQueue | Pause
@@ -105,7 +106,7 @@ def pairing_flow(
     unreachable: Exception | None = None
     for attempt in range(tries):
         if attempt:
-            yield from Pause(pause_s)
+            yield from Pause(pause_s, str(_refused(namespace, unreachable or next(iter(failures.values()), None))))
         if found is None:
             listed = yield from ListQueues()
             if isinstance(listed, Exception):

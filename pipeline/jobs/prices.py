@@ -10,9 +10,8 @@ from pathlib import Path
 
 from pipeline.errors import PipelineError
 from pipeline.months import Month
-from pipeline.prices import read_prices
+from pipeline.prices import price_records, read_prices
 from pipeline.progress import end_with_stdin, failed
-from pipeline.results import price_records
 
 SAMPLE_PRICES = Path(__file__).parent.parent / "data" / "prices-sample.json"
 
