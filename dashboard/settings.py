@@ -75,12 +75,14 @@ TRUSTED_PROXIES = named_networks("TRUSTED_PROXIES", _env.words("TRUSTED_PROXIES"
 PROXY_HOPS = _env.whole("PROXY_HOPS", 1, least=1, most=10)
 PROBE_NETWORKS = named_networks("PROBE_NETWORKS", _env.words("PROBE_NETWORKS", "127.0.0.0/8,::1/128"))
 if any("/" in name for name in ALLOWED_HOSTS):
-    raise ImproperlyConfigured("ALLOWED_HOSTS has an address: give names of hosts, without https://, parted by commas.")
+    raise ImproperlyConfigured(
+        "ALLOWED_HOSTS has an address: give names of hosts, without https://, separated by commas."
+    )
 HTTPS = _env.flag("HTTPS", not LOOPBACK.issuperset(ALLOWED_HOSTS))
 SECRET_KEY = _env.text("SECRET_KEY", "") or kept_secret_key(STATE_DIR)
 if len(SECRET_KEY) < KEY_LENGTH:
     raise ImproperlyConfigured(
-        f"SECRET_KEY is too short: give at least {KEY_LENGTH} random characters, or none to have one made."
+        f"SECRET_KEY is too short: give at least {KEY_LENGTH} random characters, or unset it to have one generated."
     )
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = SECURE_HSTS_PRELOAD = HTTPS
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
@@ -88,7 +90,7 @@ SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 CSRF_TRUSTED_ORIGINS = _env.words("CSRF_TRUSTED_ORIGINS", "")
 if not all(is_web_address(origin.replace("://*.", "://")) for origin in CSRF_TRUSTED_ORIGINS):
-    raise ImproperlyConfigured("CSRF_TRUSTED_ORIGINS has addresses: give https://HOST, parted by commas.")
+    raise ImproperlyConfigured("CSRF_TRUSTED_ORIGINS has addresses: give https://HOST, separated by commas.")
 CSRF_COOKIE_HTTPONLY = True
 CSRF_FAILURE_VIEW = "dashboard.site.error_pages.csrf_failure"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
@@ -127,7 +129,9 @@ if OIDC_ISSUER:
     if not is_web_address(OIDC_ISSUER) or not re.match(
         r"https://[^/]|http://(localhost|127\.0\.0\.1)(:\d+)?(/|\Z)", OIDC_ISSUER
     ):
-        raise ImproperlyConfigured("OIDC_ISSUER is no address to trust: give https://… exactly as the provider does.")
+        raise ImproperlyConfigured(
+            "OIDC_ISSUER is not an address that can be trusted: give https://… exactly as the provider does."
+        )
     if not OIDC_RP_CLIENT_ID or not OIDC_RP_CLIENT_SECRET:
         raise ImproperlyConfigured(
             "OIDC_ISSUER needs OIDC_CLIENT_ID, and OIDC_CLIENT_SECRET or OIDC_CLIENT_SECRET_FILE."
@@ -139,7 +143,7 @@ if OIDC_ISSUER:
     if problem := problem_of(OIDC_PAIR_GROUPS):
         raise ImproperlyConfigured(problem)
 elif not LOCAL_LOGIN:
-    raise ImproperlyConfigured("LOCAL_LOGIN=0 without OIDC_ISSUER would allow nobody to sign in.")
+    raise ImproperlyConfigured("LOCAL_LOGIN=0 without OIDC_ISSUER would prevent everybody from signing in.")
 AUTHENTICATION_BACKENDS = [
     *(["dashboard.access.backends.GroupBackend"] if LOCAL_LOGIN else []),
     *(["dashboard.access.oidc.backend.OidcBackend"] if OIDC_ISSUER else []),

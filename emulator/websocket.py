@@ -46,13 +46,13 @@ def accepted(request: Request) -> bytes:
     if request.method != "GET" or "upgrade" not in headers.get("connection", "").lower():
         raise HttpError(400, "A WebSocket begins with GET and the header Connection: Upgrade.")
     if headers.get("sec-websocket-version") != WEBSOCKET_VERSION:
-        raise HttpError(426, f"The version of WebSockets is {WEBSOCKET_VERSION}.")
+        raise HttpError(426, f"The WebSocket version must be {WEBSOCKET_VERSION}.")
     if _comes_from_a_foreign_page(headers):
         raise HttpError(403, "A page of another host may not open a WebSocket.")
     offered = [name.strip() for name in headers.get("sec-websocket-protocol", "").split(",")]
     protocol = next((name for name in offered if name in SUBPROTOCOLS), None)
     if protocol is None:
-        raise HttpError(400, f"The subprotocol has to be {' or '.join(SUBPROTOCOLS)}.")
+        raise HttpError(400, f"The subprotocol must be {' or '.join(SUBPROTOCOLS)}.")
     lines = [
         "HTTP/1.1 101 Switching Protocols",
         "Upgrade: websocket",
@@ -145,14 +145,14 @@ class WebSocketChannel:
         if first & 0x70:
             raise WebSocketError(PROTOCOL_ERROR, "No extension is in use.")
         if not second & _MASKED:
-            raise WebSocketError(PROTOCOL_ERROR, "A client masks its frames.")
+            raise WebSocketError(PROTOCOL_ERROR, "A client must mask its frames.")
         if opcode in (_CLOSE, _PING, _PONG):
             if not first & _FINAL or second & 0x7F > _MAX_CONTROL:
-                raise WebSocketError(PROTOCOL_ERROR, "A control frame is short and whole.")
+                raise WebSocketError(PROTOCOL_ERROR, "A control frame must be short and not fragmented.")
         elif opcode == _TEXT:
             raise WebSocketError(UNSUPPORTED, "AMQP is binary.")
         elif opcode not in (_CONTINUATION, _BINARY) or (opcode == _CONTINUATION) is not self._is_in_message:
-            raise WebSocketError(PROTOCOL_ERROR, "This frame may not come here.")
+            raise WebSocketError(PROTOCOL_ERROR, "This frame is not allowed here.")
 
     def _content(self, opcode: int, is_final: bool, payload: bytes) -> bytes:
         match opcode:

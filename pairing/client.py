@@ -84,6 +84,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     claim. ``keywords`` are those of the SDK's ServiceBusClient. Opening accesses the secondary only.
     """
 
+    _in_asyncio = False
     _metered_classes = (MeteredReceiver, MeteredSession, MeteredPages)
     primary: BlockingEnd
     secondary: BlockingEnd
@@ -209,7 +210,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     # Pings ---------------------------------------------------------------------------------------------------------
 
     def ping(self, path: str) -> PingResult:
-        """Ping the entity now; an accepted ping heals an entity that is not held."""
+        """Ping the entity now; an accepted ping makes an entity healthy unless it is held."""
         self.check_open()
         return self._pinger.ping(path)
 

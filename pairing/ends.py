@@ -85,6 +85,8 @@ class Endpoint:
     @classmethod
     def from_host(cls, role: Role, host: str, credential: Any, keywords: Mapping[str, Any]) -> "Endpoint":
         """The endpoint of a fully qualified namespace; ``use_tls=False`` is for an emulator."""
+        if "sharedaccess" in host.lower():  # it contains a key, so it is not repeated
+            raise ValueError(f"the {role} namespace is a connection string: use from_connection_string")
         bare = host.strip().split("//")[-1].split("/")[0]
         if not bare:
             raise ValueError(f"the {role} namespace has no host name")

@@ -1,6 +1,7 @@
 """The errors of the library. Errors of the SDK about the caller's own message pass through unchanged."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 
 RETRY_AFTER_S = 10.0
@@ -37,7 +38,7 @@ class BacklogUnavailableError(PairingError):
         self, entity: str, errors: Mapping[str, BaseException], reason: str = "no queue in the rotation"
     ) -> None:
         tried = "; ".join(f"{path}: {error}" for path, error in errors.items()) or reason
-        super().__init__(f"{entity} is failed over and no backlog queue took the message ({tried})")
+        super().__init__(f"{entity} is failed over and no backlog queue accepted the message ({tried})")
         self.entity = entity
         self.errors = dict(errors)
 
@@ -52,3 +53,12 @@ class BacklogCreationError(PairingError):
 
 class ScheduledInBacklogError(PairingError):
     """The scheduled message is in a backlog queue, where it cannot be cancelled."""
+
+
+@contextmanager
+def needing(extra: str, what: str) -> Iterator[None]:
+    """Imports for which an extra of the package must be installed: an ImportError names it."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(f"{what} needs an extra: pip install 'paired-namespaces[{extra}]' ({error})") from error

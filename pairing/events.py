@@ -5,15 +5,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pairing.stored_json import moment, reading, record, text, text_or_none
 
 Tone = Literal["healthy", "draining", "held", "failing", "failed-over", "unknown"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventKind:
+class EventKind(NamedTuple):
     """A kind of event, as pages, the API and the docs show it."""
 
     label: str
@@ -86,7 +85,7 @@ KINDS: Mapping[str, EventKind] = {
     ),
     "set_aside": EventKind(
         label="Set aside",
-        meaning='a message can be neither delivered nor decoded; or a queue "receives nothing, N waiting"',
+        meaning='a message cannot be decoded, or not encoded again; or a queue "receives nothing, N waiting"',
         tone="failing",
     ),
     "syphon_started": EventKind(
@@ -157,7 +156,7 @@ class Event:
 
     @classmethod
     def from_json(cls, written: str | bytes) -> "Event":
-        """The event that ``to_json`` wrote; ValueError where the text is none."""
+        """The event that ``to_json`` wrote; ValueError if the text is not one."""
         with reading("an event"):
             fields = record(written)
             known = {name: text(fields, name) for name in ("id", "pair", "entity", "kind", "reason", "process")}

@@ -14,8 +14,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 import certifi
@@ -44,11 +43,10 @@ class LinkCrowdedError(OperationTimeoutError):
     """Other operations occupied the link all the time: nothing was sent, which is no evidence about the entity."""
 
     def __init__(self) -> None:
-        super().__init__(message="Other sends on the same link took all of this one's time; it was not sent.")
+        super().__init__(message="Other sends on the same link used up the time of this one; it was not sent.")
 
 
-@dataclass(frozen=True, slots=True)
-class LinkFailure:
+class LinkFailure(NamedTuple):
     """Why an operation on a link failed."""
 
     error: Exception
@@ -142,7 +140,7 @@ class Opening(threading.Thread):
             if not self._done.is_set():
                 self._abandoned = True
         if self._abandoned:
-            raise OperationTimeoutError(message="The link did not open in the time this send had.")
+            raise OperationTimeoutError(message="The link did not open within the timeout of this send.")
         if self.error is not None:
             raise opening_error(self.error)
         assert self.sender is not None
@@ -226,7 +224,7 @@ class Watchdog(threading.Thread):
             try:
                 self._look()
             except Exception:  # sends depend on this thread, so it must not end
-                _LOGGER.exception("the watchdog failed; it goes on")
+                _LOGGER.exception("the watchdog failed; it continues")
         self._look()
 
     def _tick(self) -> None:
@@ -235,7 +233,7 @@ class Watchdog(threading.Thread):
             try:
                 self._on_tick()
             except Exception:
-                _LOGGER.exception("a periodic check failed; it goes on")
+                _LOGGER.exception("a periodic check failed; it continues")
 
     def _look(self) -> None:
         now = time.monotonic()
@@ -318,7 +316,7 @@ class Link:
                 sender = self._open(until)
             left = until - time.monotonic()
             if left <= 0:
-                return LinkFailure(OperationTimeoutError(message="No time left once the link was open."), False)
+                return LinkFailure(OperationTimeoutError(message="No time was left when the link was open."), False)
             self._until = until - min(_AHEAD_S, left * 0.15)
             operation(sender, left - min(0.5, left * 0.25))
         except Exception as error:
@@ -352,7 +350,7 @@ class Link:
     def _send_now(self, message: Any, timeout_s: float) -> LinkFailure | None:
         sender = self._sender
         if sender is None:
-            return LinkFailure(ServiceBusConnectionError(message="The link was torn meanwhile."), True)
+            return LinkFailure(ServiceBusConnectionError(message="The link broke in the meantime."), True)
         try:
             self._until = time.monotonic() + timeout_s - _AHEAD_S
             sender.send_messages(message)

@@ -1,6 +1,7 @@
 """A paired client's connection to its fleet: adopts reports of others and reports its own, without waiting.
 
-Without coordination every call does nothing, and the process decides alone.
+Without coordination every call does nothing, and the process decides alone. What only a fleet needs is loaded when a
+client that has one is made: not with the library, and not in an outage, in which a file may not be readable any more.
 """
 
 import contextlib
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
-from pairing.fleet.shared_health import SharedHealth
+from pairing.errors import needing
 from pairing.health.availability import News, State
 from pairing.health.flows import PingResult
 from pairing.pair import Change, Pair
@@ -17,6 +18,8 @@ from pairing.telemetry.metering import UsageRecord
 
 if TYPE_CHECKING:
     from pairing.fleet.coordination import Coordination
+    from pairing.fleet.shared_backlog import SharedBacklog
+    from pairing.fleet.shared_health import SharedHealth
     from pairing.fleet.shared_state import SharedState
     from pairing.sessions.gates import SessionGates
 
@@ -27,10 +30,12 @@ class Fleet:
     def __init__(self, pair: Pair, url: str | None) -> None:
         self._pair = pair
         self.coordination: Coordination | None = None
+        self._backlog: SharedBacklog | None = None
         self.sessions: SessionGates | None = None
         """The sessions with messages in the backlog, if their order is kept."""
         if url is not None:
-            from pairing.fleet.coordination import RedisCoordination  # redis is an extra of the package
+            with needing("redis", "coordination"):
+                from pairing.fleet.coordination import RedisCoordination
             from pairing.fleet.presence import Presence
             from pairing.fleet.shared_backlog import QueueNews
 
@@ -48,14 +53,33 @@ class Fleet:
 
     def join(self, coordination: "Coordination") -> None:
         """Use this coordination; before ``start``."""
+        from pairing.fleet.shared_backlog import SharedBacklog
+        from pairing.fleet.shared_health import SharedHealth
+
+        def publish(change: Change) -> None:
+            health = SharedHealth(
+                path=change.path,
+                state=change.state.value,
+                since=change.since,
+                reason=change.reason,
+                held_by=change.held_by,
+                expires=change.expires,
+                origin=change.origin,
+                version=change.version,
+                process=self._pair.process,
+            )
+            coordination.publish(health, recovers=change.recovers)
+
         self.coordination = coordination
-        self._pair.on_change = self._publish
+        if coordination.shared is not None:
+            self._backlog = SharedBacklog(coordination.shared)
+        self._pair.on_change = publish
         self._pair.on_report = coordination.report
         if self._pair.options.preserve_session_order and coordination.shared is not None:
             self.sessions = self._session_gates(coordination.shared)
 
     def _session_gates(self, shared: "SharedState") -> "SessionGates":
-        from pairing.sessions.gates import SessionGates  # only if the order is kept
+        from pairing.sessions.gates import SessionGates
 
         def endangered() -> list[str]:
             return [machine.path for machine in self._pair.entities() if machine.state is not State.HEALTHY]
@@ -85,9 +109,14 @@ class Fleet:
             self.coordination.record_usage(records)
 
     @property
-    def takes_usage(self) -> bool:
-        """Whether usage can be reported; otherwise it should stay in its meter."""
+    def answers(self) -> bool:
+        """Whether Redis answered last time; otherwise usage should stay in its meter."""
         return self.coordination is not None and bool(getattr(self.coordination, "is_connected", True))
+
+    @property
+    def backlog(self) -> "SharedBacklog | None":
+        """What the fleet knows of the backlog queues; None while Redis does not answer."""
+        return self._backlog if self.answers else None
 
     def claim_ping(self, path: str, interval_s: float, grace_s: float) -> bool:
         """Whether this process should ping; a process without its fleet pings itself."""
@@ -113,24 +142,7 @@ class Fleet:
         if shared is not None:
             threading.Thread(target=_quietly, args=(action, shared), name="pairing-reporting", daemon=True).start()
 
-    def _publish(self, change: Change) -> None:
-        assert self.coordination is not None
-        self.coordination.publish(
-            SharedHealth(
-                path=change.path,
-                state=change.state.value,
-                since=change.since,
-                reason=change.reason,
-                held_by=change.held_by,
-                expires=change.expires,
-                origin=change.origin,
-                version=change.version,
-                process=self._pair.process,
-            ),
-            recovers=change.recovers,
-        )
-
-    def _adopt(self, health: SharedHealth) -> None:
+    def _adopt(self, health: "SharedHealth") -> None:
         clock = self._pair.clock
         self._pair.adopt(
             health.path,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
+from typing import NamedTuple
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from pairing.backlog.rotation import Rotation, RotationEvent
@@ -44,8 +45,7 @@ class EntityHealth:
     """Whether the fleet reports it as failed over while sends of this process are accepted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """The state of an entity after a transition of this process, for the fleet."""
 
     path: str
@@ -205,7 +205,7 @@ class Pair:
     def fail_over(self, path: str, reason: str, hold: bool, expires: timedelta | datetime | None, by: str) -> None:
         """Fail an entity over manually; ValueError for an expiry without a hold."""
         if expires is not None and not hold:
-            raise ValueError("expires says when a hold ends: give it with hold=True, or leave it out")
+            raise ValueError("expires is the end of a hold: pass it with hold=True, or omit it")
         machine = self.availability(path)
         until = self._moment(expires)
         self.apply(machine, lambda now: machine.force(reason, now, operator=by, hold=hold, expires=until))

@@ -13,7 +13,7 @@ from pairing.backlog.administration import CreateQueue, ListQueues, Paired, oper
 from pairing.clock import Clock, SystemClock
 from pairing.drive import Reply
 from pairing.ends import End, Endpoint, LifeCycle, Role
-from pairing.errors import RETRY_AFTER_S, Fault, PairedNamespaceFaultedError, PairingError
+from pairing.errors import RETRY_AFTER_S, Fault, PairedNamespaceFaultedError, PairingError, needing
 from pairing.events import Event
 from pairing.health.availability import PathAvailability
 from pairing.health.faults import describe, is_ambiguous, is_gone, may_be_gone
@@ -151,7 +151,7 @@ class PairedClient:
             return
         self._state = "closed"
         self.refusal = PairedNamespaceFaultedError(
-            "the paired client was opened before this process was forked: make a new one in each process after the fork"
+            "the paired client was opened before this process was forked: create one in each process after the fork"
         )
         self.pair_state.condition = threading.Condition()  # a thread of the parent may have held the old one
 
@@ -329,7 +329,7 @@ class PairedClient:
         """Raise unless the client can be opened."""
         self._check_faulted()
         if self._state != "created":
-            raise PairingError(f"the paired client is {self._state}: make a new one")
+            raise PairingError(f"the paired client is {self._state}: create a new one")
 
     def _check_faulted(self) -> None:
         if isinstance(self.refusal, PairedNamespaceFaultedError):
@@ -360,9 +360,8 @@ def _tracing(option: bool | None, primary_host: str, secondary_host: str) -> "Tr
     if not is_wanted(option):
         return None
     try:
-        from pairing.telemetry.tracing import (
-            Tracing,  # imported only if needed: OpenTelemetry is an extra, and slow to import
-        )
+        with needing("tracing", "tracing=True"):
+            from pairing.telemetry.tracing import Tracing  # only if needed: it is slow to import
     except ImportError:
         if option:
             raise

@@ -2,7 +2,7 @@
 
 import time
 from datetime import datetime
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from azure.servicebus import ServiceBusMessageBatch
 
@@ -10,7 +10,9 @@ from pairing.drive import Operation, Reply, run
 from pairing.links import Link
 from pairing.messages.payload import Messages, PairedMessageBatch
 from pairing.operations.sender import SendOperations, T
-from pairing.sessions.order import Consult, Move
+
+if TYPE_CHECKING:  # loaded by a client that keeps the order of sessions, and only there
+    from pairing.sessions.order import Consult, Move
 
 
 class PairedSender(SendOperations):
@@ -71,6 +73,6 @@ class PairedSender(SendOperations):
     def _wait_for_failover(self, wait_s: float) -> None:
         self._entity.wait(wait_s)
 
-    def _ask_fleet(self, action: Consult | Move) -> Reply:
+    def _ask_fleet(self, action: "Consult | Move") -> Reply:
         assert self._order is not None
         return self._order.perform(action)

@@ -1,7 +1,7 @@
 """The common part of all paired senders: everything except network access."""
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pairing.clock import seconds
 from pairing.errors import ScheduledInBacklogError
@@ -10,8 +10,9 @@ from pairing.health.flows import first_timeout_s, send_flow
 from pairing.messages.payload import PairedMessageBatch, Payload
 from pairing.pair import GuardedEntity, SenderBacklog
 from pairing.paired import PairedClient
-from pairing.sessions.gates import SessionGates
-from pairing.sessions.order import OrderedFlow, Part, SessionSend
+
+if TYPE_CHECKING:  # loaded by a client that keeps the order, and only there
+    from pairing.sessions.order import OrderedFlow, Part
 
 LONGEST_OPENING_S = 10.0
 _UNTRACED = nullcontext()
@@ -68,11 +69,19 @@ class SenderCore:
         """The span of a call, if tracing is enabled."""
         return _UNTRACED if self._tracing is None else self._tracing.sending(operation, self.entity_name)
 
-    def _flow(self, work: Payload, timeout_s: float, began_at: float) -> OrderedFlow:
+    def _flow(self, work: Payload, timeout_s: float, began_at: float) -> "OrderedFlow":
         if self._order is not None:
             parts = self._parts(work)
             if any(session is not None for session, _ in parts):
-                return self._ordered(self._order, timeout_s, began_at).run(parts)
+                return self._order.send(
+                    self._entity,
+                    self._backlog_for,
+                    self._now,
+                    timeout_s=timeout_s,
+                    wait_when_busy=self._waits_when_busy,
+                    is_gone=is_gone,
+                    began_at=began_at,
+                ).run(parts)
         return send_flow(
             self._entity,
             self._backlog_for(work.session) if self._preserves_sessions else self._backlog,
@@ -82,19 +91,7 @@ class SenderCore:
             began_at=began_at,
         )
 
-    def _ordered(self, order: SessionGates, timeout_s: float, began_at: float) -> SessionSend:
-        return SessionSend(
-            self._entity,
-            order,
-            self._backlog_for,
-            self._now,
-            began_at + timeout_s,
-            self._waits_when_busy,
-            is_gone,
-            began_at,
-        )
-
-    def _parts(self, work: Payload) -> list[Part]:
+    def _parts(self, work: Payload) -> "list[Part]":
         parts = work.parts()
         for _, part in parts:
             if part is not work:

@@ -21,6 +21,7 @@ from pairing.health.flows import (
     DONE,
     OpenFresh,
     Outcome,
+    Pause,
     PingAction,
     PingResult,
     SendAction,
@@ -36,7 +37,7 @@ from pairing.operations.pinger import PING_BYTES
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import PairedClient
 from pairing.sending import SenderCore
-from pairing.sessions.order import Consult, Move, OrderAction, Pause
+from pairing.sessions.order import Consult, Move, OrderAction
 
 _BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -39,7 +39,7 @@ def tier(minimum: Decimal, unit: str, price: Decimal) -> Tier:
     size = unit_size(unit)
     start = minimum * size
     if start != start.to_integral_value() or start < 0:
-        raise PriceError(f"a tier starts at {minimum} × {unit}, which is no whole number of units.")
+        raise PriceError(f"a tier starts at {minimum} × {unit}, which is not a whole number of units.")
     return Tier(int(start), Fraction(price) / size)
 
 

@@ -132,7 +132,7 @@ def _pages(document: Any) -> Iterator[Page]:
         case {"meterName": _}:
             yield Page([document])
         case _:
-            raise PriceError("it has no “Items”, as the answer of the Retail Prices API would.")
+            raise PriceError("it has no “Items”, as the response of the Retail Prices API has.")
 
 
 def require_all_pages(pages: Sequence[Page]) -> None:
@@ -231,7 +231,9 @@ def _number(item: dict[str, Any], field: str, what: str) -> Decimal:
 def _currency(item: dict[str, Any]) -> str:
     code = str(item["currencyCode"])
     if re.fullmatch(r"[A-Za-z]{3}", code) is None:
-        raise PriceError(f"a row of “{item['meterName']}” has the currency “{code[:40]}”, which has not three letters.")
+        raise PriceError(
+            f"a row of “{item['meterName']}” has the currency “{code[:40]}”, which does not have three letters."
+        )
     return code
 
 
@@ -285,3 +287,19 @@ def _ladder(rows: list[PriceRow]) -> PriceTiers:
         return PriceTiers(tuple(tier(row.minimum, row.unit, row.price) for row in rows))
     except PriceError as error:
         raise PriceError(f"“{rows[0].meter}”: {error}") from error
+
+
+def price_records(prices: PriceList) -> list[dict[str, str]]:
+    """The price rows that were used, as texts."""
+    return [
+        {
+            "meter": row.meter,
+            "unit": row.unit,
+            "from": format(row.minimum, "f"),
+            "price": format(row.price, "f"),
+            "currency": row.currency,
+            "region": row.region,
+            "valid_from": row.valid_from.date().isoformat(),
+        }
+        for row in prices.rows
+    ]

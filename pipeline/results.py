@@ -20,7 +20,7 @@ from pipeline.backlog import Rollup
 from pipeline.counts import Counts
 from pipeline.invoice import Invoice, Line, PeakDay
 from pipeline.outages import Availability, Episode, Place
-from pipeline.prices import PriceList
+from pipeline.prices import PriceList, price_records
 from pipeline.schemas import RULES
 
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -109,22 +109,6 @@ def _records(run: Mapping[str, Any], prices: PriceList, outcome: Outcome) -> Ite
         yield _invoice(each.invoice)
         yield from (_line(line) for line in each.invoice.lines)
         yield from (_day(day) for day in each.days)
-
-
-def price_records(prices: PriceList) -> list[dict[str, str]]:
-    """The price rows that were used, as texts."""
-    return [
-        {
-            "meter": row.meter,
-            "unit": row.unit,
-            "from": format(row.minimum, "f"),
-            "price": format(row.price, "f"),
-            "currency": row.currency,
-            "region": row.region,
-            "valid_from": row.valid_from.date().isoformat(),
-        }
-        for row in prices.rows
-    ]
 
 
 def _invoice(invoice: Invoice) -> dict[str, Any]:

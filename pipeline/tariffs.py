@@ -99,7 +99,7 @@ def _tariffs(records: Iterable[Mapping[str, Any]]) -> Tariffs:
 
 def _namespace(record: Mapping[str, Any]) -> Namespace:
     if record["tier"] not in TIERS:
-        raise ValueError(f"{record['tier']} is no tier")
+        raise ValueError(f"{record['tier']} is not a tier")
     return Namespace(
         name=record["name"],
         scope=record["scope"],

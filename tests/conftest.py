@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 from xdist.scheduler.loadscope import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from tests import compiled, migrated, selection
+from tests import compiled, migrated, selection, static_files
 
 TOGETHER = {
     "tests/acceptance/test_browser.py": "demo",
@@ -27,6 +27,8 @@ TOGETHER = {
     "tests/acceptance/test_drill_in_demo.py": "demo",
     "tests/acceptance/test_outage_stories.py": "demo",
     "tests/pipeline/": "spark",
+    "tests/workers/test_outage_on_the_bill.py": "kept session",
+    "tests/workers/test_warm_session.py": "kept session",
 }
 """What one worker of a parallel run (`make test`) does alone, because it is costly; else a file does."""
 
@@ -107,6 +109,7 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until all tests are collected: a quarter of that time would go into looking at what stays anyway
     selection.configure(config)
     DatabaseCreation.create_test_db = migrated.create_test_db
+    static_files.search_once()
 
 
 @pytest.hookimpl(trylast=True)

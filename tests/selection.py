@@ -36,8 +36,8 @@ SLOW_FIXTURES = frozenset(
     {"browser", "spark", "live_server", "primary", "secondary", "namespaces", "local_namespaces", "connection_string"}
 )
 """Fixtures that start a process other than Redis: `make quick` runs no test that needs one."""
-STARTERS = ("subprocess", "running")
-"""What a test module imports that starts processes by itself: the standard library's, the emulator's."""
+STARTERS = ("subprocess", "running", "forked")
+"""What a test module imports that starts processes by itself: the standard library's, the emulator's, the tests'."""
 
 
 def add_options(parser: pytest.Parser) -> None:

@@ -249,49 +249,66 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("document", PAGES, ids=name_of)
-def test_every_relative_link_leads_somewhere(document: Path) -> None:
+def dead_links(document: Path) -> Iterator[str]:
     for link in LINK.findall(FENCE.sub("", document.read_text(encoding="utf-8"))):
-        if not re.match(r"[a-z]+:", link):
-            file, _, fragment = link.partition("#")
-            target = document.parent / file if file else document
-            assert target.exists(), f"{link} leads nowhere"
-            assert not fragment or fragment in map(anchor, headings(target)), f"{link} names no heading"
+        file, _, fragment = link.partition("#")
+        target = document.parent / file if file else document
+        if re.match(r"[a-z]+:", link):
+            continue
+        if not target.exists():
+            yield f"{name_of(document)}: {link} leads nowhere"
+        elif fragment and fragment not in map(anchor, headings(target)):
+            yield f"{name_of(document)}: {link} names no heading"
+
+
+def test_every_relative_link_leads_somewhere() -> None:
+    assert [problem for document in PAGES for problem in dead_links(document)] == []
 
 
 NUMBER = r"\d+(?:\.\d+)?"
 CITATION = re.compile(rf"(docs/[\w/-]+\.md)(?:,?\s+sections?\s+({NUMBER}(?:(?:,\s+|\s+and\s+|\s+to\s+){NUMBER})*))?")
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=name_of)
-def test_every_cited_page_and_section_exists(source: Path) -> None:
+def wrong_citations(source: Path) -> Iterator[str]:
     for page, sections in CITATION.findall(source.read_text(encoding="utf-8")):
-        assert (ROOT / page).is_file(), f"{page} is cited and does not exist"
+        if not (ROOT / page).is_file():
+            yield f"{name_of(source)}: {page} is cited and does not exist"
+            continue
         for number in re.findall(NUMBER, sections):
-            found = any(re.match(rf"{number}\b", title) for title in headings(ROOT / page))
-            assert found, f"{page} has no section {number}"
+            if not any(re.match(rf"{number}\b", title) for title in headings(ROOT / page)):
+                yield f"{name_of(source)}: {page} has no section {number}"
 
 
-@pytest.mark.parametrize("document", PAGES, ids=name_of)
-def test_every_page_can_be_reached(document: Path) -> None:
+def test_every_cited_page_and_section_exists() -> None:
+    assert [problem for source in SOURCES for problem in wrong_citations(source)] == []
+
+
+def test_every_page_can_be_reached() -> None:
     linked = {
-        (other.parent / link.partition("#")[0]).resolve()
-        for other in PAGES
-        for link in LINK.findall(other.read_text(encoding="utf-8"))
-        if other != document
+        (page.parent / link.partition("#")[0]).resolve()
+        for page in PAGES
+        for link in LINK.findall(page.read_text(encoding="utf-8"))
+        if link.partition("#")[0] != page.name
     }
-    assert document.name == "README.md" or document in linked
+    assert [name_of(page) for page in PAGES if page.name != "README.md" and page not in linked] == []
 
 
 # -- examples parse, and nothing of one machine is in the docs --------------------------------------------------------
 
 
-@pytest.mark.parametrize("document", PAGES, ids=name_of)
-def test_every_example_parses(document: Path) -> None:
-    parsers: dict[str, Callable[[str], object]] = {"python": ast.parse, "json": json.loads, "toml": tomllib.loads}
+PARSERS: dict[str, Callable[[str], object]] = {"python": ast.parse, "json": json.loads, "toml": tomllib.loads}
+
+
+def unreadable_examples(document: Path) -> Iterator[str]:
     for language, example in FENCE.findall(document.read_text(encoding="utf-8")):
-        if language in parsers:
-            parsers[language](example)
+        try:
+            PARSERS.get(language, str)(example)
+        except (SyntaxError, ValueError) as error:
+            yield f"{name_of(document)}: {error}: {example}"
+
+
+def test_every_example_parses() -> None:
+    assert [problem for document in PAGES for problem in unreadable_examples(document)] == []
 
 
 def test_the_pairs_file_of_the_contract_is_read_as_it_stands(tmp_path: Path) -> None:
@@ -316,8 +333,8 @@ KNOWN_HOSTS = {
 MACHINE = re.compile(r"(?<![\w.>])/(?:work|root|home|Users)/")
 
 
-@pytest.mark.parametrize("document", PAGES, ids=name_of)
-def test_no_page_names_a_place_of_one_machine_or_a_strange_host(document: Path) -> None:
-    text = document.read_text(encoding="utf-8")
-    assert not MACHINE.findall(text)
-    assert {host.removesuffix(".") for host in HOST.findall(text)} <= KNOWN_HOSTS
+def test_no_page_names_a_place_of_one_machine_or_a_strange_host() -> None:
+    texts = {name_of(document): document.read_text(encoding="utf-8") for document in PAGES}
+    assert {name: places for name, text in texts.items() if (places := MACHINE.findall(text))} == {}
+    named = {(name, host.removesuffix(".")) for name, text in texts.items() for host in HOST.findall(text)}
+    assert [(name, host) for name, host in sorted(named) if host not in KNOWN_HOSTS] == []

@@ -76,7 +76,10 @@ def set_aside() -> dict[str, str]:
     """What was set aside in Redis lately, by key: somebody else writes there. Raises RedisError."""
     found = lately_set_aside(connection(), SHOWN.total_seconds())
     newest = sorted(found.items(), key=lambda one: one[1].at)[-MOST_SHOWN:]
-    return {f"Redis: {key}": f"held a {one.found}, which nobody of ours writes; set aside" for key, one in newest}
+    return {
+        f"Redis: {key}": f"held a {one.found}, which no program of this project writes; set aside"
+        for key, one in newest
+    }
 
 
 @worker_shutdown.connect

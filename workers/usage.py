@@ -8,7 +8,6 @@ import os
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, replace
 from datetime import UTC, date
 from pathlib import Path
 
@@ -41,7 +40,7 @@ FOLDERS = {"usage": SCHEMA, "connections": PEAKS}
 def with_scopes(records: Iterable[UsageRecord], pairs: Mapping[str, PairConfig]) -> list[UsageRecord]:
     """The records with their configured billing scope; those of unknown pairs keep the pair's name."""
     return [
-        replace(record, scope=pairs[record.pair].scope(record.namespace)) if record.pair in pairs else record
+        record._replace(scope=pairs[record.pair].scope(record.namespace)) if record.pair in pairs else record
         for record in records
     ]
 
@@ -60,7 +59,7 @@ def write(records: Iterable[UsageRecord], usage_dir: str) -> list[str]:
 
 
 def _table(folder: str, records: list[UsageRecord]) -> pa.Table:
-    rows = [_peak(record) if folder == "connections" else asdict(record) for record in records]
+    rows = [_peak(record) if folder == "connections" else record._asdict() for record in records]
     return pa.Table.from_pylist(rows, schema=FOLDERS[folder])
 
 

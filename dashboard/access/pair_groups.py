@@ -23,9 +23,9 @@ def set_groups(request: Request, groups: Iterable[Group]) -> Outcome:
         require_all()
         before = set(request.pair.groups.all())
         if before == set(wanted):
-            return unchanged(f"{request.pair} is seen by {_named(wanted)} already.")
+            return unchanged(f"{request.pair} is already visible to {_named(wanted)}.")
         request.pair.groups.set(wanted)
-        return done(f"{request.pair} is seen by {_named(wanted)}; before: {_named(before)}.")
+        return done(f"{request.pair} is visible to {_named(wanted)}; before: {_named(before)}.")
 
     return perform("set_groups", request, run, right=Right.ADMINISTER)
 

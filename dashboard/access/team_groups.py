@@ -21,7 +21,7 @@ def problem_of(words: Sequence[str]) -> str:
     for word in words:
         group, sign, value = (part.strip() for part in word.partition("="))
         if not group or (sign and not value) or not word.isprintable():
-            return f"OIDC_PAIR_GROUPS has {word[:60]!r}: give GROUP or GROUP=VALUE, parted by commas."
+            return f"OIDC_PAIR_GROUPS has {word[:60]!r}: give GROUP or GROUP=VALUE, separated by commas."
         if group in ROLES:
             return (
                 f"OIDC_PAIR_GROUPS has {group}, which is a role: give other groups, and the roles as OIDC_VIEWERS does."

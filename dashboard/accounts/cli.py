@@ -66,5 +66,5 @@ def _revoke(options: Options) -> Answer:
         raise CommandError(f"There is no token {options['prefix']}; `pairing tokens` lists them.")
     with one_sentence():
         ended = tokens.revoke(row, user_named(options["user"]), timezone.now())
-    sentence = f"{row} is revoked." if ended else f"{row} was revoked already."
+    sentence = f"{row} is revoked." if ended else f"{row} was already revoked."
     return Answer({"outcome": "done" if ended else "unchanged", "sentence": sentence}, [sentence])

@@ -60,7 +60,7 @@ class AlertAction(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcknowledgeAlert(AlertAction):
-    """Acknowledges one or all open alerts: nobody further is notified."""
+    """Acknowledges one or all open alerts: nobody else is notified."""
 
     operation_of_all: Operation
 
@@ -68,7 +68,7 @@ class AcknowledgeAlert(AlertAction):
         """One alert."""
 
         def run() -> str:
-            return "Acknowledged: nobody further is notified." if _acknowledge(request, pk=key) else ACKNOWLEDGED
+            return "Acknowledged: nobody else is notified." if _acknowledge(request, pk=key) else ACKNOWLEDGED
 
         alert = Alert.objects.filter(pk=key).first()
         if alert is None:
@@ -164,7 +164,7 @@ def describe(rule: AlertRule) -> str:
 ACKNOWLEDGE_ALERT = AcknowledgeAlert(
     name="acknowledge_alert",
     label="Acknowledge alert",
-    command=Command("acknowledge", "acknowledge an alert: nobody further is notified"),
+    command=Command("acknowledge", "acknowledge an alert: nobody else is notified"),
     operation=Operation(
         "/alerts/{alert}/acknowledge",
         "acknowledge_alert",

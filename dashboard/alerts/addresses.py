@@ -51,5 +51,5 @@ def networks(texts: Iterable[str]) -> tuple[Network, ...]:
         return tuple(ip_network(text) for text in texts)
     except ValueError:
         raise ImproperlyConfigured(
-            "ALERT_ALLOWED_NETWORKS cannot be read: give networks such as 10.1.2.0/24, parted by commas."
+            "ALERT_ALLOWED_NETWORKS cannot be read: give networks such as 10.1.2.0/24, separated by commas."
         ) from None

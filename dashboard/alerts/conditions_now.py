@@ -134,7 +134,7 @@ def filling(now: datetime) -> Iterator[Condition]:
                 key=key_of("capacity", queue.pair.name, queue.path, "soon"),
                 severity="warning",
                 title=f"Backlog queue {queue.path} is filling up",
-                detail=used if is_full else f"{used} At the rate of that moment it is full within 30 minutes.",
+                detail=used if is_full else f"{used} At the rate of that moment it will be full within 30 minutes.",
                 began_at=warned[queue.path],
                 **known,
             )
@@ -168,7 +168,7 @@ def unbalanced(now: datetime) -> Iterator[Condition]:
             pair=row.pair.name,
             entity=row.queue,
             title=f"The ledger of {row.queue} does not balance",
-            detail=more if missing > 0 else f"{-missing:,} messages more than were enqueued are in it.",
+            detail=more if missing > 0 else f"It accounts for {-missing:,} more messages than were enqueued.",
             began_at=row.ended_at or now,
         )
 
@@ -199,7 +199,7 @@ def budgets(now: datetime) -> Iterator[Condition]:
             kind="budget",
             severity="critical" if row.percent >= 100 else "warning",
             pair=row.pair,
-            title=f"{row.percent} % of the budget for {whose} in {row.month} are spent",
+            title=f"{row.percent} % of the budget for {whose} in {row.month} is spent",
             detail=f"{money(row.cents)} of {money(row.budget_cents)} {row.currency}.",
             began_at=row.raised_at,
         )

@@ -101,7 +101,7 @@ def _channel(file: Path, name: str, table: Any) -> Channel:
         return ChannelsFileError(f"{file}: [channels.{name}]: {sentence}")
 
     if not NAME.fullmatch(name):
-        raise error("a name is lower-case letters, digits, - and _, at most 63.")
+        raise error("a name consists of at most 63 lower-case letters, digits, - and _.")
     if not isinstance(table, dict) or str(table.get("kind")) not in INTEGRATIONS:
         raise error(f"write kind as one of {', '.join(INTEGRATIONS)}.")
     integration = INTEGRATIONS[table["kind"]]

@@ -94,7 +94,7 @@ def _test(notice: Notice, now: datetime) -> Message:
         kind="test",
         severity="info",
         pair="*",
-        title=f"{notice.by or 'somebody'} tries whether this channel works",
+        title=f"{notice.by or 'somebody'} is testing this channel",
         lines=(),
         url=page(),
         at=now.isoformat(),

@@ -95,7 +95,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     def clean_time_zone(self) -> str:
         name: str = self.cleaned_data["time_zone"]
         if name not in available_timezones():
-            raise forms.ValidationError("Write a time zone such as Europe/Berlin.")
+            raise forms.ValidationError("Enter a time zone such as Europe/Berlin.")
         return name
 
     def clean_escalate_after_min(self) -> int:
@@ -107,7 +107,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     def _at_most(self, name: str, most: int, least: int = 0) -> int:
         value: int = self.cleaned_data[name]
         if not least <= value <= most:
-            raise forms.ValidationError(f"Write a number from {least} to {most}.")
+            raise forms.ValidationError(f"Enter a number from {least} to {most}.")
         return value
 
     def clean(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         if said.get("threshold") is None and said.get("kinds") == [Alert.Kind.BACKLOG]:
             self.add_error("threshold", "Enter the number of messages from which a backlog is an alert.")
         if said.get("threshold") == 0:
-            self.add_error("threshold", "Write at least 1.")
+            self.add_error("threshold", "Enter at least 1.")
         return said
 
 

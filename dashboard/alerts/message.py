@@ -111,7 +111,7 @@ MANY = {
 def _together(alerts: Sequence[Known], phase: str) -> str:
     pair = alerts[0].pair
     if phase == "resolved" and alerts[0].kind == "failover":
-        return f"{len(alerts):,} entities of {pair} are back"
+        return f"{len(alerts):,} entities of {pair} have recovered"
     return MANY.get(alerts[0].kind, "{count:,} alerts about {pair}").format(count=len(alerts), pair=pair)
 
 

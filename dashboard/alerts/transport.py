@@ -74,11 +74,13 @@ def destinations(parts: SplitResult, allowed: Sequence[Network], resolver: Resol
     found = resolver(host, port)
     places = [text for text in found if is_allowed(address_of(text), allowed)]
     if not places:
-        raise Refused(f"{host} is at an address that messages may not go to; see ALERT_ALLOWED_NETWORKS.")
+        raise Refused(f"{host} has an address to which messages may not be sent; see ALERT_ALLOWED_NETWORKS.")
     if parts.scheme != "https":
         places = [text for text in places if address_of(text).is_loopback]
         if not places:
-            raise Refused(f"{host} is asked without TLS: write https://. Only this machine may be asked over http.")
+            raise Refused(
+                f"{host} would be reached without TLS: use https://. Plain http is allowed to this machine only."
+            )
     return places
 
 

@@ -121,13 +121,13 @@ def check_reopen(look: Look) -> Outcome | None:
     if look.proof and not look.proof.is_quarantined:
         return unchanged(f"{look.path} is not in quarantine.")
     if look.deletion is not None:
-        raise ActionError(f"{look.path} is about to be deleted. Take the deletion back: that also ends the quarantine.")
+        raise ActionError(f"{look.path} is about to be deleted. Cancel the deletion: that also ends the quarantine.")
     return None
 
 
 def check_repair(look: Look) -> Outcome | None:
     if look.deletion is not None:
-        raise ActionError(f"{look.path} is about to be deleted. Take the deletion back first.")
+        raise ActionError(f"{look.path} is about to be deleted. Cancel the deletion first.")
     if look.proof and not any(name in REPAIRABLE for name in look.proof.deviations):
         return unchanged(f"{look.path} needs no repair.{_rest(list(look.proof.deviations))}")
     return None
@@ -135,7 +135,7 @@ def check_repair(look: Look) -> Outcome | None:
 
 def check_drain(look: Look) -> Outcome | None:
     if look.is_draining:
-        return unchanged(f"{look.path} is being drained already.")
+        return unchanged(f"{look.path} is already being drained.")
     if look.use.belongs:
         raise ActionError(f"{look.use.belongs} The syphon of its pair drains it.")
     if other := meant_for(look.pair, look.path):
@@ -197,7 +197,7 @@ def drain(request: Request, here: Namespace, look: Look) -> Outcome:
     """Let a worker drain an orphan."""
     waiting = look.proof.to_bring_home if look.proof else 0
     if not _saved(QueueDrain(**_errand(request), waiting=waiting)):
-        return unchanged(f"{look.path} is being drained already.")
+        return unchanged(f"{look.path} is already being drained.")
     return done(f"A worker drains {waiting:,} messages of {look.path}, each to its entity.")
 
 

@@ -104,7 +104,7 @@ class DeadLetterLinks:
             )
             return ""
         if why_refused(failure.error) in ("outage", "busy"):
-            raise Unreachable(f"{path} does not take them: {describe(failure.error)}.")
+            raise Unreachable(f"{path} does not accept them: {describe(failure.error)}.")
         return f"{path} refuses it: {describe(failure.error)}"
 
     def close(self) -> None:

@@ -31,7 +31,7 @@ class PlacesField(forms.Field):
             if not (
                 queue and len(queue) <= LONGEST_PATH and number.isascii() and number.isdigit() and len(number) < 20
             ):
-                raise forms.ValidationError("The list begins anew.")
+                raise forms.ValidationError("The list starts again.")
             places[queue] = int(number)
         return places
 

@@ -85,6 +85,8 @@ def channels_probe() -> Sequence[Finding]:
         channels = load_channels()
     except ImproperlyConfigured as error:
         return [problem("channels", str(error), "See docs/alerts.md.")]
+    if not channels and settings.CHANNELS_FILE != settings.BASE_DIR / "channels.toml":
+        return [problem("channels", f"{settings.CHANNELS_FILE}: there is no such file.", "Correct CHANNELS_FILE.")]
     if not channels:
         remedy = "Write CHANNELS_FILE, unless somebody watches the pages."
         return [warning("channels", "No channel is configured, so nobody is notified of an alert.", remedy)]
@@ -106,7 +108,7 @@ def prices_probe() -> Sequence[Finding]:
         return [problem("prices", f"{path} cannot be read: {error.strerror}.", "Correct PRICES_FILE.")]
     except (ValueError, LookupError, TypeError, RecursionError):
         remedy = "Store the unchanged response of the Retail Prices API."
-        return [problem("prices", f"{path} is no response of the Retail Prices API.", remedy)]
+        return [problem("prices", f"{path} is not a response of the Retail Prices API.", remedy)]
     return [ok("prices", f"{path}: {rows:,} rows.")]
 
 
@@ -139,7 +141,7 @@ def redis_findings(info: Mapping[str, Any]) -> list[Finding]:
         cause = f"maxmemory-policy is {policy}: evicted keys are lost tasks and leases."
         found.append(warning("redis", cause, "Set it to noeviction."))
     if not info.get("aof_enabled"):
-        cause = "appendonly is off: a restart loses tasks, events and usage that are on their way."
+        cause = "appendonly is off: a restart loses tasks, events and usage that are not stored yet."
         found.append(warning("redis", cause, "Set appendonly to yes."))
     return found or [ok("redis", f"Version {version}, durable, without eviction.")]
 

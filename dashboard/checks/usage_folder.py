@@ -44,7 +44,7 @@ def judged(folder: Path, mode: int, free: int, *, is_inside_private: bool = Fals
     """The findings about a folder that can be written. Pure."""
     found = []
     if free < SCARCE_BYTES:
-        found.append(problem(ITEM, f"{folder} has {free / 1e6:.0f} MB left.", "Make room: usage would be lost."))
+        found.append(problem(ITEM, f"{folder} has {free / 1e6:.0f} MB left.", "Free some space: usage would be lost."))
     elif free < LITTLE_BYTES:
         found.append(warning(ITEM, f"{folder} has {free / 1e9:.1f} GB left.", "Make room."))
     if mode & stat.S_IWOTH and not is_inside_private:
@@ -70,7 +70,7 @@ def _store(url: str) -> list[Finding]:
         with suppress(OSError):
             store.delete_file(name)
     except (OSError, ValueError, NotImplementedError) as error:
-        return [problem(ITEM, f"The store of USAGE_DIR takes no file ({_code_of(error)}).", "Check URL and keys.")]
+        return [problem(ITEM, f"The store of USAGE_DIR accepts no file ({_code_of(error)}).", "Check URL and keys.")]
     return [ok(ITEM, f"{url.split('://')[0]}://…: a file was written and deleted.")]
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
 from threading import Thread
 from typing import IO, Any
 
@@ -44,6 +45,7 @@ FAMILIES = (
     "GOOGLE_",
 )
 """Variables that a job inherits: the host, Java and Spark, and the keys of object stores that hold its files."""
+WITHOUT_SPARK = ("pipeline.jobs.prices",)
 KEY_OF_A_NAMESPACE = "SharedAccess"
 
 
@@ -56,6 +58,8 @@ def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress) -> N
 
     The job watches its standard input and ends with this process.
     """
+    if module not in WITHOUT_SPARK and find_spec("pyspark") is None:
+        raise JobFailed("PySpark is not installed: install paired-namespaces-control-plane[pipeline].")
     command = [sys.executable, "-m", module, *arguments, "--end-with-stdin"]
     with subprocess.Popen(
         command,

@@ -78,7 +78,7 @@ def hindrances(canary: Canary, moment: Moment, *, creates: bool = False) -> list
     reported = [
         (bool(moment.running), f"A drill is already running on {moment.running}."),
         (moment.is_silent, "No worker is alive to execute it."),
-        (bool(moment.away), f"{', '.join(moment.away[:3])} fails or is failed over: drills require a healthy pair."),
+        (bool(moment.away), f"{', '.join(moment.away[:3])} is failing or failed over: drills require a healthy pair."),
         (moment.paused, "The syphon is paused, so nothing would be drained. Resume it first."),
         *_faults(canary, creates),
     ]

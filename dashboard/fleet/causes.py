@@ -10,7 +10,7 @@ CAUSES = (
     (r"EntityNotFound|amqp:not-found|resource-deleted|could not be found", "the entity does not exist"),
     (r"a right is missing", "refused: a right is missing"),
     (r"wrong key|unauthori[sz]ed|AuthenticationError|AuthorizationError", "refused: wrong key, or no such entity"),
-    (r"getaddrinfo|Name or service not known|name resolution", "the primary's name is not resolved"),
+    (r"getaddrinfo|Name or service not known|name resolution", "the primary's name cannot be resolved"),
     (r"Connection ?refused|Errno 111", "the primary refuses connections"),
     (r"\breset|connection:forced|detach-forced|Broken ?pipe|ConnectionError", "the primary resets connections"),
     (r"no answer|not answer|no connection|did not open|Timeout|timed out", "the primary does not answer"),

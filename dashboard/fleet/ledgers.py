@@ -145,7 +145,7 @@ def _unbalanced(pair: str, filling: Filling, missing: int, now: datetime) -> Eve
     since = f"since {filling.began_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     which = uuid5(NAMESPACE_URL, f"{pair}/{filling.queue}/{filling.began_at.isoformat()}/unbalanced").hex
     counted = f"{missing} of {filling.enqueued} messages {since} are not accounted for"
-    reason = counted if missing > 0 else f"{-missing} messages more than were enqueued {since} are in the ledger"
+    reason = counted if missing > 0 else f"the ledger accounts for {-missing} more messages than were enqueued {since}"
     return Event(which, now, pair, filling.queue, "ledger_unbalanced", reason, filling.reporter)
 
 

@@ -195,7 +195,7 @@ class _Reader:
     def pair(self, name: str, table: Any) -> PairConfig:
         where = f"[pairs.{name}]"
         if not NAME.fullmatch(name):
-            raise self.error(f"{where}: a pair's name has letters, digits, - and _ only, at most 63.")
+            raise self.error(f"{where}: a pair's name consists of at most 63 letters, digits, - and _.")
         if not isinstance(table, dict):
             raise self.error(f"{where} is not a table.")
         self.refuse_unknown(where, table, tuple(PAIR_KEYS))

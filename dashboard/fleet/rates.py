@@ -55,7 +55,7 @@ class Expected:
         if self.basis is Basis.LATEST:
             minutes = round(self.over / MINUTE)
             return f"in the last {minutes} minutes" if minutes > 1 else "in the last minute"
-        return f"at this time of the last {self.days} days" if self.days > 1 else "at this time of the day before"
+        return f"at this time of the last {self.days} days" if self.days > 1 else "at this time of the previous day"
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def as_markdown(story: Story) -> str:
         "",
         *_table(("Time", "After", "What", "About", "By", "Reason", "Waiting"), _timeline(story)),
         "",
-        "## What came home",
+        "## What was drained",
         "",
         *_came_home(story),
         "",
@@ -117,7 +117,7 @@ def _came_home(story: Story) -> Iterator[str]:
 def _of_the_entity(moved: Moved) -> Iterator[Sequence[str]]:
     yield "In the backlog before", f"{moved.waiting_before:,}"
     yield "Sent to the backlog", f"{moved.to_backlog:,}"
-    yield "Came home", f"{moved.to_primary:,}"
+    yield "Drained", f"{moved.to_primary:,}"
     yield "Dead-lettered by the syphon", f"{moved.dead_lettered:,}"
     yield "Of these, expired in the backlog", f"{moved.expired:,}"
     yield "Set aside by the syphon", f"{moved.set_aside:,}"

@@ -53,7 +53,7 @@ def metrics(now: datetime) -> Iterator[Metric]:
     yield gauge("readiness_score", "The lowest readiness of an entity, 0 to 100.", _readiness())
     yield gauge("worker_heartbeat_age_seconds", "Seconds since the last heartbeat of a worker.", _ages(now))
     if settings.SIMULATED_UNTIL:
-        about = "Until when the past is simulated; counters include it. In the demo only."
+        about = "The end of the simulated history, which counters include. In the demo only."
         yield gauge("simulated_until_timestamp_seconds", about, [({}, moment(settings.SIMULATED_UNTIL))])
 
 

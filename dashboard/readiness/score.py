@@ -39,12 +39,12 @@ class Weight:
 
 WEIGHTS: Mapping[str, Weight] = {
     "secondary": Weight(12, True, "The secondary can be administered"),
-    "queues": Weight(20, True, "Backlog queues are there and conform"),
+    "queues": Weight(20, True, "Backlog queues exist and conform"),
     "senders": Weight(15, True, "Senders can use the backlog"),
     "rights": Weight(10, False, "Workers may send and listen there"),
     "home": Weight(10, False, "Workers may send to the primary"),
     "room": Weight(10, True, "There is room in the backlog"),
-    "syphon": Weight(10, False, "A syphon stands ready for each queue"),
+    "syphon": Weight(10, False, "A syphon is ready for each queue"),
     "fleet": Weight(5, False, "Redis and workers are alive"),
     "sizes": Weight(5, False, "Messages fit the backlog"),
     "clocks": Weight(3, False, "Clocks agree"),

@@ -100,7 +100,7 @@ class Environment:
         """An address of the web, or the default; `like` is an example of one."""
         value = self.text(name, default)
         if value and not is_web_address(value):
-            raise ImproperlyConfigured(f"{name} is {shown(value)}, which is no address: give {like}.")
+            raise ImproperlyConfigured(f"{name} is {shown(value)}, which is not an address: give {like}.")
         return value
 
 

@@ -26,7 +26,7 @@ def named_networks(setting: str, texts: Iterable[str]) -> tuple[Network, ...]:
         return tuple(ip_network(text) for text in texts)
     except ValueError:
         raise ImproperlyConfigured(
-            f"{setting} cannot be read: give addresses or networks such as 10.1.2.0/24, parted by commas."
+            f"{setting} cannot be read: give addresses or networks such as 10.1.2.0/24, separated by commas."
         ) from None
 
 

@@ -29,7 +29,7 @@ def private_file(file: Path) -> Path:
     are not the control plane's to take away.
     """
     if file.exists() and not file.is_file():
-        raise ImproperlyConfigured(f"The database {shortened(str(file))} is no regular file.")
+        raise ImproperlyConfigured(f"The database {shortened(str(file))} is not a regular file.")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT, FILE))

@@ -24,7 +24,7 @@ from pairing.events import KINDS
 
 register = template.Library()
 A_YEAR = timedelta(days=365)
-FATE_LABELS = {"restored": "came home", "dead_lettered": "dead-lettered"}
+FATE_LABELS = {"restored": "drained", "dead_lettered": "dead-lettered"}
 """The words for outcomes in ledgers that are not their names."""
 WEEK_S = 7 * 86_400
 

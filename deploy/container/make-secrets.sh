@@ -1,11 +1,11 @@
 #!/bin/sh
-# Writes random passwords, and the URLs with them, into a folder for compose.yaml. What is there already stays.
-# The connection strings of the namespaces are yours to add: contoso_primary and contoso_secondary.
+# Writes random passwords, and the URLs with them, into a folder for compose.yaml. Existing files stay.
+# Add the connection strings of the namespaces yourself: contoso_primary and contoso_secondary.
 #
 #   sh deploy/container/make-secrets.sh deploy/container/secrets
 set -eu
 folder=${1:-"$(dirname "$0")/secrets"}
-# Only you get into the folder; in a container, an account of its own reads the one file that it is given.
+# Only you can open the folder; in a container, a separate account reads the one file that it is given.
 mkdir -p -m 0700 "$folder"
 
 random() {

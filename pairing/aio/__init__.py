@@ -2,9 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from pairing.aio.administration import emulator_transport
-from pairing.aio.client import PairedServiceBusClient
-from pairing.aio.sender import PairedSender
+from pairing.errors import needing
+
+with needing("aio", "pairing.aio"):
+    from pairing.aio.administration import emulator_transport
+    from pairing.aio.client import PairedServiceBusClient
+    from pairing.aio.sender import PairedSender
 
 if TYPE_CHECKING:
     from pairing.aio.syphon import Syphon
@@ -19,3 +22,7 @@ def __getattr__(name: str) -> Any:
 
         return Syphon
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -51,7 +51,7 @@ class TlsTransport(AioHttpTransport):  # type: ignore[misc]  # as above
 def emulator_transport(**keywords: Any) -> PlainHttpTransport:
     """The ``transport=`` that lets an asyncio ServiceBusAdministrationClient of your own reach an emulator.
 
-    ``keywords`` are the transport's own, such as ``read_timeout``: a client's do not reach a transport it is given.
+    ``keywords`` are the transport's own, such as ``read_timeout``: the client does not pass its own on.
     """
     return PlainHttpTransport(**keywords)
 

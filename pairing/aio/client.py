@@ -97,6 +97,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     the Manage claim. ``keywords`` are those of the SDK's ServiceBusClient. Opening accesses the secondary only.
     """
 
+    _in_asyncio = True
     _metered_classes = (MeteredReceiver, MeteredSession, MeteredPages)
     primary: AsyncEnd
     secondary: AsyncEnd
@@ -185,7 +186,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
             try:
                 self._tick()
             except Exception:
-                _LOGGER.exception("a periodic check failed; it goes on")
+                _LOGGER.exception("a periodic check failed; it continues")
 
     async def _watch_links(self) -> None:
         try:
@@ -283,7 +284,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     # Pings ---------------------------------------------------------------------------------------------------------
 
     async def ping(self, path: str) -> PingResult:
-        """Ping the entity now; an accepted ping heals an entity that is not held."""
+        """Ping the entity now; an accepted ping makes an entity healthy unless it is held."""
         self.check_open()
         return await self._pinger.ping(path)
 

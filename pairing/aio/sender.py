@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable
 from datetime import datetime
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from azure.servicebus import ServiceBusMessageBatch
 
@@ -11,7 +11,9 @@ from pairing.aio.links import Link
 from pairing.drive import Operation, Reply, run_async
 from pairing.messages.payload import Messages, PairedMessageBatch
 from pairing.operations.sender import SendOperations, T
-from pairing.sessions.order import Consult, Move
+
+if TYPE_CHECKING:  # loaded by a client that keeps the order of sessions, and only there
+    from pairing.sessions.order import Consult, Move
 
 _LOOK_S = 0.05
 
@@ -79,8 +81,8 @@ class PairedSender(SendOperations):
         while (left := until - self._now()) > 0 and not self._entity.is_failed_over(self._now()):
             await asyncio.sleep(min(_LOOK_S, left))
 
-    async def _ask_fleet(self, action: Consult | Move) -> Reply:
+    async def _ask_fleet(self, action: "Consult | Move") -> Reply:
         assert self._order is not None
         if self._order.is_away:
-            return action.reply(None) if isinstance(action, Consult) else action.reply(False)
+            return action.unanswered()
         return await asyncio.to_thread(self._order.perform, action)

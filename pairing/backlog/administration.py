@@ -56,23 +56,24 @@ _NONSENSE = (
 # Pairing ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ListQueues(Action[list[QueueProperties] | Exception]):
     """List all queues of the namespace. Outcome: their properties, or why they could not be listed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CreateQueue(Action[Exception | None]):
     """Create this backlog queue. Outcome: why it could not be created, or None."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Pause(Action[None]):
-    """Wait before the next attempt."""
+    """Wait before the next attempt, and say why."""
 
     seconds: float
+    reason: str
 
 
 AdministrationAction = ListQueues | CreateQueue | Pause
@@ -105,7 +106,7 @@ def pairing_flow(
     unreachable: Exception | None = None
     for attempt in range(tries):
         if attempt:
-            yield from Pause(pause_s)
+            yield from Pause(pause_s, str(_refused(namespace, unreachable or next(iter(failures.values()), None))))
         if found is None:
             listed = yield from ListQueues()
             if isinstance(listed, Exception):
@@ -155,7 +156,7 @@ def _refused(namespace: str, error: Exception | None) -> BacklogCreationError:
     elif is_unauthorized(error):
         reason = "it refuses the credentials: the key must be right and have the Manage claim"
     elif isinstance(error, DecodeError):
-        reason = f"its answer is none of a Service Bus namespace: {describe(error)}"
+        reason = f"its answer is not that of a Service Bus namespace: {describe(error)}"
     elif isinstance(error, HttpResponseError):
         reason = f"it refuses to list or create backlog queues: {describe(error)}"
     else:
@@ -219,7 +220,7 @@ def understood() -> Iterator[None]:
     except binascii.Error:  # the key in the connection string: nothing was answered yet
         raise
     except _NONSENSE as error:
-        raise DecodeError(message=f"the answer makes no sense ({type(error).__name__})") from error
+        raise DecodeError(message=f"the answer is malformed ({type(error).__name__})") from error
 
 
 def listed(queues: ItemPaged[Q]) -> list[Q]:
@@ -236,7 +237,7 @@ def checked(page: list[Q], number: int, pages: object) -> list[Q]:
     """One page of a list, counted from 0; ValueError where it is no page of one, has no end or lists the nameless."""
     root = getattr(getattr(pages, "_response", None), "tag", "feed")  # the SDK takes any XML for an empty list
     if not root.endswith("feed") or number >= MOST_PAGES or not all(isinstance(item.name, str) for item in page):
-        raise ValueError("no list, a list without an end, or one of things without a name")
+        raise ValueError("not a list, an endless list, or a list of entries without a name")
     return page
 
 
@@ -325,6 +326,6 @@ def plain(url: str) -> str:
 def emulator_transport(**keywords: Any) -> PlainHttpTransport:
     """The ``transport=`` that lets a ServiceBusAdministrationClient of your own reach an emulator.
 
-    ``keywords`` are the transport's own, such as ``read_timeout``: a client's do not reach a transport it is given.
+    ``keywords`` are the transport's own, such as ``read_timeout``: the client does not pass its own on.
     """
     return PlainHttpTransport(**keywords)

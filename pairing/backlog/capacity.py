@@ -1,6 +1,6 @@
 """The fill level of a backlog queue and its forecast, from observed sizes. No I/O, no clock of its own."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 FULL = 0.8
 """A queue this full is not chosen while another one is left."""
@@ -10,8 +10,7 @@ _SHORTEST_S = 5.0
 _SMOOTHING = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Fill:
+class Fill(NamedTuple):
     """The last observed size of one queue."""
 
     size: int

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
 from random import Random
+from typing import NamedTuple
 
 from pairing.backlog.capacity import FULL
 
@@ -41,8 +42,7 @@ class _Queue:
     """When its namespace last had it, after a doubt."""
 
 
-@dataclass(frozen=True, slots=True)
-class RotationEvent:
+class RotationEvent(NamedTuple):
     """A change of one backlog queue in the rotation, with the fields of an event."""
 
     path: str

@@ -257,7 +257,7 @@ class RedisCoordination:
 
     def _cut_off(self, error: Exception) -> None:
         if self.is_connected:
-            _LOGGER.warning("pairing: Redis is away (%s); this process decides alone", type(error).__name__)
+            _LOGGER.warning("pairing: Redis is unavailable (%s); this process decides alone", type(error).__name__)
         self.is_connected = False
         self._must_compare = True
         self._must_listen_anew.set()

@@ -68,7 +68,7 @@ class SharedBacklog:
         before, warnings = self.fills(), dict[str, Fill]()
         for path, (size, limit) in sizes.items():
             fill = seen(before.get(path), size, limit, at)
-            self._redis.hset(self._fills, path, json.dumps(asdict(fill)))
+            self._redis.hset(self._fills, path, json.dumps(fill._asdict()))
             if not fill.is_worrying:
                 self._redis.hdel(self._warned, path)
             elif self._redis.hsetnx(self._warned, path, "1"):

@@ -45,7 +45,7 @@ class Subscription:
                 self._on_gap()
                 self._rest(_FIRST_PAUSE_S)
             except Exception:
-                _LOGGER.exception("pairing: listening to Redis stumbled; it goes on")
+                _LOGGER.exception("pairing: listening to Redis failed; it continues")
                 self._rest(_LONGEST_PAUSE_S)
 
     def _listen(self, pubsub: PubSub) -> None:

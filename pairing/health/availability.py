@@ -9,9 +9,8 @@ Every method that changes something returns the transitions in order, for the ca
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Origin = Literal["organic", "forced"]
 
@@ -36,7 +35,7 @@ class Trigger(StrEnum):
 
     SEND_ACCEPTED = "the primary accepted a send"
     SEND_FAILED = "a send failed in a way that qualifies"
-    SEND_FAILED_WITHOUT_INTERVAL = "a send failed so, and the failover interval is 0"
+    SEND_FAILED_WITHOUT_INTERVAL = "a send failed in this way, and the failover interval is 0"
     INTERVAL_PASSED = "the failover interval has passed"
     PING_ACCEPTED = "the primary accepted a ping"
     FORCED = "an operator forced a failover"
@@ -71,8 +70,7 @@ TRANSITIONS: Mapping[State, Mapping[Trigger, tuple[State, str]]] = {
 """State → trigger → the next state, and the kind of the event that reports it. A trigger not listed changes nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(NamedTuple):
     """One step of the machine, with the fields of an event."""
 
     path: str
@@ -87,8 +85,7 @@ class Transition:
     """Whether all processes of the fleet observe it themselves at the same time, so that it is one fact."""
 
 
-@dataclass(frozen=True, slots=True)
-class News:
+class News(NamedTuple):
     """A report of another process or an operator about an entity, with times of this process's clock."""
 
     state: State
@@ -166,7 +163,7 @@ class PathAvailability:
             return self._on(Trigger.INTERVAL_PASSED, self.since + self._interval_s, self.reason)
         if self.expires is not None and now >= self.expires:
             return [
-                replace(step, everywhere=True) for step in self._released("the hold has expired", None, self.expires)
+                step._replace(everywhere=True) for step in self._released("the hold has expired", None, self.expires)
             ]
         return []
 
@@ -241,7 +238,7 @@ class PathAvailability:
 
     def mark_healthy(self, now: float, *, operator: str) -> list[Transition]:
         """End hold and failover together. A failing entity stays failing: an organic failover cannot be prevented."""
-        return self._on(Trigger.MARKED_HEALTHY, now, "marked healthy by hand", operator=operator)
+        return self._on(Trigger.MARKED_HEALTHY, now, "marked healthy manually", operator=operator)
 
     # What the fleet reports -------------------------------------------------------------------------------------------
 
@@ -272,7 +269,7 @@ class PathAvailability:
         trigger = Trigger.FLEET_FORCED if news.origin == "forced" else Trigger.FLEET_FAILED_OVER
         steps = self._on(trigger, news.since, news.reason, origin=news.origin, operator=news.held_by, adopted=True)
         self.held_by, self.expires = news.held_by, news.expires
-        return [replace(step, at=now) for step in steps]
+        return [step._replace(at=now) for step in steps]
 
     def _adopt_hold(self, news: News, now: float) -> list[Transition]:
         held_before, self.held_by, self.expires = self.held_by, news.held_by, news.expires
@@ -335,7 +332,7 @@ class PathAvailability:
         self.ping_at = now
         if not was_held:
             return []
-        return [replace(self._step("released", now, operator=operator), reason=reason)]
+        return [self._step("released", now, operator=operator)._replace(reason=reason)]
 
     def _enter(self, state: State, at: float, reason: str) -> None:
         self.state, self.since, self.reason = state, at, reason

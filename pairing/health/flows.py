@@ -6,7 +6,7 @@ They depend neither on the SDK nor on an event loop; ``pairing.drive`` performs 
 
 from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from pairing.drive import Action, Reply
 from pairing.errors import RETRY_AFTER_S, TOO_LITTLE_TIME, BacklogUnavailableError, Fault
@@ -61,6 +61,13 @@ class Wait(Action[None]):
 
 
 @dataclass(slots=True)
+class Pause(Action[None]):
+    """Wait for this time."""
+
+    seconds: float
+
+
+@dataclass(slots=True)
 class OpenFresh(Action[Outcome]):
     """Open a separate link to the entity in the primary."""
 
@@ -81,8 +88,7 @@ SendFlow = Generator[SendAction, Reply, str | None]
 PingFlow = Generator[PingAction, Reply, "PingResult"]
 
 
-@dataclass(frozen=True, slots=True)
-class Redirected:
+class Redirected(NamedTuple):
     """The primary did not accept the message and the entity is failed over: the message must go to the backlog."""
 
     deadline: float
@@ -92,14 +98,17 @@ class Redirected:
     """Whether the primary may have stored the message nevertheless."""
 
 
-@dataclass(frozen=True, slots=True)
-class PingResult:
+class PingResult(NamedTuple):
     """The result of a ping."""
 
     path: str
+    """The entity."""
     accepted: bool
+    """Whether the primary accepted it."""
     reason: str
+    """Why not, for an operator."""
     busy: bool = False
+    """Whether the server requested a pause."""
 
 
 class Entity(Protocol):

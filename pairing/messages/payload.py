@@ -240,7 +240,9 @@ def payload(messages: Messages | ServiceBusMessageBatch, path: str) -> Payload |
     if isinstance(messages, ServiceBusMessageBatch):
         messages = _messages_of(messages)
     if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
-        raise TypeError(f"cannot send a {type(messages).__name__}: neither message, mapping, list of those, nor batch")
+        raise TypeError(
+            f"cannot send a {type(messages).__name__}: not a message, a mapping, a list of these, or a batch"
+        )
     ready = [ready_message(message) for message in messages]
     return Payload(ready, ready, path) if ready else None
 
@@ -248,7 +250,7 @@ def payload(messages: Messages | ServiceBusMessageBatch, path: str) -> Payload |
 def _messages_of(batch: ServiceBusMessageBatch) -> list[ServiceBusMessage]:
     kept = getattr(batch, "_messages", None)
     if not isinstance(kept, list) or len(kept) != len(batch):
-        raise TypeError("the messages of this batch cannot be read: make it with the sender's create_message_batch")
+        raise TypeError("the messages of this batch cannot be read: create it with the sender's create_message_batch")
     return kept
 
 

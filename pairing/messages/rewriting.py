@@ -82,7 +82,7 @@ def as_message(message: Sendable) -> ServiceBusMessage:
             return _wrap(message)
         case Mapping():
             return ServiceBusMessage(**message)
-    raise TypeError(f"cannot send a {type(message).__name__}: neither message nor mapping")
+    raise TypeError(f"cannot send a {type(message).__name__}: it is neither a message nor a mapping")
 
 
 def ensure_message_id(message: ServiceBusMessage) -> None:

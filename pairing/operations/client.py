@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from azure.servicebus.exceptions import OperationTimeoutError
 
-from pairing.backlog.administration import TRIES, AdministrationAction, CreateQueue, ListQueues, Paired, pairing_flow
-from pairing.backlog.administration import Pause as PauseBetweenTries
+from pairing.backlog.administration import (
+    TRIES,
+    AdministrationAction,
+    CreateQueue,
+    ListQueues,
+    Paired,
+    Pause,
+    pairing_flow,
+)
 from pairing.clock import Clock, seconds
+from pairing.credentials import check_credential
 from pairing.drive import Eventually, Operation, Reply, call, nested
 from pairing.ends import Endpoint, Role, check_keywords
 from pairing.errors import BacklogCreationError, Fault, PairingError
@@ -28,7 +36,7 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("pairing")
 _WARM_S = 10.0
-_TOO_LATE = "Rewriting the messages for the backlog took all the time; nothing was sent."
+_TOO_LATE = "Rewriting the messages for the backlog took the whole timeout; nothing was sent."
 
 
 class BacklogLink(Protocol):
@@ -53,6 +61,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
 
     _metered_classes: tuple[type, type, type]
     """The metered classes of a receiver, a session and pages."""
+    _in_asyncio: bool
 
     def __init__(
         self,
@@ -67,6 +76,8 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
     ) -> None:
         check_keywords(keywords)
         secondary = credential if secondary_credential is None else secondary_credential
+        check_credential("primary", credential, in_asyncio=self._in_asyncio)
+        check_credential("secondary", secondary, in_asyncio=self._in_asyncio)
         self._build(
             Endpoint.from_host("primary", primary_fqdn, credential, keywords),
             Endpoint.from_host("secondary", secondary_fqdn, secondary, keywords),
@@ -187,7 +198,8 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         self._named(name)
 
     def _perform_administration(self, action: AdministrationAction) -> Operation[Reply]:
-        if isinstance(action, PauseBetweenTries):
+        if isinstance(action, Pause):  # a person who has just written the configuration should not wait to see it
+            _LOGGER.warning("%s; trying again in %.0f s", action.reason, action.seconds)
             yield from call(self._pause, action.seconds)
             return action.reply(None)
         answer = yield from call(self._administer, action)

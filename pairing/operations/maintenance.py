@@ -13,7 +13,6 @@ from pairing.backlog.administration import BacklogQueueInfo
 from pairing.backlog.capacity import Fill, seen
 from pairing.clock import seconds
 from pairing.drive import Eventually, Operation, call
-from pairing.fleet.shared_backlog import SharedBacklog
 from pairing.health.availability import FAILED_OVER
 from pairing.health.faults import describe
 from pairing.operations.client import ClientOperations
@@ -44,7 +43,7 @@ class MaintenanceCore:
         """Whether this process should read the queues now: one process of a fleet, or all if Redis does not answer."""
         if not (self._is_anything_failed_over() and self._is_time("fill", FILL_S / 6)):
             return False
-        if (backlog := self._shared_backlog()) is not None:
+        if (backlog := self._paired.fleet.backlog) is not None:
             with contextlib.suppress(Exception):
                 if backlog.claim_look(FILL_S):
                     return True
@@ -62,7 +61,7 @@ class MaintenanceCore:
             for queue in queues
             if queue.max_size_bytes and queue.path.lower() in of
         }
-        if (backlog := self._shared_backlog()) is not None:
+        if (backlog := self._paired.fleet.backlog) is not None:
             with contextlib.suppress(Exception):
                 warnings = backlog.record(sizes, at)
                 self._learn(backlog.fills())
@@ -82,15 +81,9 @@ class MaintenanceCore:
         for path, fill in fills.items():
             self._paired.emit("capacity_warning", path, fill.describe())
 
-    def _shared_backlog(self) -> SharedBacklog | None:
-        coordination = self._paired.coordination
-        if coordination is None or coordination.shared is None or not getattr(coordination, "is_connected", True):
-            return None
-        return SharedBacklog(coordination.shared)
-
     def _may_repair(self, every_s: float) -> bool:
         """Whether this process should look for deleted queues now: one of a fleet, or all if Redis does not answer."""
-        backlog = self._shared_backlog() if self._paired.backlog_paths else None
+        backlog = self._paired.fleet.backlog if self._paired.backlog_paths else None
         with contextlib.suppress(Exception):
             return backlog is None or backlog.claim_repair(every_s)
         return True
@@ -153,7 +146,7 @@ class MaintenanceOperations(MaintenanceCore):
 
     def _report(self) -> Operation[None]:
         self._count_connections()
-        if self._client.fleet.takes_usage and self._is_time("report", REPORT_S):
+        if self._client.fleet.answers and self._is_time("report", REPORT_S):
             self._client.fleet.record(self._client.meter.drain(self._client.clock.now(), everything=True))
         yield from ()
 

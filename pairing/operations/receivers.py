@@ -4,10 +4,10 @@ Two tables say which method counts as what; the receivers for threads and asynci
 """
 
 import contextlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from functools import partial, wraps
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
 from azure.servicebus import ServiceBusReceivedMessage
 
@@ -19,21 +19,21 @@ Count = Callable[..., None]
 ClassT = TypeVar("ClassT", bound=type)
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(NamedTuple):
     """How a call is counted: as billed if it succeeds, and as an unbilled attempt if it fails."""
 
     kind: str
-    numbers: dict[str, int] = field(default_factory=dict)
+    numbers: Mapping[str, int] = MappingProxyType({})
 
     def __call__(self, count: Count, outcome: Any) -> None:
         """Count a call that has succeeded."""
         count(self.kind, **self.numbers)
 
 
-@dataclass(frozen=True, slots=True)
 class CountedReceive(Counted):
     """Received messages are counted with their sizes; an empty result is an empty receive."""
+
+    __slots__ = ()
 
     def __call__(self, count: Count, outcome: Any) -> None:
         """Count the messages of a call that has succeeded."""

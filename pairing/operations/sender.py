@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol, TypeVar, assert_never
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 
@@ -12,14 +12,16 @@ from pairing.clock import seconds
 from pairing.drive import Eventually, Operation, Reply, call, nested
 from pairing.health.availability import HEALTHY
 from pairing.health.faults import condition, is_ambiguous
-from pairing.health.flows import DONE, Outcome, SendAction, ToBacklog, ToPrimary, Wait
+from pairing.health.flows import DONE, Outcome, Pause, SendAction, ToBacklog, ToPrimary, Wait
 from pairing.links import LinkFailure
 from pairing.messages.payload import Messages, PairedMessageBatch, Payload, payload, plain_size, scheduled_payload
 from pairing.operations.client import ClientOperations
 from pairing.paired import CLOSE_S
 from pairing.sending import LONGEST_OPENING_S, SenderCore
-from pairing.sessions.order import Consult, Move, OrderAction, Pause
 from pairing.sessions.required import NOT_ALLOWED
+
+if TYPE_CHECKING:  # loaded by a client that keeps the order of sessions, and only there
+    from pairing.sessions.order import Consult, Move, OrderAction
 
 T = TypeVar("T")
 Attempt = Callable[[float], Operation[LinkFailure | None]]
@@ -64,7 +66,7 @@ class SendOperations(SenderCore):
         """Wait for this time, or until the entity fails over."""
 
     @abstractmethod
-    def _ask_fleet(self, action: Consult | Move) -> Eventually[Reply]:
+    def _ask_fleet(self, action: "Consult | Move") -> Eventually[Reply]:
         """Perform an action on the order of a session in Redis."""
 
     def _plain_size(self, message: Any, timeout: float | None) -> int:
@@ -111,7 +113,7 @@ class SendOperations(SenderCore):
         assert work is not None
         first: Outcome | None = self._sent(work, failure)
 
-        def perform(action: SendAction | OrderAction) -> Operation[Reply]:
+        def perform(action: "SendAction | OrderAction") -> Operation[Reply]:
             nonlocal first
             if first is not None and isinstance(action, ToPrimary):
                 outcome, first = first, None
@@ -169,7 +171,7 @@ class SendOperations(SenderCore):
 
     # Performing the flow's actions ---------------------------------------------------------------------------------
 
-    def _perform(self, work: Payload, attempt: Attempt | None, action: SendAction | OrderAction) -> Operation[Reply]:
+    def _perform(self, work: Payload, attempt: Attempt | None, action: "SendAction | OrderAction") -> Operation[Reply]:
         match action:
             case ToBacklog():
                 return action.reply((yield from self._client.send_to_backlog(action.part or work, action)))
@@ -185,9 +187,8 @@ class SendOperations(SenderCore):
             case Pause():
                 yield from call(self._sleep, action.seconds)
                 return action.reply(None)
-            case Consult() | Move():
-                return (yield from call(self._ask_fleet, action))
-        assert_never(action)
+            case order_action:  # mypy sees that only these are left
+                return (yield from call(self._ask_fleet, order_action))
 
     def _sent(self, work: Payload, failure: LinkFailure | None) -> Outcome:
         """Meter an attempt on the primary, and return its outcome."""

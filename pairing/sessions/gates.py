@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, assert_never
 from uuid import uuid4
 
 from pairing.drive import Reply
-from pairing.sessions.order import Consult, Move
+from pairing.health.flows import Backlog, Entity
+from pairing.sessions.order import Consult, Move, SessionSend
 from pairing.sessions.rulings import Ruling, entity_of
 from pairing.sessions.shared import FRESH_S, SharedSessions
 
@@ -67,6 +68,21 @@ class SessionGates:
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(_CLOSING_S)
+
+    def send(
+        self,
+        entity: Entity,
+        backlog_of: Callable[[str | None], Backlog],
+        now: Callable[[], float],
+        *,
+        timeout_s: float,
+        wait_when_busy: bool,
+        is_gone: Callable[[BaseException], bool],
+        began_at: float,
+    ) -> SessionSend:
+        """One send call that keeps this order."""
+        deadline = began_at + timeout_s
+        return SessionSend(entity, self, backlog_of, now, deadline, wait_when_busy, is_gone, began_at)
 
     # What a send asks ----------------------------------------------------------------------------------------------
 

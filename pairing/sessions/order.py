@@ -16,6 +16,7 @@ from pairing.health.flows import (
     LONGEST_ATTEMPT_S,
     Backlog,
     Entity,
+    Pause,
     Redirected,
     SendAction,
     ToBacklog,
@@ -39,6 +40,10 @@ class Consult(Action[Ruling | None]):
     token: str
     within_s: float
 
+    def unanswered(self) -> Reply:
+        """The outcome while Redis does not answer."""
+        return self.reply(None)
+
 
 @dataclass(slots=True)
 class Move(Action[bool]):
@@ -49,12 +54,9 @@ class Move(Action[bool]):
     queue: str
     is_gone: bool
 
-
-@dataclass(slots=True)
-class Pause(Action[None]):
-    """Wait for this time."""
-
-    seconds: float
+    def unanswered(self) -> Reply:
+        """The outcome while Redis does not answer."""
+        return self.reply(False)
 
 
 OrderAction = Consult | Move | Pause

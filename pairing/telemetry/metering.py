@@ -8,16 +8,14 @@ import builtins
 import json
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pairing.clock import Clock
 from pairing.stored_json import moment, reading, record, text, whole
 
 
-@dataclass(frozen=True, slots=True)
-class UsageKind:
+class UsageKind(NamedTuple):
     """A kind of operation, as reports show it."""
 
     label: str
@@ -61,8 +59,7 @@ def billing_units(size_bytes: int) -> int:
     return max(1, -(-size_bytes // _STEP))
 
 
-@dataclass(frozen=True, slots=True)
-class UsageRecord:
+class UsageRecord(NamedTuple):
     """The operations of one kind that one process made for one entity in one minute."""
 
     record_id: str
@@ -86,7 +83,7 @@ class UsageRecord:
 
     def to_json(self) -> str:
         """The record as one line of JSON."""
-        return json.dumps(asdict(self) | {"minute": self.minute.isoformat()})
+        return json.dumps(self._asdict() | {"minute": self.minute.isoformat()})
 
     @classmethod
     def from_json(cls, written: str | builtins.bytes) -> "UsageRecord":

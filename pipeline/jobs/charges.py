@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--usage", required=True, help="folder or URL that holds usage/ and connections/")
     options.add_argument("--result", required=True, type=Path, help="the file to write")
     options.add_argument("--prices", type=Path, default=SAMPLE_PRICES, help="answer of the Retail Prices API")
-    options.add_argument("--region", help="armRegionName, where the price list has several")
+    options.add_argument("--region", help="armRegionName, if the price list has several")
     options.add_argument("--allocation", choices=ALLOCATIONS, default=ALLOCATIONS[0])
     options.add_argument("--hours-in-month", type=int, help="divisor of the connections (default: the calendar's)")
     options.add_argument("--outages", type=Path, help="outages, JSON lines: what they cost is part of the result")
@@ -159,7 +159,7 @@ def spark_error(error: Exception) -> str | None:
     if java is None and not type(error).__module__.startswith(("pyspark", "py4j")):
         return None
     if damaged := damaged_file(error):
-        return f"The file {damaged} is damaged: put a good copy in its place, or take it away."
+        return f"The file {damaged} is damaged: replace it with a good copy, or remove it."
     return f"Spark could not finish: {str(text).splitlines()[0].rstrip('.')}."
 
 

@@ -10,19 +10,18 @@ from pathlib import Path
 
 from pipeline.errors import PipelineError
 from pipeline.months import Month
-from pipeline.prices import read_prices
+from pipeline.prices import price_records, read_prices
 from pipeline.progress import end_with_stdin, failed
-from pipeline.results import price_records
 
 SAMPLE_PRICES = Path(__file__).parent.parent / "data" / "prices-sample.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the rows; returns the exit status."""
-    options = argparse.ArgumentParser(prog="python -m pipeline.jobs.prices", description="Tell a month's prices.")
+    options = argparse.ArgumentParser(prog="python -m pipeline.jobs.prices", description="Print the prices of a month.")
     options.add_argument("--month", required=True, help="YYYY-MM")
     options.add_argument("--prices", type=Path, default=SAMPLE_PRICES, help="answer of the Retail Prices API")
-    options.add_argument("--region", help="armRegionName, where the price list has several")
+    options.add_argument("--region", help="armRegionName, if the price list has several")
     options.add_argument("--end-with-stdin", action="store_true", help="end when standard input is closed")
     given = options.parse_args(arguments)
     if given.end_with_stdin:

@@ -32,6 +32,10 @@ OF_THE_PROCESS = ("spark.driver.", "spark.hadoop.", "spark.ui.")
 """Settings that a running session keeps, by how their names begin; the others are set for each job."""
 
 
+HUNG_UP = 3
+"""The exit status when a client has gone away before its answer."""
+
+
 class NotSuitable(Exception):
     """The job needs a session of its own. The text says why."""
 
@@ -90,7 +94,10 @@ def _run(warm: WarmSession, client: socket.socket, lines: IO[str], arguments: Se
     threading.Thread(target=_end_with, args=(client, answered), daemon=True).start()
 
     def say(**record: Any) -> None:
-        print(json.dumps(record), file=lines, flush=True)
+        try:
+            print(json.dumps(record), file=lines, flush=True)
+        except OSError:  # nobody listens any more: this can be noticed here before it is in the thread
+            os._exit(HUNG_UP)
 
     def progress(stage: str, share: float, rows: int) -> None:
         say(stage=stage, share=share, rows=rows)
@@ -116,7 +123,7 @@ def _end_with(client: socket.socket, answered: threading.Event) -> None:
         while client.recv(1024):
             pass
     if not answered.is_set():
-        os._exit(3)
+        os._exit(HUNG_UP)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

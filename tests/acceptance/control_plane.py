@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 import duckdb
 import redis
 
-from tests import migrated
+from tests import forked, migrated
 from tests.acceptance.fleet import ROOT, Namespaces, RedisServer
 from tests.conftest import free_port
 
@@ -36,6 +37,15 @@ for command in ("migrate", "sync_pairs"):
     call_command(command)
 """
 """Both in one process: a start of Django takes as long as either."""
+
+
+Worker = forked.Process | subprocess.Popen[bytes]
+
+
+def await_stopped(pid: int) -> None:
+    """Returns when a process that was sent SIGSTOP has stopped."""
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        time.sleep(0.001)
 
 
 class AnyRedis(Protocol):
@@ -75,7 +85,7 @@ class ControlPlane:
         """`tree`: the checkout whose code runs."""
         self.tree = tree
         self.folder, self.usage = folder, folder / "metering"
-        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self.workers: dict[str, Worker] = {}
         self._started: dict[str, datetime] = {}
         self._server = server
         (folder / "pairs.toml").write_text(PAIRS)
@@ -106,15 +116,20 @@ class ControlPlane:
         """Starts workers of these names; those that begin with `beat` wake them."""
         for name in names:
             self._started[name] = datetime.now(UTC)
-            command = [sys.executable, *self.command(name)]
-            self.workers[name] = subprocess.Popen(
-                command,
-                cwd=self.tree,
-                env=self._environment,
-                stdout=self._log,
-                stderr=self._log,
-                start_new_session=True,
-            )
+            self.workers[name] = self._started_as(self.command(name))
+
+    def _started_as(self, words: list[str]) -> Worker:
+        log = self._log.fileno()
+        if self.tree == ROOT:
+            return forked.start(words, self._environment, log, log, own_session=True)
+        return subprocess.Popen(
+            [sys.executable, *words],
+            cwd=self.tree,
+            env=self._environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
 
     def command(self, name: str) -> list[str]:
         """What a process of this name runs."""
@@ -123,10 +138,7 @@ class ControlPlane:
 
     def run(self, *arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:
         """Runs Python with the environment of the workers, in their folder, and returns what it printed."""
-        command = [sys.executable, *arguments]
-        return subprocess.run(
-            command, cwd=ROOT, env=self._environment, check=check, timeout=120, capture_output=True, text=True
-        )
+        return forked.run(arguments, self._environment, check=check)
 
     def stop(self, name: str) -> None:
         """SIGTERM, and returns when it has ended by itself."""
@@ -141,7 +153,7 @@ class ControlPlane:
         """Stops a worker, but not in the middle of a transaction: SQLite has one writer, and all would wait for it."""
         while True:
             self.signal(name, signal.SIGSTOP)
-            os.waitpid(self.workers[name].pid, os.WUNTRACED)
+            await_stopped(self.workers[name].pid)
             if self._can_be_written():
                 return
             self.signal(name, signal.SIGCONT)
@@ -167,8 +179,7 @@ class ControlPlane:
             "for name, arguments in json.loads(sys.argv[1]).items():\n"
             "    for _ in range(int(sys.argv[2])): app.tasks[name].apply_async(arguments, ignore_result=True)\n"
         )
-        command = [sys.executable, "-c", program, json.dumps(tasks), str(count)]
-        subprocess.run(command, cwd=ROOT, env=self._environment, check=True, timeout=120)
+        self.run("-c", program, json.dumps(tasks), str(count), check=True)
 
     def is_at_work(self, name: str) -> bool:
         """Whether a worker was heard of since it was started."""

@@ -200,7 +200,7 @@ def test_full_queues_of_other_tasks_do_not_delay_a_ping(plane: ControlPlane, fle
     }
     try:
         plane.freeze_idle("one")  # or it would be through with them before the last is there
-        plane.flood(tasks, 2500)
+        plane.flood(tasks, 1000)
         before = fleet.namespaces.stats("orders").get("pings_swallowed", 0)
         fleet.shared.fail_over("orders", "drill", operator="ada", process="web")  # from now on, pings are due
     finally:

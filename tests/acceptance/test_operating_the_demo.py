@@ -12,8 +12,6 @@ import json
 import os
 import re
 import stat
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -22,6 +20,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests import forked
 from tests.acceptance import prometheus
 from tests.acceptance.demo_client import PASSWORD, ROOT, Demo, DemoClient, eventually
 from tests.conftest import PATIENCE_MS, free_port
@@ -221,10 +220,7 @@ def token(open_page: Opened, issuer: str) -> str:
 
 def status(demo: Demo) -> dict[str, dict[str, object]]:
     """What `pairing status --json` tells, by entity."""
-    command = (sys.executable, "manage.py", "pairing", "status", "--all", "--json")
-    ran = subprocess.run(
-        command, cwd=ROOT, env=os.environ | demo.environment, check=True, timeout=300, capture_output=True
-    )
+    ran = forked.run(("manage.py", "pairing", "status", "--all", "--json"), os.environ | demo.environment, check=True)
     return {row["entity"]: row for row in json.loads(ran.stdout)}
 
 

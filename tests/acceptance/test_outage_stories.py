@@ -189,4 +189,4 @@ def test_the_cost_page_shows_this_month_by_entity_and_kind(demo_client: DemoClie
 def test_a_channel_is_tried_and_its_mail_is_a_file_of_the_demo(demo_client: DemoClient) -> None:
     demo_client.try_channel("mail")
     mails = demo_client.demo.folder / "state" / "mail"
-    eventually(lambda: any("operator tries whether" in mail.read_text() for mail in mails.glob("*")), 60, "a mail")
+    eventually(lambda: any("operator is testing" in mail.read_text() for mail in mails.glob("*")), 60, "a mail")

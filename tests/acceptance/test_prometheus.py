@@ -21,6 +21,7 @@ import redis
 from dashboard.metrics import exposition
 from dashboard.models import Alert
 from pairing.fleet.coordination import SharedState
+from tests import forked
 from tests.acceptance.prometheus import Server, promtool, running
 from tests.conftest import free_port
 from tests.dashboard import served as site
@@ -70,7 +71,7 @@ def test_every_rule_and_every_kind_of_alert_leads_to_a_runbook_that_is_there() -
     page = (ROOT / "docs/operations.md").read_text().partition("\n## Runbooks\n")[2].partition("\n## ")[0]
     runbooks = {title.lower().replace(" ", "-") for title in re.findall(r"^### (.+)$", page, re.MULTILINE)}
     rules = (DEPLOY / "prometheus/alerts.yml").read_text().split("- alert: ")[1:]
-    kinds = section_of("docs/alerts.md", "1. What is an alert")
+    kinds = section_of("docs/alerts.md", "1. What an alert is")
 
     for text in [*rules, *kinds]:
         linked = re.findall(r"operations\.(?:html|md)#([\w-]+)", text)
@@ -139,8 +140,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[
             "HOOK_SECRETS": "whsec_" + "QUFB" * 8,
         }
         with site.serve(folder, environment, free_port()) as address:
-            shell = (sys.executable, "manage.py", "shell", "-v0", "-c", RULE)
-            subprocess.run(shell, cwd=ROOT, env=environment, check=True, timeout=300)
+            forked.run(("manage.py", "shell", "-v0", "-c", RULE), environment, check=True)
             client = redis.Redis.from_url(redis_url, decode_responses=True)
             client.flushall()  # tasks that wait since an earlier test would be counted as late ones
             started = time.monotonic()

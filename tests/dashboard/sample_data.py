@@ -1,8 +1,6 @@
 """A control plane whose every page has something to show: history, charges, queues in trouble and dead letters."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests import forked
 from tests.conftest import free_port
 from tests.dashboard import served as site
 from tests.dashboard.secondary import Secondary
@@ -34,9 +33,7 @@ class SampleSite:
 
     def shell(self, code: str) -> str:
         """What the code prints, run in the control plane's own process environment."""
-        command = (sys.executable, "manage.py", "shell", "-v0", "-c", code)
-        done = subprocess.run(command, cwd=site.ROOT, env=self.environment, check=True, capture_output=True, text=True)
-        return done.stdout
+        return forked.run(("manage.py", "shell", "-v0", "-c", code), self.environment, check=True).stdout
 
 
 @contextmanager

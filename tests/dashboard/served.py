@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from redis import Redis
 
-from tests import migrated
+from tests import forked, migrated
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "a-password-for-this-test"
@@ -22,6 +23,7 @@ ping_primary_interval_s = 2
 entities = ["orders", "payments", "topic:shipments/eu-west"]
 """
 DATABASE = "control-plane.sqlite3"
+SETTINGS = "tests.dashboard.served_settings"
 SYNC = "from django.core.management import call_command; call_command('sync_pairs')"
 COLLECT = """
 import contextlib, os, threading
@@ -77,6 +79,7 @@ def environment_of(folder: Path, strings: Mapping[str, str], redis_url: str) -> 
     return {
         **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
         **strings,
+        "DJANGO_SETTINGS_MODULE": SETTINGS,
         "STATE_DIR": str(folder / "state"),
         "PAIRS_FILE": str(folder / "pairs.toml"),
         "REDIS_URL": redis_url,
@@ -99,41 +102,45 @@ def serve(folder: Path, environment: Mapping[str, str], port: int, more: str = "
 
 
 def _manage(environment: Mapping[str, str], *words: str) -> None:
-    subprocess.run((sys.executable, "manage.py", *words), cwd=ROOT, env=environment, check=True, timeout=120)
+    forked.run(("manage.py", *words), environment, check=True)
 
 
 @contextmanager
 def _collector(environment: Mapping[str, str]) -> Iterator[None]:
     """What a worker does all the time: changes of health are written into the database, and open pages woken."""
-    command = (sys.executable, "-c", COLLECT)
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline() == "collecting\n"
-            yield
-        finally:
-            process.kill()
+    with _started(("-c", COLLECT), environment, says_on=1) as lines:
+        assert lines.readline() == "collecting\n"
+        yield
 
 
 @contextmanager
 def _web(environment: Mapping[str, str], port: int) -> Iterator[str]:
-    command = (sys.executable, "-m", "uvicorn", "dashboard.asgi:application", "--port", str(port))
-    options = ("--timeout-graceful-shutdown", "2")
-    with subprocess.Popen(
-        (*command, *options), cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
-    ) as process:
+    command = ("-m", "uvicorn", "dashboard.asgi:application", "--port", str(port))
+    with _started((*command, "--timeout-graceful-shutdown", "2"), environment, says_on=2) as lines:
+        _await_running(lines)
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def _started(words: Sequence[str], environment: Mapping[str, str], says_on: int) -> Iterator[TextIO]:
+    """A process that is ended afterwards: the lines that it writes to standard output (1) or error (2)."""
+    reading, writing = os.pipe()
+    out, err = (writing if number == says_on else number for number in (1, 2))
+    try:
+        process = forked.start(words, environment, out, err)
+    finally:
+        os.close(writing)
+    with open(reading, encoding="utf-8", errors="replace") as lines:
         try:
-            _await_running(process)
-            yield f"http://127.0.0.1:{port}"
+            yield lines
         finally:
             process.terminate()
-            process.communicate(timeout=60)
+            process.wait(60)
 
 
-def _await_running(process: subprocess.Popen[str]) -> None:
-    assert process.stderr is not None
+def _await_running(lines: TextIO) -> None:
     log = []
-    for line in process.stderr:
+    for line in lines:
         log.append(line)
         if "Uvicorn running" in line:
             return

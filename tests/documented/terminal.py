@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -64,7 +65,9 @@ class Terminal:
         return command
 
     def run(self, command: str) -> Ended:
-        """One command, to its end."""
+        """One command, to its end. What it exports is there for those that follow."""
+        if exported := re.match(r"export (\w+)=", command):
+            command += f'; printf %s "${exported[1]}"'
         done = subprocess.run(
             self.spelt(command),
             shell=True,
@@ -75,6 +78,8 @@ class Terminal:
             text=True,
             timeout=PATIENCE_S,
         )
+        if exported:
+            self.variables = {**self.variables, exported[1]: done.stdout}
         return Ended(done.returncode, done.stdout + done.stderr)
 
     def succeed(self, command: str) -> str:

@@ -167,7 +167,7 @@ READERS: dict[str, Callable[[list[str]], None]] = {
 }
 OF_THE_SYSTEM = {
     *("cp", "curl", "docker", "kubectl", "mkdir", "pg_dump", "pg_isready", "pg_restore", "promtool"),
-    *("redis-cli", "sh", "sqlite3", "tar"),
+    *("export", "redis-cli", "sh", "sqlite3", "tar"),
     *("systemctl", "systemd-run", "systemd-sysusers"),
 }
 

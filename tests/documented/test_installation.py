@@ -57,7 +57,7 @@ def test_the_installation_page_leads_to_a_control_plane_that_sees_a_failover(her
     variables = empty_environment(room / "environment")
     with terminal(tree, {}, variables) as builder:
         builder.follow(block("docs/installation.md", 1))
-    variables |= here.variables | {"PIP_FIND_LINKS": str(tree / "dist")}
+        variables = {**builder.variables, **here.variables}
     with terminal(room / "empty", here.instead, variables) as shell:
         shell.follow(block("docs/quickstart.md", 1))
         shell.follow(block("docs/installation.md", 2))

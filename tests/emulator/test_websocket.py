@@ -207,7 +207,7 @@ def test_a_refused_handshake_is_one_sentence(connect):
     answer = connect(framed(AMQP), sec_websocket_version="8").read()
     assert answer.startswith(b"HTTP/1.1 426 ")
     assert b"Sec-WebSocket-Version: 13\r\n" in answer
-    assert answer.endswith(b'{"error": "The version of WebSockets is 13."}')
+    assert answer.endswith(b'{"error": "The WebSocket version must be 13."}')
 
 
 def over_websockets(class_, local):

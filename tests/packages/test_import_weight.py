@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-MOST = 1.2
+MOST = 1.125
 
 
 def loaded(*modules: str) -> set[str]:
@@ -24,7 +24,7 @@ def loaded(*modules: str) -> set[str]:
         ("pairing.aio", ("azure.servicebus.aio", "azure.servicebus.aio.management")),
     ],
 )
-def test_importing_the_library_loads_at_most_a_fifth_more_modules_than_importing_the_sdk(
+def test_importing_the_library_loads_at_most_an_eighth_more_modules_than_importing_the_sdk(
     library: str, sdk: tuple[str, ...]
 ) -> None:
     with_library, with_sdk = loaded(library), loaded(*sdk)

@@ -36,7 +36,7 @@ def in_child(work: Callable[[], None]) -> int:
 
 
 def refused(call: Callable[[], object]) -> None:
-    with pytest.raises(PairedNamespaceFaultedError, match="make a new one in each process after the fork"):
+    with pytest.raises(PairedNamespaceFaultedError, match="create one in each process after the fork"):
         call()
 
 

@@ -85,5 +85,5 @@ def test_a_hold_that_expires_in_every_process_of_a_fleet_is_one_event():
 
 
 def test_the_end_of_a_hold_that_there_is_not_is_refused():
-    with pytest.raises(ValueError, match="expires says when a hold ends"):
+    with pytest.raises(ValueError, match="expires is the end of a hold"):
         pair().fail_over("orders", "maintenance", False, timedelta(minutes=5), "ann")

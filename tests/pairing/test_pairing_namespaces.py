@@ -7,6 +7,7 @@ from datetime import timedelta
 import azure.servicebus
 import azure.servicebus.aio
 import pytest
+from azure.core.credentials import AzureNamedKeyCredential
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ServiceRequestError
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.management import QueueProperties
@@ -67,6 +68,7 @@ class Namespace:
 
 PATHS = [f"contoso/x-servicebus-transfer/{i}" for i in range(3)]
 BROKEN = ServiceRequestError("unreachable")
+CREDENTIAL = AzureNamedKeyCredential("name", "key")
 
 
 def refused(status):
@@ -284,14 +286,14 @@ async def test_two_processes_that_open_at_once_share_the_queues(world, secondary
 
 
 def test_the_name_of_the_primary_comes_from_its_host():
-    client = PairedServiceBusClient("contoso.servicebus.windows.net", "dr.servicebus.windows.net", object())
+    client = PairedServiceBusClient("contoso.servicebus.windows.net", "dr.servicebus.windows.net", CREDENTIAL)
     assert (client.primary.namespace, client.secondary.namespace, client.pair) == ("contoso", "dr", "contoso")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:5672", "localhost", "[::1]:5672"])
 def test_where_the_host_shows_nothing_the_option_must(host):
     with pytest.raises(ValueError, match="primary_namespace"):
-        PairedServiceBusClient(host, "dr.servicebus.windows.net", object())
+        PairedServiceBusClient(host, "dr.servicebus.windows.net", CREDENTIAL)
 
 
 def test_a_malformed_connection_string_is_distinguished_and_not_repeated():
@@ -344,13 +346,13 @@ def test_two_emulators_on_one_host_are_two_namespaces():
 
 def test_a_host_given_twice_is_refused_too():
     with pytest.raises(ValueError, match="the same namespace"):
-        PairedServiceBusClient("contoso.example", "contoso.example", object())
+        PairedServiceBusClient("contoso.example", "contoso.example", CREDENTIAL)
 
 
 @pytest.mark.parametrize("name", ["", " ", None])
 @pytest.mark.parametrize("class_", [PairedServiceBusClient, AsyncPairedServiceBusClient], ids=["blocking", "asyncio"])
 def test_a_sender_without_an_entity_is_refused_by_name(class_, name):
-    client = class_("contoso.example", "contoso-dr.example", object())
+    client = class_("contoso.example", "contoso-dr.example", CREDENTIAL)
     with pytest.raises(ValueError, match="queue_name must be the name of an entity"):
         client.get_queue_sender(name)
     with pytest.raises(ValueError, match="topic_name must be the name of an entity"):
@@ -373,7 +375,7 @@ async def test_the_sdks_keywords_are_passed_through(module, spelt):
     client = module.PairedServiceBusClient(
         "contoso.servicebus.windows.net",
         "dr.servicebus.windows.net",
-        object(),
+        CREDENTIAL,
         transport_type=TransportType.AmqpOverWebsocket,
         http_proxy={"proxy_hostname": "proxy", "proxy_port": 8080, "username": "u", "password": "p"},
         user_agent="mine",

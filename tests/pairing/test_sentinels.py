@@ -15,6 +15,8 @@ from pairing.fleet.redis_url import Sentinels, async_client_of, client_of
 from tests import sentinels
 from workers.broker import PersistentConnection, broker_url
 
+pytestmark = pytest.mark.slow
+
 URL = "redis+sentinel://:secret@h1,h2:1,[::1]:2/master/3?sentinel_password=other&health_check_interval=3"
 
 

@@ -24,11 +24,11 @@ from pairing.drain.actions import Item, Peek, Receive, Send, Sent, Settle
 from pairing.drain.session_order import Bar, Barred, Hold, InTurn, Lift
 from pairing.errors import Fault
 from pairing.fleet.shared_state import SharedState
-from pairing.health.flows import DONE, Failed, ToBacklog, ToPrimary
+from pairing.health.flows import DONE, Failed, Pause, ToBacklog, ToPrimary
 from pairing.messages.rewriting import PATH, SESSION_ID
 from pairing.sessions import shared as shared_sessions
 from pairing.sessions.gates import SessionGates
-from pairing.sessions.order import Consult, Move, Pause, SessionSend
+from pairing.sessions.order import Consult, Move, SessionSend
 from pairing.sessions.shared import SharedSessions
 from tests.selection import lives
 

@@ -16,6 +16,8 @@ from pairing.messages.rewriting import to_backlog
 from pairing.messages.sizes import NEAR, STEP, backlog_overhead, backlog_size, encoded_size, message_size, size_bound
 from tests.selection import depth
 
+pytestmark = pytest.mark.slow
+
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 simple = st.one_of(st.none(), st.booleans(), st.integers(-(2**31), 2**31 - 1), st.floats(), texts, st.uuids())
 typed = st.integers(-(2**63), 2**63 - 1).map(lambda value: {"TYPE": "LONG", "VALUE": value})

@@ -20,12 +20,12 @@ def sender(request):
 
 @pytest.mark.parametrize("message", [None, "", b"", "text", 3, datetime(2026, 1, 1, tzinfo=UTC)], ids=repr)
 def test_what_is_no_message(sender, message):
-    with pytest.raises(TypeError, match=f"cannot send a {type(message).__name__}: neither message, mapping"):
+    with pytest.raises(TypeError, match=f"cannot send a {type(message).__name__}: not a message, a mapping"):
         sender.send_messages(message)
 
 
 def test_what_is_no_message_in_a_list(sender):
-    with pytest.raises(TypeError, match="cannot send a str: neither message nor mapping"):
+    with pytest.raises(TypeError, match="cannot send a str: it is neither a message nor a mapping"):
         sender.send_messages([ServiceBusMessage("x"), "x"])
 
 

@@ -83,9 +83,9 @@ def content_of(spark: SparkSession, listing: Listing, file: SourceFile) -> tuple
     except Exception as error:
         reported = spark_error(error)
         assert reported is not None
-        assert reported.endswith(
-            f"{Path(file.path).name} is damaged: put a good copy in its place, or take it away."
-        ), reported
+        assert reported.endswith(f"{Path(file.path).name} is damaged: replace it with a good copy, or remove it."), (
+            reported
+        )
         return None
     return found["rows"], found["all"]
 

@@ -20,16 +20,26 @@ from tests.pipeline.test_charges_on_spark import OCTOBER, computed, record
 from tests.pipeline.test_days_apart import FIRST, OTHERS, of, own_id
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-LATER = FIRST + timedelta(minutes=5)
+LATER, NEXT_DAY = FIRST + timedelta(minutes=5), FIRST + timedelta(days=1)
 EARLY, LATE = of(own_id(FIRST), FIRST, units=7), of(own_id(LATER), LATER, units=70)
+TWIN = of(own_id(NEXT_DAY), NEXT_DAY, units=7)
 BY_ANOTHER = of(OTHERS, LATER, units=70)
 GROWN = {
-    "a correction of the library": (LATE, of(own_id(FIRST), FIRST, seq=2, units=5), 1),
-    "a correction by another writer, in another minute": (BY_ANOTHER, of(OTHERS, FIRST, seq=2, units=5), 2),
-    "the library's id in another minute": (LATE, of(own_id(LATER), FIRST, seq=2, units=5), 2),
-    "a correction of the library beside another writer": (BY_ANOTHER, of(own_id(FIRST), FIRST, seq=2, units=5), 2),
+    "a correction of the library": (LATE, of(own_id(FIRST), FIRST, seq=2, units=5), 2),
+    "a correction by another writer, in another minute": (BY_ANOTHER, of(OTHERS, FIRST, seq=2, units=5), 3),
+    "the library's id in another minute": (LATE, of(own_id(LATER), FIRST, seq=2, units=5), 3),
+    "a correction of the library beside another writer": (BY_ANOTHER, of(own_id(FIRST), FIRST, seq=2, units=5), 3),
 }
 AT_NIGHT = ("the library's id in another minute", "a correction of the library beside another writer")
+
+
+def write_twins(usage: Path, *rows: dict[str, Any]) -> None:
+    """Each row into a file of its day; the files have the same name, size and time."""
+    files = [usage / "usage" / f"date={row['minute']:%Y-%m-%d}" / "same.parquet" for row in rows]
+    for file, row in zip(files, rows, strict=True):
+        write_table(file, [row], USAGE)
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+    assert len({file.stat().st_size for file in files}) == 1
 
 
 @pytest.mark.parametrize(
@@ -39,7 +49,7 @@ AT_NIGHT = ("the library's id in another minute", "a correction of the library b
         for name, case in GROWN.items()
     ],
 )
-def test_of_a_day_that_grew_the_files_are_read_that_can_share_an_id_with_a_new_row(
+def test_of_days_that_grew_new_footers_are_read_and_the_files_that_can_share_an_id_with_a_new_row(
     spark: SparkSession,
     usage: Path,
     write: Write,
@@ -48,62 +58,29 @@ def test_of_a_day_that_grew_the_files_are_read_that_can_share_an_id_with_a_new_r
     after: dict[str, Any],
     files: int,
 ) -> None:
-    for row in (EARLY, before):
-        write([row], USAGE)
+    write_twins(usage, EARLY, TWIN)
+    write([before], USAGE)
     computed(spark, usage, incremental=True)
-    write([after], USAGE)
+    write([after, of(own_id(NEXT_DAY), NEXT_DAY, seq=2, units=5)], USAGE)
     read_again: list[int] = []
+    footers: list[str] = []
+    footer = folders.Footers.read
 
     def noted(spark: SparkSession, listing: Listing, columns: dict[str, str]) -> DataFrame:
         read_again.append(len(listing.files))
         return read_files(spark, listing, columns)
 
+    def asked(kept_footers: folders.Footers, path: str, column: str) -> folders.Footer:
+        footers.append(Path(path).name)
+        return footer(kept_footers, path, column)
+
     monkeypatch.setattr(kept, "read_files", noted)
+    monkeypatch.setattr(folders.Footers, "read", asked)
     outcome = computed(spark, usage, incremental=True)
 
-    assert read_again == [files]
+    assert (read_again, sorted(footers)) == ([files], ["1.parquet", "2.parquet"])
     assert outcome == computed(spark, usage)
-    assert (outcome.counts.accepted, outcome.counts.copies) == (2, 1)
-
-
-def test_what_a_footer_said_is_kept_with_the_mark_of_its_file(
-    spark: SparkSession, usage: Path, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write([EARLY], USAGE)
-    computed(spark, usage, incremental=True)
-    write([LATE], USAGE)
-    asked: list[str] = []
-    read = folders.Footers.read
-
-    def noted(footers: folders.Footers, path: str, column: str) -> folders.Footer:
-        asked.append(Path(path).name)
-        return read(footers, path, column)
-
-    monkeypatch.setattr(folders.Footers, "read", noted)
-    outcome = computed(spark, usage, incremental=True)
-
-    assert asked == ["1.parquet"]
-    assert outcome == computed(spark, usage)
-
-
-def test_files_of_two_days_with_the_same_name_size_and_time_are_distinguished(
-    spark: SparkSession, usage: Path, write: Write
-) -> None:
-    days = [usage / "usage" / f"date=2026-10-0{n}" for n in (1, 2)]
-    next_day = FIRST + timedelta(days=1)
-    for day, minute in zip(days, (FIRST, next_day), strict=True):
-        write_table(day / "same.parquet", [of(own_id(minute), minute, units=7)], USAGE)
-    sizes = {(day / "same.parquet").stat().st_size for day in days}
-    assert len(sizes) == 1
-    for day in days:
-        os.utime(day / "same.parquet", (1_000_000_000, 1_000_000_000))
-    computed(spark, usage, incremental=True)
-    write([of(own_id(minute), minute, seq=2, units=5) for minute in (FIRST, next_day)], USAGE)
-
-    outcome = computed(spark, usage, incremental=True)
-
-    assert outcome == computed(spark, usage)
-    assert (outcome.counts.accepted, outcome.counts.copies) == (2, 2)
+    assert (outcome.counts.accepted, outcome.counts.copies) == (3, 2)
 
 
 @pytest.mark.parametrize("unit", ["ms", "us", "ns"])

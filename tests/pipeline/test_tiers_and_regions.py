@@ -169,5 +169,5 @@ def test_what_the_control_plane_writes_is_read(tmp_path: Path) -> None:
 def test_namespaces_that_cannot_be_read_are_reported_in_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "namespaces.jsonl"
     path.write_text('{"record": "namespace", "name": "x", "scope": "s", "tier": "gold"}')
-    with pytest.raises(PipelineError, match="gold is no tier"):
+    with pytest.raises(PipelineError, match="gold is not a tier"):
         read_tariffs(path)

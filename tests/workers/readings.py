@@ -27,7 +27,7 @@ Shown = dict[str, dict[str, str]]
 LEDGER = {
     "waiting_before": ("In the backlog before", "In the backlog before"),
     "to_backlog": ("Sent to the backlog", "Sent to the backlog"),
-    "to_primary": ("Came home", "Came home"),
+    "to_primary": ("Drained", "Drained"),
     "dead_lettered": ("Dead-lettered", "Dead-lettered by the syphon"),
     "set_aside": ("Set aside", "Set aside by the syphon"),
     "resubmitted": ("Resubmitted later", "Resubmitted later"),

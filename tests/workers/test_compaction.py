@@ -5,7 +5,6 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
@@ -34,10 +33,10 @@ class Killed(BaseException):
 def collected(folder: Path, files: int = 4) -> None:
     """A day as the collector leaves it: a record a file, each file twice, and a correction of the first record."""
     for number in range(files):
-        record = replace(FIRST, record_id=f"r{number}", minute=DAY + timedelta(minutes=number))
+        record = FIRST._replace(record_id=f"r{number}", minute=DAY + timedelta(minutes=number))
         usage.write([record], str(folder))
         usage.write([record], str(folder))
-    usage.write([replace(FIRST, record_id="r0", seq=2, billing_units=7)], str(folder))
+    usage.write([FIRST._replace(record_id="r0", seq=2, billing_units=7)], str(folder))
 
 
 def names(folder: Path) -> list[str]:
@@ -92,7 +91,7 @@ def test_a_second_time_changes_nothing_and_late_records_make_one_file_more(tmp_p
     assert compaction.compact(str(tmp_path), NOW) == 0
     assert rows(tmp_path) == before
     for number in range(2):
-        usage.write([replace(FIRST, record_id=f"late{number}")], str(tmp_path))
+        usage.write([FIRST._replace(record_id=f"late{number}")], str(tmp_path))
     assert compaction.compact(str(tmp_path), NOW) == 2
     assert names(tmp_path) == ["compact", "compact"]
 
@@ -100,7 +99,7 @@ def test_a_second_time_changes_nothing_and_late_records_make_one_file_more(tmp_p
 def test_many_compacted_files_become_one_again(tmp_path: Path) -> None:
     for night in range(compaction.MANY):
         for number in range(2):
-            usage.write([replace(FIRST, record_id=f"{night}-{number}")], str(tmp_path))
+            usage.write([FIRST._replace(record_id=f"{night}-{number}")], str(tmp_path))
         compaction.compact(str(tmp_path), NOW)
     assert names(tmp_path) == ["compact"] * compaction.MANY
     compaction.compact(str(tmp_path), NOW)
@@ -145,7 +144,7 @@ def test_rows_without_an_identity_are_kept_as_often_as_they_came(tmp_path: Path)
 
 def test_peaks_of_connections_are_compacted_too(tmp_path: Path) -> None:
     for peak in (3, 3, 4):
-        usage.write([replace(FIRST, kind="connections", entity="*", operations=peak)], str(tmp_path))
+        usage.write([FIRST._replace(kind="connections", entity="*", operations=peak)], str(tmp_path))
     assert compaction.compact(str(tmp_path), NOW) == 3
     (file,) = (tmp_path / "connections/date=2026-11-02").iterdir()
     assert sorted(row["peak"] for row in pq.ParquetFile(file).read().to_pylist()) == [3, 4]

@@ -15,6 +15,7 @@ import pytest
 
 from dashboard.costs.jobs import JobFailed, run_job
 from dashboard.costs.warm_session import SOCKET, run_warm
+from pipeline.jobs.warm import HUNG_UP
 from pipeline.schemas import USAGE
 from tests.pipeline.conftest import write_table
 from tests.pipeline.test_charges_on_spark import OCTOBER, record
@@ -58,22 +59,22 @@ def operations(folder: Path, result: str) -> int:
 
 @pytest.mark.spark
 def test_the_next_job_finds_the_session_of_the_first_and_computes_the_same(
-    keeper: SessionKeeper, usage: Path, monkeypatch: pytest.MonkeyPatch
+    kept_session: SessionKeeper, usage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stages: list[str] = []
 
     def warm(result: str, *more: str) -> bool:
-        with keeper.session() as variables:
+        with kept_session.session() as variables:
             monkeypatch.setenv(SOCKET, variables[SOCKET])
             return run_warm(job(usage, result, *more), lambda said: stages.append(said["stage"]))
 
     assert warm("first.jsonl")
-    process = keeper._process
+    process = kept_session._process
     add(usage, "2", units=70)
     assert warm("second.jsonl")
     with pytest.raises(JobFailed, match="--hours-in-month must be more than 0"):
         warm("none.jsonl", "--hours-in-month", "0")
-    assert keeper._process is process
+    assert kept_session._process is process
     assert [operations(usage, f"{n}.jsonl") for n in ("first", "second")] == [14, 154]
     assert stages.count("pricing") == 2
     if is_nightly():
@@ -96,7 +97,7 @@ def test_who_hangs_up_ends_the_job_and_the_next_one_gets_a_new_session(keeper: S
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(variables[SOCKET])
             client.sendall(json.dumps(job(usage, "result.jsonl")).encode() + b"\n")
-        assert process.wait(60) == 3
+        assert process.wait(60) == HUNG_UP
     with keeper.session():
         assert keeper._process is not process
 

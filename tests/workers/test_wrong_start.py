@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
+
 ROOT = Path(__file__).resolve().parents[2]
 STRING = "Endpoint=sb://{}.servicebus.windows.net/;SharedAccessKeyName=K;SharedAccessKey=V"
 PAIRS = '[pairs.contoso]\nprimary = { connection_string_env = "ONE" }\nsecondary = { connection_string_env = "TWO" }\n'
@@ -42,15 +44,14 @@ def environment(folder: Path, **variables: str) -> dict[str, str]:
 
 def run(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """The process, when it has ended by itself."""
-    return subprocess.run(
-        (sys.executable, *words), cwd=ROOT, env=environment(folder, **variables), capture_output=True, text=True
-    )
+    return forked.run(words, environment(folder, **variables))
 
 
-def modules(folder: Path) -> dict[str, str]:
-    """Variables by which a process says at its end what it has loaded."""
+def run_alone(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The same in an interpreter of its own, which says at its end what it has loaded."""
     (folder / "sitecustomize.py").write_text(LISTING)
-    return {"PYTHONPATH": str(folder)}
+    known = environment(folder, PYTHONPATH=str(folder), **variables)
+    return subprocess.run((sys.executable, *words), cwd=ROOT, env=known, capture_output=True, text=True)
 
 
 def loaded(ran: subprocess.CompletedProcess[str]) -> set[str]:
@@ -83,7 +84,7 @@ def test_a_wrong_address_ends_every_process(tmp_path: Path, program: str, name: 
 def test_a_worker_without_pairs_ends_before_it_loads_pages_and_tasks(
     tmp_path: Path, program: str, file: str, sentence: str
 ) -> None:
-    ran = run(tmp_path, *PROGRAMS[program], PAIRS_FILE=file, **modules(tmp_path))
+    ran = run_alone(tmp_path, *PROGRAMS[program], PAIRS_FILE=file)
     (said,) = errors(ran)
     assert said.startswith(f"error: {sentence}")
     assert "workers.loader" in loaded(ran)
@@ -91,7 +92,7 @@ def test_a_worker_without_pairs_ends_before_it_loads_pages_and_tasks(
 
 
 def test_a_worker_with_a_string_that_is_none_ends_before_it_loads_tasks(tmp_path: Path) -> None:
-    ran = run(tmp_path, *PROGRAMS["celery worker"], TWO="hunter2", **modules(tmp_path))
+    ran = run_alone(tmp_path, *PROGRAMS["celery worker"], TWO="hunter2")
     (sentence,) = errors(ran)
     assert "TWO is not a connection string" in sentence
     assert "hunter2" not in ran.stderr

@@ -55,7 +55,7 @@ def revoke(request: HttpRequest, prefix: str) -> HttpResponse:
     if row is None:
         raise Http404
     ended = tokens.revoke(row, _person(request), timezone.now())
-    messages.success(request, f"{row} is revoked." if ended else f"{row} was revoked already.")
+    messages.success(request, f"{row} is revoked." if ended else f"{row} was already revoked.")
     return redirect("tokens")
 
 

@@ -29,7 +29,9 @@ Kind = Literal[
 ]  # fmt: skip
 Severity = Literal["info", "warning", "critical"]
 Channel = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$", max_length=63)]
-Pattern = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*\S[^\x00]*$", description="`*` is any characters.")]
+Pattern = Annotated[
+    str, Field(min_length=1, pattern=r"^[^\x00]*\S[^\x00]*$", description="`*` stands for any characters.")
+]
 Clock = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", max_length=5)]
 
 

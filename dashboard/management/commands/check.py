@@ -35,7 +35,7 @@ class Command(OneSentenceCommand, check.Command):
 
     help = (
         "Check the code, or with --environment whether settings, Redis, database, namespaces, clocks, workers and "
-        "folders are complete, or with --live what two namespaces do with the assumptions of the documentation."
+        "folders are complete, or with --live whether two namespaces behave as the documentation assumes."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

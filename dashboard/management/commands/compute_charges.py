@@ -60,14 +60,14 @@ class Command(OneSentenceCommand):
             choices=("published", "settlements"),
             default="",
             help="the counting rule shown first: whether settlements are billed (default: as chosen before, else "
-            "published, they are not)",
+            "published: they are not)",
         )
         parser.add_argument(
             "--allocation",
             choices=("time", "pro-rata"),
             default="",
-            help="allocation of the included operations: to the first of the month, or to all by share (default: as "
-            "chosen before, else time)",
+            help="allocation of the included operations: to the first operations of the month, or to all by share "
+            "(default: as chosen before, else time)",
         )
         parser.add_argument(
             "--hours-in-month",

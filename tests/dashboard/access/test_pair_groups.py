@@ -42,6 +42,8 @@ from tests.dashboard.planted import (
 )
 from tests.selection import nightly
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["planted"]
 SHARED = {"CostTerms", "ClosedMonth", "Heartbeat", "Identity", "ApiToken", "ChannelState", "AlertRound", "LateUsage"}
 """Tables without facts of pairs."""

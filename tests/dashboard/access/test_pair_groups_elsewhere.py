@@ -1,6 +1,7 @@
 """Pairs of another team in the API and in Django's admin: every operation, every table."""
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -27,15 +28,11 @@ from tests.dashboard.planted import (
 )
 from tests.selection import nightly
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["planted"]
-DOCUMENT: dict[str, Any] = json.loads(json.dumps(api.get_openapi_schema(path_prefix="/api/v1/")))
-OPERATIONS = sorted(
-    (path, method, operation)
-    for path, methods in DOCUMENT["paths"].items()
-    for method, operation in methods.items()
-    if (path, method)
-    != ("/api/v1/statements", "post")  # takes a file; see test_an_upload_is_for_those_who_see_all_pairs
-)
+TAKES_A_FILE = ("/api/v1/statements", "post")
+"""See test_an_upload_is_for_those_who_see_all_pairs."""
 EARLIER = {"delete_queue": 409, "acknowledge_alert": 409}
 """Operations that are refused before anything is looked for, or that say so when nothing is found."""
 ASKED = {
@@ -45,9 +42,25 @@ ASKED = {
 """What bodies and queries need at least."""
 
 
+@cache
+def document() -> dict[str, Any]:
+    """The API's document."""
+    return json.loads(json.dumps(api.get_openapi_schema(path_prefix="/api/v1/")))
+
+
+def operations() -> list[tuple[str, str, dict[str, Any]]]:
+    """All operations, with their addresses and methods."""
+    return sorted(
+        (path, method, operation)
+        for path, methods in document()["paths"].items()
+        for method, operation in methods.items()
+        if (path, method) != TAKES_A_FILE
+    )
+
+
 def known_of(schema: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     """The fields of a body that it requires, and the reason."""
-    schema = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    schema = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
     fields = schema.get("properties", {})
     wanted = {*schema.get("required", ()), "paths", "path", "reason"} & fields.keys()
     return {name: values.get(name, fields[name].get("default", 1)) for name in wanted}
@@ -69,7 +82,7 @@ def send(client: Any, path: str, method: str, operation: dict[str, Any], known: 
 @pytest.mark.parametrize("role", [*nightly("operator"), "administrator"])
 def test_every_operation_answers_as_if_another_teams_pair_did_not_exist(planted, role):
     ours, wrong = planted.client(role), []
-    for path, method, operation in OPERATIONS:
+    for path, method, operation in operations():
         there, nowhere = (send(ours, path, method, operation, known) for known in (theirs(planted), NOTHING))
         said, name = body_of(there), operation["operationId"]
         if there.status_code != nowhere.status_code or CONTENT in said:
@@ -86,7 +99,7 @@ def test_every_operation_answers_as_if_another_teams_pair_did_not_exist(planted,
 def test_the_operations_are_sent_what_they_need(planted):
     """Without this the test above could pass because of bodies that no operation takes."""
     root = planted.client("superuser")
-    asked = [(path, method, operation) for path, method, operation in OPERATIONS if "{pair}" in path]
+    asked = [(path, method, operation) for path, method, operation in operations() if "{pair}" in path]
     found = {
         operation["operationId"]: send(root, path, method, operation, NOTHING).status_code
         for path, method, operation in asked
@@ -100,7 +113,7 @@ def test_lists_of_the_api_have_the_words_for_those_who_see_everything(planted):
     root = planted.client("superuser")
     shown = {
         operation["operationId"]
-        for path, method, operation in OPERATIONS
+        for path, method, operation in operations()
         if method == "get" and "{" not in path and WORD in body_of(send(root, path, method, operation, NOTHING))
     }
 
@@ -122,7 +135,7 @@ def test_lists_of_the_api_have_the_words_for_those_who_see_everything(planted):
 def test_nobody_without_a_role_reaches_an_operation(planted, role, status):
     client = planted.client(role)
 
-    assert {send(client, *one, theirs(planted)).status_code for one in OPERATIONS} == {status}
+    assert {send(client, *one, theirs(planted)).status_code for one in operations()} == {status}
 
 
 def test_an_upload_is_for_those_who_see_all_pairs(planted):
@@ -225,7 +238,7 @@ def test_who_sees_all_pairs_gives_a_pair_to_groups_and_the_audit_trail_says_so(p
         ("contoso", "root", "done"),
         ("contoso", "root", "unchanged"),
     ]
-    assert entries[0].detail == "contoso is seen by ours, theirs; before: ours."
+    assert entries[0].detail == "contoso is visible to ours, theirs; before: ours."
     assert planted.client("theirs").get("/pairs/contoso/").status_code == 200
     assert Pair.objects.values().get(pk=pair.pk) == before
 

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests import forked
 from tests.conftest import PATIENCE_MS, free_port
 from tests.dashboard.served import PASSWORD as LOCAL_PASSWORD
 from tests.dashboard.served import ROOT, environment_of, serve
@@ -87,8 +88,7 @@ def sign_in(page, name: str) -> None:
 
 def shell(place: Place, redis_url: str, script: str) -> str:
     environment = environment_of(place.folder, STRINGS, redis_url)
-    command = (sys.executable, "manage.py", "shell", "-v0", "-c", script)
-    return subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
+    return forked.run(("manage.py", "shell", "-v0", "-c", script), environment, check=True).stdout
 
 
 def test_an_operator_of_the_provider_may_operate_under_a_name_of_their_own(page, place, redis_url):

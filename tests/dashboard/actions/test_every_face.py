@@ -37,6 +37,8 @@ from tests.dashboard.conftest import NOW
 from tests.dashboard.drills.test_drills_pages import canary_queue, drill, primary
 from tests.dashboard.secondary import ORPHAN
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["canary_queue", "primary"]
 REASON = "it is wanted"
 LEAST = {Right.VIEW: "viewer", Right.OPERATE: "operator", Right.ADMINISTER: "administrator"}

@@ -164,7 +164,7 @@ def test_a_test_message_goes_the_same_way(pair, hook):
     assert due_channels(NOW) == ["hook"]
     sent("hook")
 
-    assert json.loads(hook.bodies[0])["data"]["title"] == "ada tries whether this channel works"
+    assert json.loads(hook.bodies[0])["data"]["title"] == "ada is testing this channel"
     assert standing() == ["sent"]
 
 
@@ -361,7 +361,7 @@ def test_nothing_is_sent_that_the_database_does_not_hold(pair, hook, monkeypatch
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[channels.A]\nkind='slack'\nurl_env='A'", "a name is"),
+        ("[channels.A]\nkind='slack'\nurl_env='A'", "a name consists of"),
         ("[channels.a]\nkind='pigeon'", "write kind as one of email, webhook"),
         ("[channels.a]\nkind='slack'", "url_env is missing"),
         ("[channels.a]\nkind='slack'\nurl='https://x'", "url is not known"),

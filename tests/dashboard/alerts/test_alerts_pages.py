@@ -196,11 +196,11 @@ def test_the_same_click_sent_twice_makes_one_rule(pair, as_role):
     [
         ({"channels": ["pigeon"]}, "Select a valid choice"),
         ({"escalation": "pigeon"}, "There is no channel pigeon."),
-        ({"time_zone": "Berlin"}, "Write a time zone"),
+        ({"time_zone": "Berlin"}, "Enter a time zone"),
         ({"quiet_until": ""}, "Quiet hours need a beginning and an end."),
-        ({"escalate_after_min": "0"}, "Write a number from 1"),
+        ({"escalate_after_min": "0"}, "Enter a number from 1"),
         ({"kinds": ["backlog"], "threshold": ""}, "Enter the number of messages"),
-        ({"threshold": "0"}, "Write at least 1."),
+        ({"threshold": "0"}, "Enter at least 1."),
         ({"name": ""}, "required"),
     ],
 )
@@ -215,7 +215,7 @@ def test_a_refused_rule_keeps_what_was_typed_and_says_at_each_field_what_is_wron
     change = {"time_zone": "Berlin", "escalation": ["chat", "pigeon"], "name": "Tonight"}
     page = as_role("administrator").post("/alerts/rules/new/", RULE | change).text
 
-    assert "Nothing was done. Then, until somebody acknowledges: There is no channel pigeon. Time zone: Write" in page
+    assert "Nothing was done. Then, until somebody acknowledges: There is no channel pigeon. Time zone: Enter" in page
     assert 'value="Tonight"' in page
     assert 'value="Berlin"' in page
     for name in ("time_zone", "escalation"):
@@ -250,7 +250,7 @@ def test_channels_are_shown_without_their_addresses_and_tried(pair, as_role):
     assert "CHAT_URL" in page
     assert "SECRET" not in page
     assert Notice.objects.get().by == "operator"
-    assert "operator tries" not in page
+    assert "operator is testing" not in page
     assert "Test" in as_role("viewer").get("/alerts/deliveries/").text
 
 

@@ -230,7 +230,7 @@ def test_a_budget_that_is_reached_is_reported(pair):
 
     alert = Alert.objects.get()
     assert (alert.title, alert.detail) == (
-        "80 % of the budget for contoso in 2026-11 are spent",
+        "80 % of the budget for contoso in 2026-11 is spent",
         "81.23 of 100.00 EUR.",
     )
 

@@ -1,14 +1,13 @@
 """Orphans and dead letters in a real browser, against a control plane as it is deployed; a worker's part is called."""
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests import forked
 from tests.conftest import free_port
 from tests.dashboard import served as site
 from tests.dashboard.secondary import Secondary
@@ -49,9 +48,7 @@ def address(strings: dict[str, str], tmp_path_factory: pytest.TempPathFactory, r
         secondary.dead_letter(BEYOND, 2)
         with site.serve(folder, environment, free_port()) as there:
             sample = "from workers import connections, watchers; watchers.sample('contoso'); connections.close_all()"
-            subprocess.run(
-                (sys.executable, "manage.py", "shell", "-v0", "-c", sample), cwd=site.ROOT, env=environment, check=True
-            )
+            forked.run(("manage.py", "shell", "-v0", "-c", sample), environment, check=True)
             yield there
 
 

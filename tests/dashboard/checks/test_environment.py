@@ -49,6 +49,19 @@ def test_a_pair_of_one_namespace_is_a_problem_of_the_pairs_file(
     assert [one.level for one in environment.pairs_probe()] == [Level.OK]
 
 
+def test_no_channels_are_a_warning_but_a_named_file_that_is_missing_a_problem(settings: Any, tmp_path: Path) -> None:
+    settings.BASE_DIR, settings.CHANNELS_FILE = tmp_path, tmp_path / "channels.toml"
+    (found,) = environment.channels_probe()
+    assert (found.level, found.cause) == (
+        Level.WARNING,
+        "No channel is configured, so nobody is notified of an alert.",
+    )
+    settings.CHANNELS_FILE = tmp_path / "chanels.toml"
+    (found,) = environment.channels_probe()
+    assert (found.level, found.remedy) == (Level.PROBLEM, "Correct CHANNELS_FILE.")
+    assert "chanels.toml: there is no such file" in found.cause
+
+
 # -- output ------------------------------------------------------------------------------------------------------------
 
 

@@ -1,10 +1,12 @@
 """Jobs of the pipeline as processes of their own."""
 
+import sys
 from typing import Any
 
 import pytest
 
-from dashboard.costs.jobs import run_job
+from dashboard.costs.current_month import prices
+from dashboard.costs.jobs import JobFailed, run_job
 
 TELLS = "import json, os; print(json.dumps({'stage': 'told', **os.environ}))"
 KEY = "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=k;SharedAccessKey=hunter2"
@@ -34,3 +36,15 @@ def test_a_job_knows_no_secret_but_the_keys_of_object_stores(reported):
         *("AWS_SECRET_ACCESS_KEY", "AZURE_CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS", "SPARK_MASTER")
     }
     assert reported["PATH"]
+
+
+def test_only_what_computes_needs_spark(monkeypatch, tmp_path):
+    """The packages of the control plane come without it."""
+    (tmp_path / "pyspark.py").write_text("raise ModuleNotFoundError(name='pyspark')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(
+        JobFailed, match=r"^PySpark is not installed: install paired-namespaces-control-plane\[pipeline\]"
+    ):
+        run_job("pipeline.jobs.charges", [], lambda said: None)
+    assert prices("2026-02").currency == "USD"

@@ -169,10 +169,10 @@ def test_a_run_prices_late_days_and_the_page_names_them(
     by_night()
     note_late_days([date(2026, 10, 3), date(2026, 10, 5), date(2026, 9, 30)], datetime(2026, 11, 20, tzinfo=UTC))
     page = one_line(as_role("viewer").get("/costs/", {"month": MONTH}).content.decode())
-    assert "Records of past days (2026-10-03, 2026-10-05) came late. The next nightly run includes them." in page
+    assert "Records of past days (2026-10-03, 2026-10-05) arrived late. The next nightly run includes them." in page
     compute_month(ChargesRequest(month=MONTH, usage="/elsewhere"))
     assert late_days(MONTH) == [date(2026, 10, 3), date(2026, 10, 5)], "another folder was priced"
     by_night()
     page = one_line(as_role("viewer").get("/costs/", {"month": MONTH}).content.decode())
-    assert "Records of past days (2026-10-03, 2026-10-05) came late. These figures include them." in page
+    assert "Records of past days (2026-10-03, 2026-10-05) arrived late. These figures include them." in page
     assert LateUsage.objects.get().day == date(2026, 9, 30)

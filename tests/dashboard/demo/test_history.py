@@ -36,6 +36,8 @@ from pipeline.prices import read_prices
 from tests.dashboard.markup import one_line
 from workers import usage
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime(2026, 11, 22, 18, 20, 41, tzinfo=UTC)
 MONTH = "2026-10"
 STORED = (Alert, AuditEntry, DepthPeak, Drill, FailoverEvent, PairDepth, SyphonLedger, SyphonRun, WaitingSample)
@@ -216,7 +218,7 @@ def test_pages_and_metrics_say_until_when_the_past_is_simulated(pair, as_role, s
     settings.SIMULATED_UNTIL = NOW
     viewer = as_role("viewer")
 
-    assert "2026-11-22 18:20 UTC is made up" in one_line(viewer.get("/audit/").text)
+    assert "2026-11-22 18:20 UTC is simulated" in one_line(viewer.get("/audit/").text)
     (line,) = (line for line in exposition(NOW).splitlines() if line.startswith("paired_simulated_until"))
     assert float(line.split()[1]) == NOW.timestamp()
 

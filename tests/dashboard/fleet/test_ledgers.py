@@ -103,7 +103,7 @@ def test_the_pair_s_page_shows_its_ledgers(pair, redis_here, alive, as_role):
     page = as_role("viewer").get("/pairs/contoso/").text
 
     assert f'data-ledger="{QUEUE}"' in page
-    assert "1,234 came home" in one_line(page)
+    assert "1,234 drained" in one_line(page)
     assert '<b class="good">0</b>' in page
 
 
@@ -204,8 +204,8 @@ def test_an_incident_has_the_ledgers_of_its_time_and_no_others(story, pair, as_r
     page = viewer.get(f"/pairs/contoso/incidents/{story}/").text
     reported = viewer.get(f"/pairs/contoso/incidents/{story}.json").json()
 
-    assert "77 came home" in one_line(page)
-    assert "88 came home" not in one_line(page)
+    assert "77 drained" in one_line(page)
+    assert "88 drained" not in one_line(page)
     assert [(one["queue"], one["enqueued"], one["missing"]) for one in reported["ledgers"]] == [(QUEUE, 77, 0)]
     assert reported["pings"]["count"] == 0
 

@@ -17,12 +17,12 @@ DAY, WEEK = SPANS["1d"], SPANS["7d"]
 @pytest.fixture
 def measured(pair, orders):
     """Two days of a pair, sampled every minute: a backlog of 9,000 for ten minutes, 30 hours ago."""
-    for minute in range(2 * 24 * 60):
-        at = NOW - timedelta(minutes=minute)
-        depth = 9_000 if 1_800 <= minute < 1_810 else 0
-        PairDepth.objects.create(pair=pair, at=at, messages=depth)
+    depths = {minute: 9_000 if 1_800 <= minute < 1_810 else 0 for minute in range(2 * 24 * 60)}
+    times = {minute: NOW - timedelta(minutes=minute) for minute in depths}
+    PairDepth.objects.bulk_create(PairDepth(pair=pair, at=times[each], messages=depths[each]) for each in depths)
+    for minute, depth in depths.items():
         if depth:
-            WaitingSample.objects.create(entity=orders, at=at, waiting=depth)
+            WaitingSample.objects.create(entity=orders, at=times[minute], waiting=depth)
     WaitingSample.objects.create(entity=orders, at=NOW - timedelta(minutes=1_799), waiting=0)
     return pair
 

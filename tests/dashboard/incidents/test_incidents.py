@@ -268,15 +268,15 @@ def test_the_messages_of_the_entity_are_counted_apart_from_those_of_others_and_o
     page, document = one_line(viewer.get(f"{address}/").text), viewer.get(f"{address}.md").text
     for name, count in (
         ("Sent to the backlog", "400"),
-        ("Came home", "397"),
+        ("Drained", "397"),
         ("Dead-lettered", "2"),
         ("Set aside", "2"),
         ("Still in the backlog", "0"),
     ):
         assert f"<dt>{name}</dt> <dd>{count}</dd>" in page
     assert '<b class="bad">-1</b>' in page
-    assert "More came home than were sent" in page
-    for line in ("| Came home | 397 |", "| Dead-lettered by the syphon | 2 |", "| Not accounted for | -1 |"):
+    assert "More were drained than were sent" in page
+    for line in ("| Drained | 397 |", "| Dead-lettered by the syphon | 2 |", "| Not accounted for | -1 |"):
         assert line in document
 
 

@@ -139,7 +139,7 @@ def test_the_post_mortem_begins_as_markdown_in_which_names_mean_nothing(story, a
     for part in (
         "# Incident of orders (contoso)",
         "## Timeline",
-        "## What came home",
+        "## What was drained",
         "## What it cost",
         "(as metered)",
     ):
@@ -147,7 +147,7 @@ def test_the_post_mortem_begins_as_markdown_in_which_names_mean_nothing(story, a
     assert "<b>" not in text.replace("\\<b", "")
     rows = [line for line in text.splitlines() if line.startswith("| 2")]
     assert {line.replace("\\|", "").count("|") for line in rows} == {8}
-    for line in ("| Sent to the backlog | 450 |", "| Came home | 450 |", "| Not accounted for | 0 |"):
+    for line in ("| Sent to the backlog | 450 |", "| Drained | 450 |", "| Not accounted for | 0 |"):
         assert line in text
 
 

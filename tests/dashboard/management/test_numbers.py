@@ -1,8 +1,6 @@
 """Whatever number is given to a command, the answer is one sentence with an exit status, and never a traceback."""
 
 import argparse
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -19,6 +17,7 @@ from dashboard.command_line.programs import NOT_USABLE
 from dashboard.command_line.ranges import OF_BEAT, OF_UVICORN, OF_WORKERS, Rule, problem_of
 from dashboard.models import BacklogQueue
 from pipeline.jobs import charges
+from tests import forked
 from tests.campaign import __main__ as campaign
 from tests.campaign import soak
 from tests.dashboard.conftest import NOW
@@ -103,26 +102,15 @@ def test_a_value_is_refused_with_what_to_give_instead(words: list[str], rules: d
     ],
 )
 def test_a_program_ends_by_itself_with_the_status_of_a_wrong_argument(command: str, tmp_path: Path) -> None:
-    ran = subprocess.run(
-        (sys.executable, *command.split()),
-        cwd=ROOT,
-        env={"PATH": "", "STATE_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
+    ran = forked.run(command.split(), {"PATH": "", "STATE_DIR": str(tmp_path)})
     assert (ran.returncode, ran.stdout) == (NOT_USABLE, "")
     assert "Traceback" not in ran.stderr
     assert command.split()[2] in ran.stderr.splitlines()[-1]
 
 
 def test_a_web_process_without_manage_py_refuses_a_port_as_well(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        (sys.executable, "-m", "uvicorn", "dashboard.asgi:application", "--port", "99999"),
-        cwd=ROOT,
-        env={"PATH": "", "STATE_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
+    words = ("-m", "uvicorn", "dashboard.asgi:application", "--port", "99999")
+    ran = forked.run(words, {"PATH": "", "STATE_DIR": str(tmp_path)})
     assert ran.returncode == 1
     assert ran.stderr == "error: --port is 99999: give a whole number from 0 to 65535.\n"
 

@@ -34,7 +34,7 @@ def test_alerts_are_listed_and_acknowledged_under_the_persons_name(shell, alert)
     assert "\x1b" not in reported
     assert json.loads(shell("alerts", "contoso", "--json"))[0]["id"] == alert.pk
 
-    assert "nobody further is notified" in shell(*by("operator", "acknowledge", str(alert.pk)))
+    assert "nobody else is notified" in shell(*by("operator", "acknowledge", str(alert.pk)))
 
     alert.refresh_from_db()
     assert alert.acknowledged_by == "operator"

@@ -1,7 +1,5 @@
 """What our commands leave to the suite: Django's checks of models, pages and templates."""
 
-import subprocess
-import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -10,6 +8,7 @@ import pytest
 from django.core.management import call_command, get_commands, load_command_class
 
 import dashboard.management.commands as ours
+from tests import forked
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMANDS = sorted(file.stem for file in Path(ours.__path__[0]).glob("[!_]*.py"))
@@ -29,8 +28,6 @@ def test_our_commands_do_not_load_the_pages_to_check_them(name):
 
 @pytest.mark.parametrize("words", [["--version"], ["version"], ["sync_pairs", "--version"]])
 def test_the_version_is_that_of_the_product(words):
-    ran = subprocess.run(
-        (sys.executable, "manage.py", *words), cwd=ROOT, env={"PATH": ""}, capture_output=True, text=True, check=True
-    )
+    ran = forked.run(("manage.py", *words), {"PATH": ""}, check=True)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert ran.stdout == f"{project['version']}\n"

@@ -171,7 +171,7 @@ def test_an_entity_s_story_is_derived_from_its_pair_s_changes_and_its_own(checke
 
     assert [(turn.score, turn.before) for turn in reported] == [(90, None), (100, 90), (20, 100)]
     assert {name: result.value for name, result in reported[-1].turned.items()} == {"queues": "bad"}
-    assert "Backlog queues are there and conform: bad" in as_role("viewer").get("/readiness/contoso/orders/").text
+    assert "Backlog queues exist and conform: bad" in as_role("viewer").get("/readiness/contoso/orders/").text
 
 
 def test_a_score_that_fell_within_the_day_is_drawn_from_where_it_was(checked, as_role):

@@ -16,6 +16,8 @@ from dashboard.asgi import application
 from dashboard.site import bodies
 from tests.dashboard.site.test_behind_a_proxy import uvicorn
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = 300
 UPLOADS = ("/costs/reconcile/upload/", "/api/v1/statements")
 STRANGERS = ({}, {"cookie": "sessionid=" + "x" * 32}, {"authorization": "Bearer pns_0000000000_" + "x" * 43})

@@ -18,7 +18,7 @@ import pytest
 from dashboard.site.forwarded import client_of, named_networks
 from tests import migrated
 from tests.conftest import free_port
-from tests.dashboard.served import DATABASE, PAIRS, ROOT
+from tests.dashboard.served import DATABASE, PAIRS, ROOT, SETTINGS
 from tests.selection import is_nightly
 
 SHIPPED = ROOT / "deploy" / "nginx" / "control-plane.conf"
@@ -79,7 +79,7 @@ def uvicorn(folder: Path, *options: str, **variables: str) -> Iterator[int]:
         subprocess.Popen(
             (*command, "--port", str(port), "--timeout-graceful-shutdown", "3"),
             cwd=ROOT,
-            env={"PATH": os.environ["PATH"], **known, **variables},
+            env={"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": SETTINGS, **known, **variables},
             stdout=log,
             stderr=log,
         ) as process,

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from tests import migrated
+from tests import forked, migrated
 from tests.conftest import free_port
 from tests.dashboard.served import PAIRS
 from tests.postgres import cluster, programs
@@ -174,14 +174,12 @@ def test_the_length_of_a_key_is_the_same_in_settings_docs_and_djangos_check():
 
 
 def run(folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A real process with these variables."""
+    """A process with these variables."""
     (folder / "pairs.toml").write_text(PAIRS)
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     known = {"STATE_DIR": str(folder), "PAIRS_FILE": str(folder / "pairs.toml"), "REDIS_URL": "redis://127.0.0.1:1/0"}
     environment = {**kept, **known, **variables}
-    return subprocess.run(
-        (sys.executable, *command), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
-    )
+    return forked.run(command, environment)
 
 
 AWAY = "postgres://u:hunter2@127.0.0.1:1/n"

@@ -3,7 +3,6 @@
 import importlib
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import requests
 
 from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.site.database import SENTENCE
+from tests import forked
 from tests.acceptance.fleet import Relay
 from tests.conftest import free_port
 from tests.dashboard import served
@@ -30,14 +30,8 @@ def manage(folder: Path, command: str, **environment: str) -> subprocess.Complet
     strings = dict.fromkeys(
         ("CONTOSO_PRIMARY", "CONTOSO_SECONDARY"), "Endpoint=sb://h/;SharedAccessKeyName=K;SharedAccessKey=V"
     )
-    return subprocess.run(
-        (sys.executable, "manage.py", *command.split()),
-        cwd=ROOT,
-        env={**kept, **strings, "STATE_DIR": str(folder), "PAIRS_FILE": str(folder / "pairs.toml"), **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    own = {"STATE_DIR": str(folder), "PAIRS_FILE": str(folder / "pairs.toml")}
+    return forked.run(("manage.py", *command.split()), {**kept, **strings, **own, **environment})
 
 
 def test_a_command_says_that_the_database_does_not_answer(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ import os
 import resource
 import socket
 import ssl
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,7 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.dashboard.served import PASSWORD, ROOT, SEED, SYNC
+from tests import forked
+from tests.dashboard.served import PASSWORD, SEED, SETTINGS, SYNC
 from tests.dashboard.site.test_behind_a_proxy import NAME, nginx, require_nginx, uvicorn
 from tests.selection import nightly
 
@@ -77,9 +76,8 @@ def serving(folder: Path, redis_url: str, **settings: str) -> Iterator[Web]:
     """The documented command with these settings and few files, a pair and people."""
     with uvicorn(folder, REDIS_URL=redis_url, **STRINGS, **settings) as port:
         known = {"STATE_DIR": str(folder), "PAIRS_FILE": str(folder / "pairs.toml"), "REDIS_URL": redis_url}
-        command = (sys.executable, "manage.py", "shell", "-v0", "-c", f"{SYNC}\n{SEED}")
-        environment = {"PATH": os.environ["PATH"], **known, **STRINGS}
-        subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=PATIENCE_S)
+        environment = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": SETTINGS, **known, **STRINGS}
+        forked.run(("manage.py", "shell", "-v0", "-c", f"{SYNC}\n{SEED}"), environment, check=True)
         process = listener(port)
         resource.prlimit(process, resource.RLIMIT_NOFILE, (FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         yield Web(port, Path("/proc") / str(process))

@@ -8,6 +8,8 @@ from dashboard.access import tokens
 from tests.dashboard.access.test_access_walk import NAMES, address, place  # noqa: F401
 from tests.selection import nightly
 
+pytestmark = pytest.mark.slow
+
 WORDS = (
     "page", "page_size", "limit", "after", "since", "until", "q", "kind", "state", "entity", "session", "queue", "show",
     "month", "rule", "older_min", "larger_kb", "days", "hours", "most", "cursor", "name", "pair", "sort", "group",

@@ -5,7 +5,6 @@ import json
 import logging
 import os
 import subprocess
-import sys
 
 import pytest
 import structlog
@@ -13,8 +12,8 @@ from django.test import Client
 
 from dashboard.site.logs import formatter
 from dashboard.site.request_ids import request_id
+from tests import forked
 from tests.dashboard.conftest import PASSWORD
-from tests.dashboard.served import ROOT
 
 
 @pytest.fixture
@@ -74,7 +73,7 @@ def test_what_other_libraries_say_about_a_request_carries_its_id(db, client, lin
 
 def run(words: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "dashboard.settings", **more}
-    return subprocess.run([sys.executable, "-c", words], cwd=ROOT, env=environment, capture_output=True, text=True)
+    return forked.run(("-c", words), environment)
 
 
 SAY = """

@@ -16,7 +16,7 @@ import httpx
 import pytest
 import redis
 
-from tests import migrated
+from tests import forked, migrated
 from tests.conftest import free_port, start_redis
 from tests.dashboard.served import DATABASE, PASSWORD, ROOT, SEED
 
@@ -155,14 +155,7 @@ def running(aviary: Aviary, name: str, *command: str, **changed: str) -> Iterato
 
 
 def manage(aviary: Aviary, *words: str, **changed: str) -> str:
-    ran = subprocess.run(
-        (sys.executable, "manage.py", *words),
-        cwd=ROOT,
-        env=aviary.environment | changed,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    ran = forked.run(("manage.py", *words), aviary.environment | changed)
     aviary.hear(f"manage.py {' '.join(words[:2])}", ran.stdout + ran.stderr)
     return ran.stdout
 
@@ -245,7 +238,7 @@ def searched(aviary) -> Aviary:
     """Everything has been asked, everything has failed, and all of it was heard."""
     python = sys.executable
     migrated.copy(aviary.folder / "state" / DATABASE)
-    for words in (("migrate", "-v0"), ("sync_pairs",), ("shell", "-v0", "-c", SEED + MORE_SEED)):
+    for words in (("sync_pairs",), ("shell", "-v0", "-c", SEED + MORE_SEED)):
         manage(aviary, *words)
     aviary.token = manage(aviary, *MAKE_TOKEN).strip()
     ports = free_port(), free_port()

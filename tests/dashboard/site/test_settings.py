@@ -3,7 +3,6 @@
 import os
 import stat
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -13,21 +12,12 @@ from django.core.exceptions import ImproperlyConfigured
 from dashboard.site.environment import Environment
 from dashboard.site.private_files import private_file
 from dashboard.site.secret_key import kept_secret_key
-from tests import migrated
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests import forked, migrated
 
 
 def manage(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    return subprocess.run(
-        (sys.executable, "manage.py", *arguments),
-        cwd=ROOT,
-        env={**kept, "STATE_DIR": str(tmp_path / "state"), **variables},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return forked.run(("manage.py", *arguments), {**kept, "STATE_DIR": str(tmp_path / "state"), **variables})
 
 
 @pytest.mark.parametrize(
@@ -38,9 +28,9 @@ def manage(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.Comp
         ({"REDIS_URL": "hunter2@somewhere"}, "REDIS_URL is not a supported URL"),
         ({"DATABASE_URL": "mysql://u:hunter2@h/n"}, "DATABASE_URL is not a supported URL"),
         ({"SECRET_KEY": "hunter2"}, "SECRET_KEY is too short"),
-        ({"OIDC_ISSUER": "http://login.example.org"}, "OIDC_ISSUER is no address to trust"),
-        ({"OIDC_ISSUER": "http://localhost.example.org"}, "OIDC_ISSUER is no address to trust"),
-        ({"OIDC_ISSUER": "http://127.0.0.1:80@example.org/"}, "OIDC_ISSUER is no address to trust"),
+        ({"OIDC_ISSUER": "http://login.example.org"}, "OIDC_ISSUER is not an address that can be trusted"),
+        ({"OIDC_ISSUER": "http://localhost.example.org"}, "OIDC_ISSUER is not an address that can be trusted"),
+        ({"OIDC_ISSUER": "http://127.0.0.1:80@example.org/"}, "OIDC_ISSUER is not an address that can be trusted"),
         ({"OIDC_ISSUER": "http://localhost:8080/realm"}, "OIDC_ISSUER needs OIDC_CLIENT_ID"),
         ({"SECRET_KEY_FILE": "/nowhere/key"}, "SECRET_KEY_FILE names /nowhere/key, which cannot be read"),
     ],
@@ -140,7 +130,7 @@ def test_a_database_that_is_no_regular_file_is_refused_and_keeps_its_rights(tmp_
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     pipe.chmod(0o666)
-    with pytest.raises(ImproperlyConfigured, match="is no regular file"):
+    with pytest.raises(ImproperlyConfigured, match="is not a regular file"):
         private_file(pipe)
     assert pipe.stat().st_mode & 0o777 == 0o666
 

@@ -1,10 +1,8 @@
 """The layout of templates: lines of at most 120 columns, one block-level element a line, indentation by nesting."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.dashboard.served import ROOT
 
@@ -50,21 +48,24 @@ def misplaced(path: str) -> list[int]:
     return wrong if not opened else [*wrong, len(lines(path))]
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_line_of_a_template_has_at_most_120_columns(path: str) -> None:
-    assert [line for line in lines(path) if len(line) > COLUMNS] == []
+def wrong(is_wrong: Callable[[str], object]) -> list[str]:
+    """The lines of all templates of which this is true, with their places."""
+    return [
+        f"{path}:{number}: {line}" for path in PATHS for number, line in enumerate(lines(path), 1) if is_wrong(line)
+    ]
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_line_of_a_template_opens_at_most_one_block_level_element(path: str) -> None:
-    assert [line for line in lines(path) if len(OPENED.findall(line)) > 1] == []
+def test_a_line_of_a_template_has_at_most_120_columns() -> None:
+    assert wrong(lambda line: len(line) > COLUMNS) == []
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_what_a_template_opens_is_closed_at_the_same_indentation(path: str) -> None:
-    assert misplaced(path) == []
+def test_a_line_of_a_template_opens_at_most_one_block_level_element() -> None:
+    assert wrong(lambda line: len(OPENED.findall(line)) > 1) == []
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_template_is_indented_by_spaces_and_has_no_blanks_at_the_end_of_a_line(path: str) -> None:
-    assert [line for line in lines(path) if "\t" in line or line != line.rstrip()] == []
+def test_what_a_template_opens_is_closed_at_the_same_indentation() -> None:
+    assert {path: found for path in PATHS if (found := misplaced(path))} == {}
+
+
+def test_a_template_is_indented_by_spaces_and_has_no_blanks_at_the_end_of_a_line() -> None:
+    assert wrong(lambda line: "\t" in line or line != line.rstrip()) == []

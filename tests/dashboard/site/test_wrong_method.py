@@ -6,6 +6,8 @@ import pytest
 
 from tests.dashboard.access.test_access_walk import NAMES, address, place
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["place"]
 CHANGES_NOTHING = "No action was carried out"
 

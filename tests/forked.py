@@ -1,0 +1,200 @@
+"""Commands of the control plane in processes that are forked where the libraries of others are imported already.
+
+Most of the processor time of a short command goes into importing Django, the SDK and the client of Redis, and the tests
+start hundreds. A forked process reads its arguments, environment and settings and imports all of our code itself. What
+a process imports, and what it does before, is for tests that start an interpreter.
+"""
+
+import atexit
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+IMPORTED = (
+    "azure.servicebus.aio.management",
+    "azure.servicebus.management",
+    "celery",
+    "django.core.management",
+    "django.core.serializers.json",
+    "django.db.models",
+    "django.template",
+    "django.test",
+    "environ",
+    "psycopg",
+    "pydantic",
+    "redis.asyncio",
+    "structlog",
+    "uvicorn",
+)
+"""None of them reads the environment or the settings of Django when it is imported."""
+LARGEST = 1 << 20
+
+
+class Process:
+    """A forked process, with what `subprocess.Popen` has of the same names."""
+
+    def __init__(self, words: Sequence[str], env: Mapping[str, str], out: int, err: int, *, own_session: bool) -> None:
+        self.args = list(words)
+        self.returncode: int | None = None
+        self._server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._server.connect(_started())
+        request = {"words": self.args, "env": dict(env), "own_session": own_session}
+        socket.send_fds(self._server, [json.dumps(request).encode()], [out, err])
+        self.pid = int(self._server.recv(64))
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit status. Raises subprocess.TimeoutExpired."""
+        if self.returncode is None:
+            self._server.settimeout(timeout)
+            try:
+                self.returncode = int(self._server.recv(64))
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
+            self._server.close()
+        return self.returncode
+
+    def poll(self) -> int | None:
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def start(words: Sequence[str], env: Mapping[str, str], out: int, err: int, *, own_session: bool = False) -> Process:
+    """What `subprocess.Popen` does for `python WORDS` in the checkout. Its output goes to these descriptors."""
+    return Process(words, env, out, err, own_session=own_session)
+
+
+def run(words: Sequence[str], env: Mapping[str, str], *, check: bool = False) -> subprocess.CompletedProcess[str]:
+    """What `subprocess.run` returns for `python WORDS` in the checkout, with its output as text."""
+    with TemporaryFile("w+", errors="replace") as out, TemporaryFile("w+", errors="replace") as err:
+        status = start(words, env, out.fileno(), err.fileno()).wait(600)
+        out.seek(0)
+        err.seek(0)
+        ran = subprocess.CompletedProcess(list(words), status, out.read(), err.read())
+    if check:
+        ran.check_returncode()
+    return ran
+
+
+@cache
+def _started() -> str:
+    """The address of the process that forks; it ends with this one, because its standard input does."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(f"\0forked-{os.getpid()}")  # abstract: nothing is left in a folder
+        listener.listen()
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(listener.fileno())],
+            cwd=ROOT,
+            env={name: value for name, value in os.environ.items() if name == "PATH"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,  # what is written there is buffered as in any program that is captured
+            pass_fds=[listener.fileno()],
+        )
+    assert process.stdin is not None
+    atexit.register(process.stdin.close)
+    return f"\0forked-{os.getpid()}"
+
+
+# -- the process that forks -------------------------------------------------------------------------------------------
+
+
+def serve(listener: socket.socket) -> None:
+    for name in IMPORTED:
+        import_module(name)
+    while True:
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            _answer(connection, listener)
+        connection.close()
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:  # their time counts as this process's
+                pass
+
+
+def _answer(connection: socket.socket, listener: socket.socket) -> None:
+    """One command: it runs in a process of its own, and this one reports how it ended."""
+    request, outputs, _, _ = socket.recv_fds(connection, LARGEST, 2)
+    if child := os.fork():
+        for output in outputs:
+            os.close(output)
+        connection.send(str(child).encode())
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        with suppress(OSError):  # nobody may wait for it any more
+            connection.send(str(status).encode())
+        os._exit(0)
+    connection.close()
+    listener.close()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for number, output in enumerate([nothing, *outputs]):
+        os.dup2(output, number)
+        os.close(output)
+    _become(**json.loads(request))
+
+
+def _become(words: Sequence[str], env: Mapping[str, str], own_session: bool) -> None:
+    """What the interpreter does with these words; never returns."""
+    if own_session:
+        os.setsid()
+    os.environ.clear()
+    os.environ.update(env)
+    status: Any = 0
+    try:
+        if words[0] == "-c":
+            sys.argv = ["-c", *words[2:]]
+            exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})
+        elif words[0] == "-m":
+            sys.argv = list(words[1:])
+            runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = list(words)
+            runpy.run_path(words[0], run_name="__main__")
+    except SystemExit as end:
+        status = end.code or 0
+        if not isinstance(status, int):
+            print(status, file=sys.stderr)
+            status = 1
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def main() -> None:
+    def end_with_stdin() -> None:
+        sys.stdin.read()
+        os._exit(0)
+
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    threading.Thread(target=end_with_stdin, daemon=True).start()
+    serve(listener)
+
+
+if __name__ == "__main__":
+    main()
