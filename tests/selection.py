@@ -25,8 +25,8 @@ LIVES = "PAIRING_MODEL_RUNS"
 
 # A red run in CI is red again; at home each run draws anew.
 _repeated = {"derandomize": True, "print_blob": True} if os.environ.get("CI") else {}
-# How fast examples are drawn depends on what else the machine does.
-_unhurried = {"suppress_health_check": [HealthCheck.too_slow]}
+# How fast examples are drawn and tried depends on what else the machine does.
+_unhurried = {"suppress_health_check": [HealthCheck.too_slow], "deadline": None}
 settings.register_profile("nightly", settings.get_profile("default"), max_examples=FULL, **_unhurried, **_repeated)
 settings.register_profile("quick", settings.get_profile("nightly"), max_examples=FEWEST)
 settings.register_profile("suite", settings.get_profile("nightly"), max_examples=FULL // SHARE)
