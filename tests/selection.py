@@ -32,6 +32,7 @@ settings.register_profile("quick", settings.get_profile("nightly"), max_examples
 settings.register_profile("suite", settings.get_profile("nightly"), max_examples=FULL // SHARE)
 
 SLOW_FOLDERS = ("tests/acceptance/", "tests/contract/", "tests/pipeline/")
+SLOW_MARKERS = ("slow", "spark")
 SLOW_FIXTURES = frozenset(
     {"browser", "spark", "live_server", "primary", "secondary", "namespaces", "local_namespaces", "connection_string"}
 )
@@ -91,7 +92,7 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def _is_slow(item: pytest.Item) -> bool:
     """Whether it is marked so, needs a process other than Redis, or belongs to a module that starts some."""
-    if item.nodeid.startswith(SLOW_FOLDERS) or item.get_closest_marker("slow"):
+    if item.nodeid.startswith(SLOW_FOLDERS) or any(map(item.get_closest_marker, SLOW_MARKERS)):
         return True
     module = getattr(item, "module", None)
     if any(hasattr(module, name) for name in STARTERS):

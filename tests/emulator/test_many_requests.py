@@ -21,6 +21,8 @@ from emulator.web import WebConversation
 from tests.emulator.amqp.client import body
 from tests.emulator.amqp.peer import sent
 
+pytestmark = pytest.mark.slow
+
 NODE = "orders/$management"
 REQUESTS = 60
 BOUND = 8 * MAX_PAGE

@@ -15,6 +15,8 @@ from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import SharedState
 from pairing.health.availability import FAILING, News, PathAvailability, State
 
+pytestmark = pytest.mark.slow
+
 PATH, KNOWN_AT, INTERVAL_S = "orders", 1000, 10.0
 NOW = datetime.now(UTC).replace(microsecond=0)
 HOLDS = {

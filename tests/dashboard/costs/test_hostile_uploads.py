@@ -22,6 +22,8 @@ from tests.dashboard.costs.test_costs_statements import RESOURCE, rows
 from tests.dashboard.costs.test_costs_statements import line as billed
 from tests.pace import Stopwatch
 
+pytestmark = pytest.mark.slow
+
 MONTH = "2026-10"
 LARGE = 50 * 2**20
 GOOD = bill().encode()

@@ -13,7 +13,7 @@ from dashboard.models import EntityHealth
 from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health
 
-pytestmark = pytest.mark.postgres_nightly
+pytestmark = [pytest.mark.postgres_nightly, pytest.mark.slow]
 
 
 @pytest.fixture
