@@ -413,6 +413,7 @@ async def test_a_released_entity_is_pinged_at_once(world, queue):
     client.fail_over(queue, "maintenance", operator="ann")
     client.release(queue, operator="bob")
     await world.until(lambda: client.entity_health(queue).state == "healthy")
+    await world.until(lambda: len(world.reported) >= 3)  # who listens is called after the state has changed
     assert world.reported == ["forced", "released", "recovered"]
 
 
