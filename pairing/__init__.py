@@ -1,6 +1,6 @@
 """Send availability for Azure Service Bus: a primary namespace, paired with a secondary one."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pairing.backlog.administration import emulator_transport
 from pairing.client import PairedServiceBusClient
@@ -16,6 +16,7 @@ from pairing.events import Event
 from pairing.health.availability import State
 from pairing.health.faults import classify
 from pairing.health.flows import PingResult
+from pairing.loading import loaded_on_use
 from pairing.messages.payload import PairedMessageBatch
 from pairing.messages.rewriting import is_ping
 from pairing.options import SendAvailabilityOptions
@@ -24,6 +25,8 @@ from pairing.sender import PairedSender
 
 if TYPE_CHECKING:
     from pairing.syphon import Syphon
+else:
+    __getattr__, __dir__ = loaded_on_use(__name__, {"Syphon": "pairing.syphon"})
 
 __all__ = [
     "BacklogCreationError",
@@ -45,16 +48,3 @@ __all__ = [
     "emulator_transport",
     "is_ping",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """The syphon is loaded when it is first asked for: most applications send only."""
-    if name == "Syphon":
-        from pairing.syphon import Syphon
-
-        return Syphon
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +47,13 @@ Files = list[tuple[Path, os.stat_result]]
 
 def _days(folder: str, month: str) -> Iterator[tuple[str, Files]]:
     for day in sorted(Path(folder, "usage").glob(f"date={month}-*")):
-        yield day.name.removeprefix("date="), [(file, file.stat()) for file in day.glob("*.parquet")]
+        yield day.name.removeprefix("date="), list(_files(day))
+
+
+def _files(day: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    for file in day.glob("*.parquet"):
+        with suppress(FileNotFoundError):  # the compaction removed it meanwhile
+            yield file, file.stat()
 
 
 def _kept(manifest: Path) -> tuple[Collection[str], float]:

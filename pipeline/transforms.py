@@ -99,8 +99,8 @@ def corrected(hours: DataFrame, less: DataFrame, more: DataFrame, identity: Sequ
 
 
 def facts_of_hours(rows: DataFrame, copies: Copies) -> DataFrame:
-    """Rows that come to the same sums as `hourly_without_copies`, not summed: where nearly every row has an hour of its
-    own, sums by hour are as many, and take longer than to go through the rows once more.
+    """Rows that come to the same sums as `hourly_without_copies`, not summed: where sums by hour are nearly as many
+    as the rows, to make them takes longer than to go through the rows once more.
     """
     everything = _as_hours(rows)
     if copies.count == 0:
@@ -114,7 +114,7 @@ def _as_hours(rows: DataFrame) -> DataFrame:
 
 
 def is_summed_in_vain(rows: DataFrame) -> bool:
-    """Whether nearly every row has an hour of its own for its KEY, as far as some rows show."""
+    """Whether sums by hour would be more than a third as many as the rows, as far as SOME rows show."""
     some = with_hour(rows.limit(SOME)).select(*KEY, "hour")
     found, groups = some.agg(F.count(F.lit(1)), F.count_distinct(*KEY, "hour")).collect()[0]
     return bool(groups * 3 > found)

@@ -53,7 +53,7 @@ def as_markdown(story: Story) -> str:
         "",
         "## What was drained",
         "",
-        *_came_home(story),
+        *_drained(story),
         "",
         "## What it cost",
         "",
@@ -91,7 +91,7 @@ def _timeline(story: Story) -> Iterator[Sequence[str]]:
         yield _utc(one.at, "%Y-%m-%d %H:%M:%S"), after, words_of(one), about, one.by, one.reason, f"{one.waiting:,}"
 
 
-def _came_home(story: Story) -> Iterator[str]:
+def _drained(story: Story) -> Iterator[str]:
     if moved := story.moved:
         yield from _table(("Messages of the entity", "Count"), _of_the_entity(moved))
     else:

@@ -1,8 +1,9 @@
 """The paired client for asyncio: the same names, awaited."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pairing.errors import needing
+from pairing.loading import loaded_on_use
 
 with needing("aio", "pairing.aio"):
     from pairing.aio.administration import emulator_transport
@@ -11,18 +12,7 @@ with needing("aio", "pairing.aio"):
 
 if TYPE_CHECKING:
     from pairing.aio.syphon import Syphon
+else:
+    __getattr__, __dir__ = loaded_on_use(__name__, {"Syphon": "pairing.aio.syphon"})
 
 __all__ = ["PairedSender", "PairedServiceBusClient", "Syphon", "emulator_transport"]
-
-
-def __getattr__(name: str) -> Any:
-    """The syphon is loaded when it is first asked for: most applications send only."""
-    if name == "Syphon":
-        from pairing.aio.syphon import Syphon
-
-        return Syphon
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -95,6 +95,8 @@ WRONG = {
     "a choice that there is not": 'SendAvailabilityOptions(server_busy="ignore")',
     "a keyword that a send does not take": 'sender.send_messages(ServiceBusMessage("x"), time_out=5)',
     "a message of the wrong type": "sender.send_messages(3)",
+    "a name that the library does not have": "pairing.Siphon",
+    "a name that it does not have in asyncio": "pairing.aio.Siphon",
     "a result that is not one": 'numbers: str = sender.schedule_messages(ServiceBusMessage("x"), datetime.now(UTC))',
 }
 WRONG_PROGRAM = """
@@ -102,6 +104,8 @@ from datetime import UTC, datetime, timedelta
 
 from azure.servicebus import ServiceBusMessage
 
+import pairing
+import pairing.aio
 from pairing import PairedSender, SendAvailabilityOptions
 
 

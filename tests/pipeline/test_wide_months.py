@@ -50,6 +50,7 @@ def test_the_rows_of_a_day_follow_from_its_largest_file(tmp_path: Path) -> None:
     large = put(tmp_path, "2026-10-01", "large", 1_000, columns=9)
     small = put(tmp_path, "2026-10-01", "small", 10)
     put(tmp_path, "2026-11-01", "of another month", 10)
+    (large.parent / "merged-meanwhile.parquet").symlink_to(tmp_path / "nowhere")
     sizes = [file.stat().st_size for file in (large, small)]
     assert of_month(str(tmp_path), MONTH) == Amount(sum(sizes), 1_000 * sum(sizes) // sizes[0])
 
