@@ -12,6 +12,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
@@ -92,11 +93,14 @@ def _sent(
     request: Post, parts: SplitResult, places: Sequence[str], context: ssl.SSLContext | None, until: float
 ) -> Answer:
     connection = _connected(parts, places, context, until)
-    # Each read has its own timeout; a slow response is cut off at the total limit.
-    timer = threading.Timer(max(0.0, until - time.monotonic()), _cut, (connection,))
+    # Each read has its own timeout; a slow handshake or response is cut off at the total limit. The timer gets the
+    # socket, because a connection has none any more while the body of a response that ends with it is read.
+    timer = threading.Timer(max(0.0, until - time.monotonic()), _cut, (connection.sock,))
     timer.daemon = True
     timer.start()
     try:
+        if isinstance(connection.sock, ssl.SSLSocket):
+            connection.sock.do_handshake()
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         headers = {"User-Agent": "paired-namespaces", "Connection": "close", **request.headers}
         connection.request("POST", target, request.body, headers)
@@ -151,7 +155,7 @@ def _over(
         plain.settimeout(max(0.1, until - time.monotonic()))
         if parts.scheme == "https":
             secure = context or ssl.create_default_context()
-            connection.sock = secure.wrap_socket(plain, server_hostname=host)
+            connection.sock = secure.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
         else:
             connection.sock = plain
     except BaseException:
@@ -160,13 +164,9 @@ def _over(
     return connection
 
 
-def _cut(connection: http.client.HTTPConnection) -> None:
-    sock = connection.sock
-    if sock is not None:
-        try:
-            sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return
+def _cut(sock: socket.socket) -> None:
+    with suppress(OSError):  # it is closed
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # that of a TLS socket would take its state from under a read
 
 
 def _named(error: Exception) -> str:

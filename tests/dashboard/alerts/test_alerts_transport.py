@@ -3,6 +3,8 @@
 import socket
 import ssl
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from ipaddress import ip_address, ip_network
 
 import pytest
@@ -14,7 +16,7 @@ from dashboard.alerts.addresses import is_allowed, networks
 from dashboard.alerts.channels.base import Post, Target, url_problem
 from dashboard.alerts.transport import post
 from tests.dashboard.receivers import http_server
-from tests.pace import Stopwatch
+from tests.pace import Stopwatch, slowed
 
 LOOPBACK = networks(["127.0.0.0/8", "::1/128"])
 FORBIDDEN = [
@@ -184,6 +186,55 @@ def test_a_server_that_never_answers_holds_up_nobody_for_long(is_trickling):
         receiver.hold, receiver.trickle = threading.Event(), is_trickling
         with Stopwatch() as watch:
             answer = sent(receiver, limit_s=0.5)
+
+    assert answer.problem
+    assert not answer.is_permanent
+    assert watch.took < 5
+
+
+ANSWER = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+RECORD = bytes([22, 3, 3, 63, 255])  # of a TLS handshake, with 16,383 bytes to come
+
+
+@contextmanager
+def trickling(beginning: bytes, context: ssl.SSLContext | None = None) -> Iterator[int]:
+    """The port of a server that answers with a beginning, and then with a byte now and then, for ever."""
+    ended = threading.Event()
+
+    def answer() -> None:
+        with suppress(OSError):
+            connection, _ = server.accept()
+            with context.wrap_socket(connection, server_side=True) if context else connection as taken:
+                taken.recv(4096)
+                taken.sendall(beginning)
+                while not ended.wait(0.05):
+                    taken.send(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=answer)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            ended.set()
+            socket.create_connection(server.getsockname()).close()  # nobody may have come
+            thread.join()
+
+
+@pytest.mark.parametrize("is_encrypted", [False, True], ids=["http", "https"])
+def test_a_body_that_comes_byte_by_byte_is_not_waited_for(is_encrypted, tls, authority):
+    with trickling(ANSWER, tls if is_encrypted else None) as port, Stopwatch() as watch:
+        url = f"https://hooks.example.com:{port}/" if is_encrypted else f"http://127.0.0.1:{port}/"
+        ours, limit_s = trusting(authority), slowed(0.5)
+        answer = post(Post(url, b"x"), LOOPBACK, resolver=lambda *_: ["127.0.0.1"], context=ours, limit_s=limit_s)
+
+    assert answer.status == 200
+    assert watch.took < 5 + limit_s
+
+
+def test_a_handshake_that_comes_byte_by_byte_is_not_waited_for():
+    with trickling(RECORD) as port, Stopwatch() as watch:
+        answer = post(Post(f"https://127.0.0.1:{port}/", b"x"), LOOPBACK, limit_s=0.5)
 
     assert answer.problem
     assert not answer.is_permanent
