@@ -17,6 +17,7 @@ import pairing.aio
 from pairing import SendAvailabilityOptions
 from pairing.aio.turn import Turn
 from pairing.backlog.administration import Paired
+from tests.pairing.metered import metered
 
 PRIMARY, SECONDARY = (
     f"Endpoint=sb://127.0.0.1:{port};SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true"
@@ -91,8 +92,7 @@ async def test_a_plain_send_through_asyncio_adds_few_steps_to_the_sdks():
         await sender.send_messages(message)
     assert "_note_accepted" in steps
     assert len(steps) < MOST_STEPS
-    [record] = client.meter.drain(client.clock.now(), everything=True)
-    assert (record.kind, record.operations, record.messages, record.billing_units) == ("send", 2, 2, 2)
+    assert {kind: sums[:3] for kind, sums in metered(client, "kind").items()} == {"send": (2, 2, 2)}
     sender._link.sender = None
 
 
@@ -104,11 +104,6 @@ def redirected(client: Any, link_name: str, taken: Taken) -> Any:
     return sender
 
 
-def counted(client: Any) -> dict[str, tuple[int, int, int, int]]:
-    records = client.meter.drain(client.clock.now(), everything=True)
-    return {one.kind: (one.operations, one.messages, one.billing_units, one.bytes // one.messages) for one in records}
-
-
 def test_a_redirected_send_adds_few_steps_to_the_sdks():
     client = pairing.PairedServiceBusClient.from_connection_string(PRIMARY, SECONDARY, options=OPTIONS)
     sender = redirected(client, "_sender", Taken())
@@ -118,7 +113,7 @@ def test_a_redirected_send_adds_few_steps_to_the_sdks():
         sender.send_messages(message)
     assert "rewritten_plainly" in steps
     assert len(steps) < MOST_REDIRECTED_STEPS
-    assert counted(client)["send_backlog"][:3] == (2, 2, 2)
+    assert metered(client, "kind")["send_backlog"][:3] == (2, 2, 2)
     client.backlog_link(BACKLOG)._sender = sender._link._sender = None
 
 
@@ -131,9 +126,9 @@ async def test_a_redirected_send_through_asyncio_adds_few_steps_to_the_sdks():
         await sender.send_messages(message)
     assert "rewritten_plainly" in steps
     assert len(steps) < MOST_REDIRECTED_STEPS
-    kinds = counted(client)
-    assert kinds["send_backlog"][:3] == (2, 2, 2)
-    assert kinds["send_backlog"][3] > 256
+    redirected_sends = metered(client, "kind")["send_backlog"]
+    assert redirected_sends[:3] == (2, 2, 2)
+    assert redirected_sends.bytes > 2 * 256
     client.backlog_link(BACKLOG).sender = sender._link.sender = None
 
 

@@ -13,6 +13,7 @@ from pairing.messages.payload import payload
 from pairing.messages.rewriting import restore
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient
 from tests.pace import slowed
+from tests.pairing.metered import metered
 
 
 def bodies(messages) -> list[str]:
@@ -485,9 +486,9 @@ async def test_receivers_are_the_primarys_and_the_sdks_own(world, primary, queue
     await world(receiver.complete_message, message)
     assert await world(receiver.receive_messages, 1, max_wait_time=0.3) == []
     await world(receiver.close)
-    counted = {(r.kind, r.entity): r.messages for r in client.meter.drain(client.clock.now(), everything=True)}
-    assert counted["receive", queue] == 1
-    assert counted["settle", queue] == 1
+    counted = metered(client, "kind", "entity")
+    assert counted["receive", queue].messages == 1
+    assert counted["settle", queue].messages == 1
     assert ("receive_empty", queue) in counted
 
 
@@ -503,7 +504,7 @@ async def test_messages_that_a_loop_over_the_receiver_brings_are_counted_each_on
     for message in found:
         await world(receiver.complete_message, message)
     await world(receiver.close)
-    counted = {record.kind: record for record in client.meter.drain(client.clock.now(), everything=True)}
+    counted = metered(client, "kind")
     received = counted["receive"]
     assert (received.operations, received.messages, received.billing_units) == (3, 3, 4)
     assert sum(sizes) < received.bytes < sum(sizes) + 3 * 4096
@@ -548,8 +549,7 @@ async def test_sessions_are_listed_locked_and_kept_as_in_the_sdk_and_metered(wor
     assert await world(receiver.session.get_state) == b"state"
     await world(receiver.session.renew_lock)
     await world(receiver.close)
-    counted = {(r.kind, r.entity): r.operations for r in client.meter.drain(client.clock.now(), everything=True)}
-    assert counted["manage", queue] == 1 + 3
+    assert metered(client, "kind", "entity")["manage", queue].operations == 1 + 3
 
 
 # Metering
@@ -565,9 +565,9 @@ async def test_an_operation_of_a_receiver_that_fails_is_an_attempt_that_nobody_b
         with pytest.raises(ValueError, match="settled"):
             await world(again, message)
     await world(receiver.close)
-    records = client.meter.drain(client.clock.now(), everything=True)
-    reported = {r.kind: (r.operations, r.messages, r.billing_units) for r in records if r.entity == queue}
-    assert (reported["settle"], reported["manage"]) == ((2, 1, 1), (1, 0, 0))
+    counted = metered(client, "kind", "entity")
+    assert counted["settle", queue][:3] == (2, 1, 1)
+    assert counted["manage", queue][:3] == (1, 0, 0)
 
 
 async def test_every_operation_is_counted_by_kind_entity_and_namespace(world, primary, queue):
@@ -577,19 +577,11 @@ async def test_every_operation_is_counted_by_kind_entity_and_namespace(world, pr
     await world(sender.send_messages, [ServiceBusMessage("a"), ServiceBusMessage("b")])
     primary.fault(entity=queue, operation="send", effect="reject", count=1)
     await world(sender.send_messages, ServiceBusMessage("c"))
-    records = client.meter.drain(client.clock.now(), everything=True)
-    counted = {}
-    for record in records:
-        key = (record.kind, record.namespace, record.entity)
-        before = counted.get(key, (0, 0, 0))
-        counted[key] = tuple(
-            map(sum, zip(before, (record.operations, record.messages, record.billing_units), strict=True))
-        )
-    name = client.primary.namespace
-    assert counted["send", name, queue] == (3, 3, 4)
-    assert counted["send_backlog", "contoso-dr", queue] == (1, 1, 1)
+    counted = metered(client, "kind", "namespace", "entity")
+    assert counted["send", client.primary.namespace, queue][:3] == (3, 3, 4)
+    assert counted["send_backlog", "contoso-dr", queue][:3] == (1, 1, 1)
     looked = 2  # where the failover lasted long enough for a look at how full the backlog is
-    assert counted["manage", "contoso-dr", "*"][0] in (1 + 2, 1 + 2 + looked)
+    assert counted["manage", "contoso-dr", "*"].operations in (1 + 2, 1 + 2 + looked)
 
 
 # Misuse

@@ -30,6 +30,7 @@ from pairing.drain.refusals import why_refused
 from pairing.events import count_in, is_expiry
 from pairing.messages.rewriting import as_message, to_backlog
 from tests.pace import Stopwatch
+from tests.pairing.metered import metered
 
 HERE = Path(__file__).parent
 PAUSE = timedelta(seconds=0.1)
@@ -567,13 +568,10 @@ def test_everything_is_metered_for_the_entity_it_was_for(home, primary, queue):
     with here.syphon() as progress:
         eventually(lambda: progress.moved == 10)
     client = here.client
-    counted = {
-        (record.kind, record.namespace, record.entity): (record.messages, record.billing_units)
-        for record in client.meter.drain(client.clock.now(), everything=True)
-    }
-    assert counted["syphon_receive", "contoso-dr", queue] == (10, 10)
-    assert counted["syphon_settle", "contoso-dr", queue] == (10, 10)
-    assert counted["syphon_send", here.name, queue] == (10, 10)
+    counted = metered(client, "kind", "namespace", "entity")
+    for kind, namespace in (("receive", "contoso-dr"), ("settle", "contoso-dr"), ("send", here.name)):
+        moved = counted[f"syphon_{kind}", namespace, queue]
+        assert (moved.messages, moved.billing_units) == (10, 10)
     assert ("syphon_receive_empty", "contoso-dr", here.backlog) not in counted
 
 

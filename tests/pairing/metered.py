@@ -1,0 +1,27 @@
+"""What a client has metered: records are of one minute each, and a test may run while one ends."""
+
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from pairing.telemetry.metering import UsageRecord
+
+
+class Metered(NamedTuple):
+    """The sum of records, of all their minutes."""
+
+    operations: int
+    messages: int
+    billing_units: int
+    bytes: int
+
+
+def metered(client: Any, *by: str) -> dict[Any, Metered]:
+    """All that the client has counted and not reported yet, by these fields of a record."""
+    key = attrgetter(*by)
+    counted: dict[Any, list[UsageRecord]] = {}
+    for record in client.meter.drain(client.clock.now(), everything=True):
+        counted.setdefault(key(record), []).append(record)
+    return {
+        of: Metered(*(sum(getattr(record, name) for record in records) for name in Metered._fields))
+        for of, records in counted.items()
+    }
