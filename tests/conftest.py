@@ -2,12 +2,9 @@
 
 import gc
 import os
-import secrets
 import shutil
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from tests import compiled, migrated, selection, static_files
+from tests.ports import free_port
 
 TOGETHER = {
     "tests/acceptance/test_browser.py": "demo",
@@ -89,10 +87,6 @@ class ByCost(LoadScopeScheduling):
         return next((scope for scope in self.workqueue if scope.startswith(WAITING) is waits), None)
 
 
-LOWEST_PORT, PORTS = 10_240, 22_000
-"""Below those of outgoing connections, which thousands of tests open while a server is still starting."""
-
-
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCost:
     return ByCost(config, log)
 
@@ -121,15 +115,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """What the tests make is collected as ever; the million objects of the collection are not looked at again."""
     gc.freeze()
     gc.enable()
-
-
-def free_port() -> int:
-    """A port that nobody listens on, and that the system gives to nobody who asks for any: it is free a while later."""
-    while True:
-        port = LOWEST_PORT + secrets.randbelow(PORTS)
-        with closing(socket.socket()) as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 def start_redis(directory: Path, port: int) -> subprocess.Popen[bytes]:

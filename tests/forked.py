@@ -6,6 +6,7 @@ a process imports, and what it does before, is for tests that start an interpret
 """
 
 import atexit
+import gc
 import json
 import os
 import runpy
@@ -123,8 +124,11 @@ def _started() -> str:
 
 
 def serve(listener: socket.socket) -> None:
+    gc.disable()
     for name in IMPORTED:
         import_module(name)
+    gc.freeze()  # a forked process neither looks at what is imported already nor copies its pages for that
+    gc.enable()
     while True:
         connection, _ = listener.accept()
         if os.fork() == 0:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psycopg
 
-from tests.conftest import free_port
+from tests.ports import free_port
 
 SEARCHED = Path("/usr/lib/postgresql")
 SERVER_ACCOUNTS = ("postgres", "nobody")

@@ -11,7 +11,7 @@ from pathlib import Path
 import redis
 import trustme
 
-from tests.conftest import free_port
+from tests.ports import free_port
 
 MASTER = "control-plane"
 SENTINEL = """\

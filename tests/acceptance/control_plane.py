@@ -17,7 +17,7 @@ import redis
 
 from tests import forked, migrated
 from tests.acceptance.fleet import ROOT, Namespaces, RedisServer
-from tests.conftest import free_port
+from tests.ports import free_port
 
 PAIRS = """
 [pairs.contoso]

@@ -20,8 +20,8 @@ import redis
 
 from dashboard.demo import guardian
 from dashboard.demo.stage import QUEUES
-from tests.conftest import free_port
 from tests.pace import GUARD
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "correct-horse-battery"

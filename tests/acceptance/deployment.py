@@ -18,7 +18,7 @@ import redis
 from tests import postgres
 from tests.acceptance.control_plane import ControlPlane
 from tests.acceptance.fleet import ROOT, Namespaces, RedisServer
-from tests.conftest import free_port
+from tests.ports import free_port
 
 KINDS = {
     "web": ("web-1", "web-2"),

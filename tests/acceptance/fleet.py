@@ -23,8 +23,9 @@ from typing import Any
 import redis
 
 from pairing.fleet.shared_state import SharedState
-from tests.conftest import free_port, start_redis
+from tests.conftest import start_redis
 from tests.pace import GUARD
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE = int(os.environ.get("FLEET_SIZE", "8"))

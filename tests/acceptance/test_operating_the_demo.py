@@ -23,10 +23,11 @@ from playwright.sync_api import Browser, Page, expect
 from tests import forked
 from tests.acceptance import prometheus
 from tests.acceptance.demo_client import PASSWORD, ROOT, Demo, DemoClient, eventually
-from tests.conftest import PATIENCE_MS, free_port
+from tests.conftest import PATIENCE_MS
 from tests.dashboard.access.test_signin_provider import provider, sign_in
 from tests.dashboard.receivers import Mailbox, Receiver, http_server, smtp_server
 from tests.dashboard.site.test_security_canaries import addresses
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.nightly, pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(900)]
 IN_TIME_S = 60.0

@@ -23,10 +23,10 @@ from dashboard.models import Alert
 from pairing.fleet.coordination import SharedState
 from tests import forked
 from tests.acceptance.prometheus import Server, promtool, running
-from tests.conftest import free_port
 from tests.dashboard import served as site
 from tests.dashboard.receivers import Receiver, http_server
 from tests.pace import GUARD
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

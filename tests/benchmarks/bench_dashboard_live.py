@@ -21,7 +21,8 @@ import redis
 
 from pairing.fleet.coordination import SharedState
 from pairing.fleet.shared_health import SharedHealth
-from tests.conftest import free_port, start_redis
+from tests.conftest import start_redis
+from tests.ports import free_port
 
 PAGES, QUIET_S, EVENTS = 200, 20.0, 15
 ROOT = Path(__file__).resolve().parents[2]

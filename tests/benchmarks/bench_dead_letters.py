@@ -10,7 +10,8 @@ from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from typing import Any
 
-from tests.conftest import free_port, start_redis
+from tests.conftest import start_redis
+from tests.ports import free_port
 
 MESSAGES = 10_000
 PATH = "contoso/x-servicebus-transfer/0"

@@ -19,7 +19,8 @@ from azure.servicebus import ServiceBusMessage
 
 from pairing import PairedServiceBusClient, SendAvailabilityOptions
 from tests.benchmarks.bench_sender import _OPTIONS, _namespaces
-from tests.conftest import free_port, start_redis
+from tests.conftest import start_redis
+from tests.ports import free_port
 
 BLOCKS, SENDS = 15, 100
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from tests.conftest import free_port, start_redis
+from tests.conftest import start_redis
+from tests.ports import free_port
 
 ENTITIES = 10_000
 

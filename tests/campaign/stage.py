@@ -27,7 +27,7 @@ from tests.campaign import disks, journal, schedule
 from tests.campaign.application import WAYS
 from tests.campaign.plan import BACKLOG_QUEUES, PAIR, Plan
 from tests.campaign.processes import Processes
-from tests.conftest import free_port
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 READY_S = 120.0

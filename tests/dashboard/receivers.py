@@ -14,7 +14,7 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 
-from tests.conftest import free_port
+from tests.ports import free_port
 
 
 @dataclass

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests import forked
-from tests.conftest import free_port
 from tests.dashboard import served as site
 from tests.dashboard.secondary import Secondary
+from tests.ports import free_port
 
 OWN = "contoso/x-servicebus-transfer/0"
 DEVIATING = "contoso/x-servicebus-transfer/1"

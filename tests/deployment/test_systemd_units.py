@@ -14,9 +14,9 @@ import httpx
 import pytest
 import redis
 
-from tests.conftest import free_port
 from tests.deployment import product, systemd
 from tests.deployment.systemd import FOLDER, Host, Values
+from tests.ports import free_port
 from tests.postgres import cluster, programs
 
 UNITS = sorted(FOLDER.glob("*.service"))

@@ -10,8 +10,8 @@ import httpx
 
 from tests.acceptance.deployment import DurableRedis
 from tests.acceptance.fleet import Namespaces
-from tests.conftest import free_port
 from tests.documented.terminal import Terminal, until_that
+from tests.ports import free_port
 from tests.postgres import cluster
 
 PAIRS = """

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import free_port
 from tests.documented.terminal import checkout, terminal
 from tests.pace import GUARD
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.nightly, pytest.mark.slow]
 MOST_S = 60

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import free_port
 from tests.dashboard.costs.test_costs_command import write_usage
 from tests.dashboard.costs.test_costs_statements import line, metric, rows
 from tests.documented.blocks import ROOT, block
 from tests.documented.stage import ANSWERS, USER, Stage, stage
 from tests.documented.terminal import Terminal, terminal, until_that
+from tests.ports import free_port
 from tests.postgres import programs
 
 pytestmark = [

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import free_port
 from tests.documented.blocks import ROOT, block, fenced
 from tests.documented.terminal import Terminal, empty_environment, terminal, until_that
 from tests.pace import GUARD
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.nightly, pytest.mark.slow]
 MOST_S = 180

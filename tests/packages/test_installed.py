@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import free_port
 from tests.packages.environments import HERE, VERSIONS, Installed, installed, interpreter
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.nightly, pytest.mark.slow]
 Install = Callable[..., Installed]

@@ -15,7 +15,7 @@ from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 import pairing
 import pairing.aio
 from pairing import BacklogCreationError, SendAvailabilityOptions
-from tests.conftest import free_port
+from tests.ports import free_port
 
 HOSTS = ("contoso.servicebus.windows.net", "contoso-dr.servicebus.windows.net")
 STRINGS = [f"Endpoint=sb://{host};SharedAccessKeyName=a;SharedAccessKey=s3cret" for host in HOSTS]

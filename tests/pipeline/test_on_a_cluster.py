@@ -23,10 +23,10 @@ import pytest
 
 from pipeline.java import require_java
 from pipeline.schemas import USAGE
-from tests.conftest import free_port
 from tests.documented.blocks import ROOT, block
 from tests.pipeline.conftest import write_table
 from tests.pipeline.test_charges_on_spark import OCTOBER, record
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(1800)]
 HOME = Path(pyspark.__file__).parent

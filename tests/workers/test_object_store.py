@@ -26,7 +26,7 @@ import pytest
 from dashboard.checks import usage_folder
 from dashboard.checks.findings import Level
 from pairing.telemetry.metering import UsageRecord
-from tests.conftest import free_port
+from tests.ports import free_port
 from tools.build_packages import ROOT
 from workers.compaction import compact, days_with_new_files
 from workers.usage import write

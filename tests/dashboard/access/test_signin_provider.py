@@ -11,9 +11,10 @@ from urllib.parse import urlencode
 import pytest
 
 from tests import forked
-from tests.conftest import PATIENCE_MS, free_port
+from tests.conftest import PATIENCE_MS
 from tests.dashboard.served import PASSWORD as LOCAL_PASSWORD
 from tests.dashboard.served import ROOT, environment_of, serve
+from tests.ports import free_port
 
 pytestmark = pytest.mark.browser
 PASSWORD = "a-password-at-the-provider"

@@ -11,11 +11,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests import forked
-from tests.conftest import free_port
 from tests.dashboard import served as site
 from tests.dashboard.receivers import Receiver, http_server
 from tests.dashboard.site.test_browser import CONTRAST, WIDTHS, sign_in
 from tests.dashboard.site.test_browser_accessibility import ALL, reported
+from tests.ports import free_port
 
 pytestmark = pytest.mark.browser
 PAGES = ("/alerts/", "/alerts/deliveries/", "/alerts/rules/", "/alerts/rules/new/", "/alerts/rules/1/")

@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests import forked
-from tests.conftest import free_port
 from tests.dashboard import served as site
 from tests.dashboard.secondary import Secondary
 from tests.dashboard.site.test_browser import CONTRAST, WIDTHS, sign_in
+from tests.ports import free_port
 
 pytestmark = pytest.mark.browser
 ORPHAN = "contoso/x-servicebus-transfer/19"

@@ -17,8 +17,8 @@ import pytest
 
 from dashboard.site.forwarded import client_of, named_networks
 from tests import migrated
-from tests.conftest import free_port
 from tests.dashboard.served import DATABASE, PAIRS, ROOT, SETTINGS
+from tests.ports import free_port
 from tests.selection import is_nightly
 
 SHIPPED = ROOT / "deploy" / "nginx" / "control-plane.conf"

@@ -10,9 +10,9 @@ import redis
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from pairing.fleet.coordination import SharedState
-from tests.conftest import free_port
 from tests.dashboard.conftest import ROLES
 from tests.dashboard.served import PASSWORD, served
+from tests.ports import free_port
 
 pytestmark = pytest.mark.browser
 PAGES = (

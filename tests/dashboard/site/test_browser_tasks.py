@@ -11,12 +11,12 @@ import redis
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from pairing.fleet.coordination import SharedState
-from tests.conftest import free_port
 from tests.dashboard import served
 from tests.dashboard.history_data import ADD_HISTORY
 from tests.dashboard.sample_data import EMPTY_ORPHAN, OWN, SAMPLE, SampleSite, fill
 from tests.dashboard.secondary import Secondary
 from tests.dashboard.site.test_browser import row, sign_in
+from tests.ports import free_port
 from tests.selection import nightly
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]

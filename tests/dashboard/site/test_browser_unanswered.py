@@ -7,9 +7,9 @@ import redis
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from pairing.fleet.coordination import SharedState
-from tests.conftest import free_port
 from tests.dashboard.served import served
 from tests.dashboard.site.test_browser import row, sign_in
+from tests.ports import free_port
 
 pytestmark = pytest.mark.browser
 ACTION_URLS = "**/actions/fail_over/"

@@ -14,8 +14,8 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from tests import forked, migrated
-from tests.conftest import free_port
 from tests.dashboard.served import PAIRS
+from tests.ports import free_port
 from tests.postgres import cluster, programs
 from tests.selection import is_nightly
 

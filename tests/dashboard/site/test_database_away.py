@@ -13,8 +13,8 @@ from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.site.database import SENTENCE
 from tests import forked
 from tests.acceptance.fleet import Relay
-from tests.conftest import free_port
 from tests.dashboard import served
+from tests.ports import free_port
 from tests.postgres import cluster, programs
 
 ROOT = Path(__file__).resolve().parents[3]

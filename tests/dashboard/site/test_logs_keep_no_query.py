@@ -14,8 +14,8 @@ import pytest
 
 from dashboard.site.logs import WithoutQueries, formatter
 from tests import migrated
-from tests.conftest import free_port
 from tests.dashboard.served import DATABASE, PAIRS, ROOT
+from tests.ports import free_port
 
 WORD = "marigold"
 """It is in every query, and must be in no log."""

@@ -17,8 +17,9 @@ import pytest
 import redis
 
 from tests import forked, migrated
-from tests.conftest import free_port, start_redis
+from tests.conftest import start_redis
 from tests.dashboard.served import DATABASE, PASSWORD, ROOT, SEED
+from tests.ports import free_port
 
 CHANNELS = """
 [channels.on-call]
