@@ -15,7 +15,7 @@ from pairing.clock import Clock, seconds
 from pairing.drive import Reply, run
 from pairing.ends import End, Endpoint, Role, SdkEnd, close_all
 from pairing.health.flows import PingResult
-from pairing.links import Link, Watchdog, punctual_context
+from pairing.links import Link, Watchdog
 from pairing.maintenance import Maintenance
 from pairing.operations.client import ClientOperations
 from pairing.options import SendAvailabilityOptions
@@ -23,6 +23,7 @@ from pairing.paired import CLOSE_S
 from pairing.pinger import Pinger
 from pairing.receivers import MeteredPages, MeteredReceiver, MeteredSession
 from pairing.sender import PairedSender
+from pairing.sockets import punctual_context
 
 _FLYING_S = 0.5
 

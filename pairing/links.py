@@ -2,32 +2,28 @@
 
 The SDK can wait without a limit (docs/wire-failures.md, section 9). So opening runs on a daemon thread, and a send on
 an open link runs on the caller's thread, while one watchdog per client shuts down the socket of an overdue send.
-Private attributes of the SDK are used only if there is no public way; if one is missing, the transport is not touched.
 """
 
 import contextlib
 import logging
 import queue
 import select
-import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
-import certifi
 from azure.servicebus import ServiceBusSender
 from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusConnectionError, ServiceBusError
+
+from pairing.sockets import break_transport, close_socket_with, on_each_handler, raw_socket
 
 _TICK_S = 0.25
 _AHEAD_S = 0.3
 """How long before a deadline the watchdog ends an operation, because it checks periodically."""
 _SHORT_S = 2.0
 _LINGER_S = 0.05
-HANDSHAKE_S = 10.0
-"""Time limit of a TLS handshake."""
 HEARTBEAT_S = 50.0
 _RENEW_AHEAD = 0.15  # of a token's life: before the SDK would renew it inside a send
 RETRY_WARM_S = 15.0
@@ -64,46 +60,6 @@ def send_client_keywords() -> dict[str, Any]:
     return {"keep_alive": 0}
 
 
-def raw_socket(sender: Any) -> socket.socket | None:
-    """The socket of an SDK sender, if it has one."""
-    found = sender
-    for name in ("_handler", "_connection", "_transport", "sock"):
-        found = getattr(found, name, None)
-    found = getattr(found, "sock", found)  # a WebSocket wraps its socket
-    return found if isinstance(found, socket.socket) else None
-
-
-def break_transport(sender: Any) -> socket.socket | None:
-    """Interrupt whatever waits on the sender's socket, from any thread; the socket must still be closed."""
-    found = raw_socket(sender)
-    if found is not None:
-        with contextlib.suppress(OSError):
-            socket.socket.shutdown(found, socket.SHUT_RDWR)  # not SSLSocket's own, which forgets its state
-    return found
-
-
-class _PunctualSocket(ssl.SSLSocket):
-    """A TLS socket with a bounded handshake: the SDK lets it wait without a limit while the socket is not reachable."""
-
-    def do_handshake(self, block: bool = False) -> None:
-        self.settimeout(HANDSHAKE_S)
-        super().do_handshake(block)
-
-
-def tls_context(authorities: str | None) -> ssl.SSLContext:
-    """The TLS context that the SDK would make for these certificate authorities."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(authorities or certifi.where())
-    return context
-
-
-def punctual_context(authorities: str | None) -> ssl.SSLContext:
-    """The same, for blocking sockets: its handshake ends."""
-    context = tls_context(authorities)
-    context.sslsocket_class = _PunctualSocket
-    return context
-
-
 class Opening(threading.Thread):
     """The opening of one link; if it takes too long it is abandoned, and later closes what it opened."""
 
@@ -113,7 +69,6 @@ class Opening(threading.Thread):
         self._done = threading.Event()
         self._lock = threading.Lock()
         self._abandoned = False
-        self._broken: socket.socket | None = None
         self.sender: ServiceBusSender | None = None
         self.error: Exception | None = None
 
@@ -121,6 +76,7 @@ class Opening(threading.Thread):
         """Open; never raises."""
         try:
             self.sender = self._make()
+            on_each_handler(self.sender, close_socket_with)
             self.sender.__enter__()
         except Exception as error:
             self.error = error
@@ -130,8 +86,6 @@ class Opening(threading.Thread):
         if orphaned and self.sender is not None:
             with contextlib.suppress(Exception):
                 self.sender.close()
-            if self._broken is not None:
-                self._broken.close()  # the SDK loses the reference to a socket without a session
 
     def result(self, timeout_s: float) -> ServiceBusSender:
         """The open sender. Raises OperationTimeoutError if it is not open in time, or the SDK's own error."""
@@ -155,7 +109,7 @@ class Opening(threading.Thread):
     def nudge(self) -> None:
         """Interrupt an abandoned opening that still waits for its peer."""
         if self.sender is not None:
-            self._broken = break_transport(self.sender) or self._broken
+            break_transport(self.sender)
 
 
 class Watchdog(threading.Thread):
@@ -168,7 +122,7 @@ class Watchdog(threading.Thread):
         self._links: WeakSet[Link] = WeakSet()
         self._links_lock = threading.Lock()
         self._overdue: list[Opening] = []
-        self._dropped: queue.SimpleQueue[tuple[ServiceBusSender, socket.socket | None] | None] = queue.SimpleQueue()
+        self._dropped: queue.SimpleQueue[ServiceBusSender | None] = queue.SimpleQueue()
         self._reaper = threading.Thread(target=self._reap, name="pairing-reaper", daemon=True)
         self._ticker = threading.Thread(target=self._tick, name="pairing-time", daemon=True)
 
@@ -209,14 +163,11 @@ class Watchdog(threading.Thread):
         with self._links_lock:
             self._overdue.append(opening)
 
-    def drop(self, sender: ServiceBusSender, found: socket.socket | None, *, torn: bool) -> None:
-        """Close a sender and its socket on another thread; a broken one is not written to.
-
-        The SDK loses the reference to a socket that failed: it would stay open until the garbage collector finds it.
-        """
+    def drop(self, sender: ServiceBusSender, *, torn: bool) -> None:
+        """Close a sender on another thread; a broken one is not written to."""
         if torn:
             break_transport(sender)
-        self._dropped.put((sender, found))
+        self._dropped.put(sender)
 
     def run(self) -> None:
         """Check every link four times a second."""
@@ -248,11 +199,8 @@ class Watchdog(threading.Thread):
     def _reap(self) -> None:
         while (dropped := self._dropped.get()) is not None:
             self._stop_event.wait(_LINGER_S)  # the thread that dropped it should first send its message elsewhere
-            sender, found = dropped
             with contextlib.suppress(Exception):
-                sender.close()
-            if found is not None:
-                found.close()  # the SDK does not get so far where the sender was left in the middle of something
+                dropped.close()
 
 
 class Link:
@@ -270,7 +218,6 @@ class Link:
         self._warm = warm
         self._lock = threading.Lock()
         self._sender: ServiceBusSender | None = None
-        self._socket: socket.socket | None = None
         self._opening: Opening | None = None
         self._until = 0.0
         self._interrupted = False
@@ -437,7 +384,7 @@ class Link:
                 sender.close()
             raise ServiceBusError("The link has been closed.")
         self._interrupted = False
-        self._socket, self._sender = raw_socket(sender), sender
+        self._sender = sender
         self._checked_at = time.monotonic()
         return sender
 
@@ -454,7 +401,7 @@ class Link:
         if sender is None:
             self._watchdog.abandon(opening)
         else:
-            self._watchdog.drop(sender, raw_socket(sender), torn=True)
+            self._watchdog.drop(sender, torn=True)
 
     def _failed(self, error: Exception, timeout_s: float) -> Exception:
         interrupted, self._interrupted = self._interrupted, False
@@ -467,11 +414,10 @@ class Link:
         return error
 
     def _drop(self, *, torn: bool) -> None:
-        sender, found = self._sender, self._socket
-        self._sender = self._socket = None
+        sender, self._sender = self._sender, None
         self._used_at = time.monotonic()
         if sender is not None:
-            self._watchdog.drop(sender, found, torn=torn)
+            self._watchdog.drop(sender, torn=torn)
 
 
 def _sending(message: Any) -> Operation:

@@ -8,6 +8,7 @@ from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver, Serv
 
 from pairing.drive import Operation, run
 from pairing.operations.receivers import RECEIVER, SESSION, Count, count_handed_back, count_received, metered
+from pairing.sockets import close_socket_with
 
 
 def _blocking(operation: Callable[..., Operation[Any]]) -> Callable[..., Any]:
@@ -21,9 +22,10 @@ class MeteredReceiver(ServiceBusReceiver):
     _count: Count
 
     def _create_handler(self, *arguments: Any, **keywords: Any) -> None:
-        """As in the SDK; what it hands back unseen is counted."""
+        """As in the SDK; what it hands back unseen is counted, and its socket is closed with it."""
         super()._create_handler(*arguments, **keywords)
         count_handed_back(self, "_message_received")
+        close_socket_with(self._handler)
 
     def __iter__(self) -> Iterator[ServiceBusReceivedMessage]:
         """The messages as they arrive, each counted as ``receive``; the SDK's own loop does not call ``__next__``."""

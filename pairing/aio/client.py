@@ -26,10 +26,10 @@ from pairing.clock import Clock, seconds
 from pairing.drive import Reply, run_async
 from pairing.ends import End, Endpoint, Role, SdkEnd, close_all
 from pairing.health.flows import PingResult
-from pairing.links import tls_context
 from pairing.operations.client import ClientOperations
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import CLOSE_S
+from pairing.sockets import tls_context
 
 _LOGGER = logging.getLogger("pairing")
 _FLYING_S = 0.5

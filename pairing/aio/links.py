@@ -25,6 +25,7 @@ from pairing.links import (
     opening_error,
     token_is_aging,
 )
+from pairing.sockets import on_each_handler
 
 _CLOSING_S = 2.0
 _LISTENING_S = 1.0
@@ -96,20 +97,6 @@ def _abort(handler: Any) -> None:
     if writer is not None:
         with contextlib.suppress(Exception):
             writer.transport.abort()
-
-
-def _remember_handlers(sender: Any) -> list[Any]:
-    """Remember what the sender opens: if its opening is cancelled, the SDK loses the reference to the socket."""
-    made: list[Any] = []
-    create = getattr(sender, "_create_handler", None)
-    if create is not None:
-
-        def remember(*arguments: Any, **keywords: Any) -> None:
-            create(*arguments, **keywords)
-            made.append(getattr(sender, "_handler", None))
-
-        sender._create_handler = remember
-    return made
 
 
 class Link:
@@ -339,7 +326,8 @@ class Link:
         if self._closed:
             raise ServiceBusError("The link has been closed.")
         sender = self._opening = await self._make()
-        handlers = _remember_handlers(sender)
+        handlers: list[Any] = []  # if the opening is cancelled, the SDK loses the reference to the socket
+        on_each_handler(sender, handlers.append)
         try:
             await sender.__aenter__()
         except BaseException as error:

@@ -11,7 +11,8 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 
 from pairing.aio.links import abort_transport
-from pairing.links import RETRY_WARM_S, break_transport, token_is_aging
+from pairing.links import RETRY_WARM_S, token_is_aging
+from pairing.sockets import break_transport
 
 
 async def close_from_afar(world, link):

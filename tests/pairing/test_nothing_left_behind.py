@@ -192,3 +192,53 @@ async def test_links_that_were_reset_leave_no_socket_while_the_client_lives(worl
     finally:
         gc.enable()
         await world(client.close)
+
+
+OPENINGS = 3
+FAILED_OPENINGS = [
+    *(("connect", effect) for effect in ("refuse", "reset")),
+    ("open", "reset"),
+    *(("cbs", effect) for effect in ("reset", "close")),
+    *(("attach", effect) for effect in ("reset", "close")),
+]
+
+
+@pytest.mark.parametrize(("operation", "effect"), FAILED_OPENINGS)
+async def test_links_that_did_not_open_leave_no_socket_while_the_client_lives(
+    world, primary, queue, open_sockets, operation, effect
+):
+    await world.until(lambda: left_of_ours() == ([], []))
+    client = await world.open(failover_interval=timedelta(minutes=60), backlog_queue_count=1)
+    sender = client.get_queue_sender(queue)
+    leftovers.sockets(open_sockets)
+    sockets = open_sockets()
+    gc.disable()
+    try:
+        primary.fault(operation=operation, effect=effect)
+        for _ in range(OPENINGS):
+            with pytest.raises(ServiceBusError):
+                await world(sender.send_messages, ServiceBusMessage("x"))
+        await world.until(lambda: open_sockets() < sockets + OPENINGS, within_s=20)  # the links to the backlog are open
+    finally:
+        gc.enable()
+        await world(client.close)
+
+
+async def test_a_receiver_that_did_not_open_leaves_no_socket_while_the_client_lives(
+    world, primary, queue, open_sockets
+):
+    await world.until(lambda: left_of_ours() == ([], []))
+    client = await world.open(backlog_queue_count=1)
+    receiver = client.get_queue_receiver(queue, max_wait_time=1)
+    leftovers.sockets(open_sockets)
+    sockets = open_sockets()
+    gc.disable()
+    try:
+        primary.fault(operation="connect", effect="reset")
+        for _ in range(OPENINGS):
+            with pytest.raises(ServiceBusError):
+                await world(receiver.receive_messages, 1)
+        await world.until(lambda: open_sockets() < sockets + OPENINGS)
+    finally:
+        gc.enable()
+        await world(client.close)

@@ -77,7 +77,7 @@ def address(way: Relay, redis_url: str, tmp_path_factory: pytest.TempPathFactory
     environment = served.environment_of(folder, {}, redis_url) | {
         "DATABASE_URL": f"postgres://tests@127.0.0.1:{way.port}/postgres"
     }
-    served._manage(environment, "migrate", "-v0")
+    forked.run(("manage.py", "migrate", "-v0"), environment, check=True)
     with served._web(environment, free_port()) as address:
         yield address
 

@@ -1,0 +1,92 @@
+"""The sockets below the SDK's blocking links: found, interrupted, closed; and the TLS contexts that they use.
+
+Private attributes of the SDK are used only if there is no public way; if one is missing, the socket is not touched.
+"""
+
+import contextlib
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+import certifi
+
+HANDSHAKE_S = 10.0
+"""Time limit of a TLS handshake."""
+
+
+def raw_socket(sender: Any) -> socket.socket | None:
+    """The socket of an SDK sender, if it has one."""
+    return _socket_of(getattr(sender, "_handler", None))
+
+
+def _socket_of(handler: Any) -> socket.socket | None:
+    found = handler
+    for name in ("_connection", "_transport", "sock"):
+        found = getattr(found, name, None)
+    found = getattr(found, "sock", found)  # a WebSocket wraps its socket
+    return found if isinstance(found, socket.socket) else None
+
+
+def on_each_handler(sender: Any, do: Callable[[Any], None]) -> None:
+    """Call this with every handler, that is every connection, that the SDK will make for a sender or receiver."""
+    create = getattr(sender, "_create_handler", None)
+    if create is None:
+        return
+
+    def create_and_do(*arguments: Any, **keywords: Any) -> None:
+        create(*arguments, **keywords)
+        do(getattr(sender, "_handler", None))
+
+    sender._create_handler = create_and_do
+
+
+def close_socket_with(handler: Any) -> None:
+    """From now on, closing this handler of the SDK closes its socket, too.
+
+    The SDK itself leaves the socket open, and loses the reference to it, if the connection was reset or refused, or if
+    it has no session yet: until the garbage collector finds it (docs/wire.md).
+    """
+    close = getattr(handler, "close", None)
+    if close is None:
+        return
+
+    def close_both() -> None:
+        found = _socket_of(handler)
+        try:
+            close()
+        finally:
+            if found is not None:
+                found.close()
+
+    handler.close = close_both
+
+
+def break_transport(sender: Any) -> None:
+    """Interrupt whatever waits on the sender's socket, from any thread; the socket must still be closed."""
+    found = raw_socket(sender)
+    if found is not None:
+        with contextlib.suppress(OSError):
+            socket.socket.shutdown(found, socket.SHUT_RDWR)  # not SSLSocket's own, which forgets its state
+
+
+class _PunctualSocket(ssl.SSLSocket):
+    """A TLS socket with a bounded handshake: the SDK lets it wait without a limit while the socket is not reachable."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        self.settimeout(HANDSHAKE_S)
+        super().do_handshake(block)
+
+
+def tls_context(authorities: str | None) -> ssl.SSLContext:
+    """The TLS context that the SDK would make for these certificate authorities."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(authorities or certifi.where())
+    return context
+
+
+def punctual_context(authorities: str | None) -> ssl.SSLContext:
+    """The same, for blocking sockets: its handshake ends."""
+    context = tls_context(authorities)
+    context.sslsocket_class = _PunctualSocket
+    return context
