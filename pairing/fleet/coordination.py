@@ -5,6 +5,7 @@ periodic read as a fallback. While Redis is unavailable each process decides alo
 restarted empty is filled again (docs/specification.md, section 11; docs/design/coordination.md).
 """
 
+import contextlib
 import logging
 import threading
 import time
@@ -215,13 +216,19 @@ class RedisCoordination:
             self._report_all()
 
     def _report_the_rest(self, until: float) -> None:
-        try:
-            while self.is_connected and self._has_facts() and time.monotonic() < until:
-                self._report_all()
-            if self.is_connected:
+        """Also while Redis is away, as it may be back in time: usage and events of this process are nowhere else."""
+        answers = self.is_connected
+        while time.monotonic() < until and (self._has_facts() if self.is_connected else self._facts):
+            try:
+                self._report_all() if self.is_connected else self._report_facts()
+                answers = True
+            except (RedisError, OSError) as error:
+                self._cut_off(error)
+                answers = False
+                time.sleep(_FIRST_PAUSE_S)
+        if answers:
+            with contextlib.suppress(RedisError, OSError):
                 self._presences.leave(self._process)
-        except (RedisError, OSError) as error:
-            self._cut_off(error)
 
     def _has_facts(self) -> bool:
         return bool(self._changes or self._queues or self._facts)
@@ -231,6 +238,9 @@ class RedisCoordination:
             self._report_change(path)
         for path in list(self._queues):
             self._report_queue(path)
+        self._report_facts()
+
+    def _report_facts(self) -> None:
         self._facts.deliver(
             lambda events: self.shared.report(*map(self._by_fleet_time, events)), self.shared.record_usage
         )

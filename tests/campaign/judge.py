@@ -18,6 +18,8 @@ INTENT_S = 35.0
 """How long the order of a session is at risk after Redis was not there (docs/design/session-order.md)."""
 USAGE_LOST_S = 75.0
 """A process that is killed takes at most the usage of its last minute with it, and what was on its way."""
+BACK_S = 8.0
+"""How long Redis may be away after it was killed, or the way to it was mended: it is started again up to 4 s later."""
 WORKERS = ("worker-", "beat", "web")
 
 
@@ -215,7 +217,8 @@ def barriers(facts: Facts) -> Found:
 
 
 def usage(facts: Facts) -> Found:
-    """Usage that says more messages were sent than were, or fewer than a kill explains."""
+    """Usage that says more messages were sent than were, or fewer than a kill or an absent Redis explains."""
+    away = [one for one in facts.evidence.windows if one.target.endswith("redis")]
     sent: dict[tuple[str, int], list[Attempt]] = defaultdict(list)
     for attempt in facts.evidence.attempts:
         sent[attempt.process, attempt.pid].append(attempt)
@@ -223,13 +226,14 @@ def usage(facts: Facts) -> Found:
         if not life.reporter or not life.process.startswith(SENDERS):
             continue
         attempts, billed = sent[life.process, life.pid], facts.evidence.billed.get(life.reporter, 0)
-        most, least = len(attempts), sum(1 for one in attempts if _must_be_billed(one, life))
+        may_lose = life.how != "asked" or any(one.began <= life.ended <= one.ended + BACK_S for one in away)
+        most, least = len(attempts), sum(1 for one in attempts if _must_be_billed(one, life, may_lose))
         if not least <= billed <= most:
             yield life.reporter, f"{billed} messages billed, {least} to {most} sent by {life.process}"
 
 
-def _must_be_billed(attempt: Attempt, life: Life) -> bool:
-    return attempt.outcome == "accepted" and (life.how == "asked" or attempt.ended < life.ended - USAGE_LOST_S)
+def _must_be_billed(attempt: Attempt, life: Life, may_lose: bool) -> bool:
+    return attempt.outcome == "accepted" and (not may_lose or attempt.ended < life.ended - USAGE_LOST_S)
 
 
 def unsettled(facts: Facts) -> Found:

@@ -167,6 +167,14 @@ def test_a_killed_process_takes_a_send_and_the_usage_of_its_last_minute_with_it(
     assert found(replace(SOUND, lives=(replace(killed, ended=200.0),), billed={"vm:10": 0})) == {"usage"}
 
 
+def test_a_process_that_ends_while_redis_is_away_takes_the_usage_of_its_last_minute_with_it() -> None:
+    ended = replace(SOUND, lives=(replace(LIFE, ended=104.0),), billed={"vm:10": 0})
+    assert found(ended) == {"usage"}
+    assert found(replace(ended, windows=window("kill", "redis", 103.0, 103.0))) == set()
+    assert found(replace(ended, windows=window("network", "senders-redis", 80.0, 90.0))) == {"usage"}
+    assert found(replace(ended, lives=(LIFE,), windows=window("kill", "redis", 199.0, 199.0))) == {"usage"}
+
+
 def test_an_attempt_without_an_outcome_ends_where_the_next_record_begins() -> None:
     letters = {"letters": [["i", "d"]], "target": "orders", "session": None, "bound_s": 8.0}
     records = [

@@ -250,6 +250,21 @@ def test_closing_shows_what_is_left_and_leaves_no_thread(server, join):
     client.close()
 
 
+def test_closing_shows_what_is_left_to_a_redis_that_is_back_in_time(server, join, monkeypatch):
+    monkeypatch.setattr("pairing.fleet.coordination._CLOSING_S", 60.0)
+    one = join("one")
+    server.kill()
+    one.coordination.report(event(1))
+    closing = threading.Thread(target=one.coordination.close)
+    closing.start()
+    eventually(lambda: not one.coordination.is_connected)
+    server.start()
+    closing.join(60)
+    client = redis.Redis.from_url(server.url)
+    assert client.xlen(EVENTS) == 1
+    client.close()
+
+
 def test_closing_does_not_wait_for_a_redis_that_is_frozen(server, join):
     one = join("one")
     server.freeze()
