@@ -219,8 +219,9 @@ class RedisCoordination:
         """Also while Redis is away, as it may be back in time: usage and events of this process are nowhere else."""
         answers = self.is_connected
         while time.monotonic() < until and (self._has_facts() if self.is_connected else self._facts):
+            report = self._report_all if self.is_connected else self._report_facts
             try:
-                self._report_all() if self.is_connected else self._report_facts()
+                report()
                 answers = True
             except (RedisError, OSError) as error:
                 self._cut_off(error)
