@@ -1,4 +1,4 @@
-"""The sockets below the SDK's blocking links: found, interrupted, closed; and the TLS contexts that they use.
+"""What is below the links of the SDK: handlers, sockets found, interrupted and closed, and TLS contexts.
 
 Private attributes of the SDK are used only if there is no public way; if one is missing, the socket is not touched.
 """
@@ -45,7 +45,7 @@ def close_socket_with(handler: Any) -> None:
     """From now on, closing this handler of the SDK closes its socket, too.
 
     The SDK itself leaves the socket open, and loses the reference to it, if the connection was reset or refused, or if
-    it has no session yet: until the garbage collector finds it (docs/wire.md).
+    it has no session yet: until the garbage collector finds it (docs/wire-failures.md).
     """
     close = getattr(handler, "close", None)
     if close is None:

@@ -7,6 +7,7 @@ disturbance explains, see `doubles.py`.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tests.campaign import doubles
 from tests.campaign.evidence import DRAINERS, RECEIVERS, SENDERS, Attempt, Evidence, Life, Receipt, Window
@@ -18,8 +19,8 @@ INTENT_S = 35.0
 """How long the order of a session is at risk after Redis was not there (docs/design/session-order.md)."""
 USAGE_LOST_S = 75.0
 """A process that is killed takes at most the usage of its last minute with it, and what was on its way."""
-BACK_S = 8.0
-"""How long Redis may be away after it was killed, or the way to it was mended: it is started again up to 4 s later."""
+ANSWERS_S = 2.0
+"""How long Redis takes to answer after it was started, or the way to it was mended."""
 WORKERS = ("worker-", "beat", "web")
 
 
@@ -218,7 +219,7 @@ def barriers(facts: Facts) -> Found:
 
 def usage(facts: Facts) -> Found:
     """Usage that says more messages were sent than were, or fewer than a kill or an absent Redis explains."""
-    away = [one for one in facts.evidence.windows if one.target.endswith("redis")]
+    away = list(_without_redis(facts.evidence))
     sent: dict[tuple[str, int], list[Attempt]] = defaultdict(list)
     for attempt in facts.evidence.attempts:
         sent[attempt.process, attempt.pid].append(attempt)
@@ -226,10 +227,19 @@ def usage(facts: Facts) -> Found:
         if not life.reporter or not life.process.startswith(SENDERS):
             continue
         attempts, billed = sent[life.process, life.pid], facts.evidence.billed.get(life.reporter, 0)
-        may_lose = life.how != "asked" or any(one.began <= life.ended <= one.ended + BACK_S for one in away)
+        may_lose = life.how != "asked" or any(began <= life.ended <= ended + ANSWERS_S for began, ended in away)
         most, least = len(attempts), sum(1 for one in attempts if _must_be_billed(one, life, may_lose))
         if not least <= billed <= most:
             yield life.reporter, f"{billed} messages billed, {least} to {most} sent by {life.process}"
+
+
+def _without_redis(evidence: Evidence) -> Iterator[tuple[float, float]]:
+    """When senders could not reach Redis: between two of its lives, while it was frozen, or without a way to it."""
+    lives = sorted((one for one in evidence.lives if one.process == "redis"), key=lambda one: one.began)
+    yield from ((before.ended, after.began) for before, after in pairwise(lives))
+    for one in evidence.windows:
+        if (one.what, one.target) in (("freeze", "redis"), ("network", "senders-redis")):
+            yield one.began, one.ended
 
 
 def _must_be_billed(attempt: Attempt, life: Life, may_lose: bool) -> bool:

@@ -168,11 +168,22 @@ def test_a_killed_process_takes_a_send_and_the_usage_of_its_last_minute_with_it(
 
 
 def test_a_process_that_ends_while_redis_is_away_takes_the_usage_of_its_last_minute_with_it() -> None:
-    ended = replace(SOUND, lives=(replace(LIFE, ended=104.0),), billed={"vm:10": 0})
+    life = replace(LIFE, ended=104.0)
+    ended = replace(SOUND, lives=(life,), billed={"vm:10": 0})
+
+    def with_redis_back_at(began: float, sender: Life = life) -> Evidence:
+        first = Life("redis", 20, 80.0, 103.0, "killed", -9)
+        return replace(ended, lives=(sender, first, replace(first, pid=21, began=began, ended=300.0, how="asked")))
+
     assert found(ended) == {"usage"}
-    assert found(replace(ended, windows=window("kill", "redis", 103.0, 103.0))) == set()
+    assert found(with_redis_back_at(104.5)) == set()
+    assert found(with_redis_back_at(103.5, replace(life, ended=106.0))) == {"usage"}
+    assert found(with_redis_back_at(200.5, LIFE)) == {"usage"}  # it had reported the minutes before
+    assert found(replace(ended, windows=window("network", "senders-redis", 103.0, 110.0))) == set()
+    assert found(replace(ended, windows=window("freeze", "redis", 103.0, 110.0))) == set()
+    for elsewhere in ("workers-redis", "senders-primary"):
+        assert found(replace(ended, windows=window("network", elsewhere, 103.0, 110.0))) == {"usage"}
     assert found(replace(ended, windows=window("network", "senders-redis", 80.0, 90.0))) == {"usage"}
-    assert found(replace(ended, lives=(LIFE,), windows=window("kill", "redis", 199.0, 199.0))) == {"usage"}
 
 
 def test_an_attempt_without_an_outcome_ends_where_the_next_record_begins() -> None:

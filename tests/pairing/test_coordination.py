@@ -260,6 +260,7 @@ def test_closing_shows_what_is_left_to_a_redis_that_is_back_in_time(server, join
     eventually(lambda: not one.coordination.is_connected)
     server.start()
     closing.join(60)
+    assert not closing.is_alive()
     client = redis.Redis.from_url(server.url)
     assert client.xlen(EVENTS) == 1
     client.close()
