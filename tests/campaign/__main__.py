@@ -1,7 +1,7 @@
 """`make campaign`: everything real, disturbed for a while; ends with what is broken, exit code 1 if anything is.
 
 make campaign ARGS="--minutes 2 --seed 7"
-make campaign ARGS="--messages 1000000 --kills 300 --seed 7"
+make campaign ARGS="--messages 1000000 --kills 300 --batch 100 --seed 7"
 make campaign ARGS="--resume FOLDER"          an interrupted one goes on
 make campaign ARGS="--judge FOLDER"           one that has ended is judged again
 make campaign ARGS="--schedule --seed 7"      prints what would be done
@@ -28,7 +28,7 @@ from tests.campaign.evidence import gather
 from tests.campaign.journal import EPOCH, epoch
 from tests.campaign.judge import judge
 from tests.campaign.numbers import number, whole
-from tests.campaign.plan import SMALL, Plan
+from tests.campaign.plan import FEW, MOST, SMALL, Plan
 from tests.campaign.stage import ROOT, StageError
 
 FOLDER = ROOT / ".campaign"
@@ -46,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     add("--kills", type=whole(0, 10**9), help="end once so many processes were killed, and the messages reached")
     add("--senders", type=whole(1, 1_000), help="processes that send (default: 4)")
     add("--rate", type=number(0.001, 10_000), help="sends a second of each (default: 4)")
+    add("--batch", type=whole(2, MOST), help=f"messages of a list or batch at most (default: {FEW})")
     add(
         "--gap",
         type=number(0.01, 100_000),
@@ -68,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
 def plan_of(given: argparse.Namespace) -> Plan:
     """The plan that the arguments ask for."""
     base = SMALL if given.small else Plan(seed=0)
-    names = ("minutes", "messages", "kills", "senders", "rate", "gap_s")
+    names = ("minutes", "messages", "kills", "senders", "rate", "batch", "gap_s")
     changes: dict[str, Any] = {name: getattr(given, name) for name in names if getattr(given, name) is not None}
     changes["seed"] = given.seed if given.seed is not None else secrets.randbelow(1_000_000)
     if given.kinds:

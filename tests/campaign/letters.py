@@ -10,12 +10,15 @@ from typing import Any
 
 from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
 
-from tests.campaign.plan import ORDERED
+from tests.campaign.plan import FEW, ORDERED
 
 IDENTITY = "campaign-id"
 """The application property by which a message is known, whatever its message id is."""
 FORMS = {"single": 6, "list": 2, "batch": 2, "schedule": 1}
 TARGETS = {"orders": 3, "payments": 2, "sessions": 3, "events": 2}
+SIZES = {200: 20, 4_000: 6, 60_000: 1}
+SMALL_SIZES = {200: 20, 1_000: 1}
+"""Bodies are smaller than these bytes, and how often."""
 SESSIONS = 2
 MOMENT = datetime(2026, 2, 3, 4, 5, 6, 789000, tzinfo=UTC)
 
@@ -68,21 +71,22 @@ class Turn:
         return self.target == ORDERED
 
 
-def turn(seed: int, sender: str, number: int) -> Turn:
-    """What a sender does in one turn."""
+def turn(seed: int, sender: str, number: int, batch: int = FEW) -> Turn:
+    """What a sender does in one turn, with at most so many messages in a list or batch."""
     chance = random.Random(f"{seed} {sender} {number}")
     [target] = chance.choices(list(TARGETS), list(TARGETS.values()))
     [form] = chance.choices(list(FORMS), list(FORMS.values()))
     if target == ORDERED and form == "schedule":
         form = "single"
-    count = chance.randint(2, 3) if form in ("list", "batch") else 1
+    count = chance.randint(2, batch) if form in ("list", "batch") else 1
     session = f"{sender}/{chance.randrange(SESSIONS)}" if target == ORDERED else None
-    letters = tuple(_letter(chance, f"{sender}-{number}-{index}", target, session) for index in range(count))
+    sizes = SIZES if count <= FEW else SMALL_SIZES
+    letters = tuple(_letter(chance, f"{sender}-{number}-{index}", target, session, sizes) for index in range(count))
     return Turn(number, target, form, letters, chance.uniform(0.5, 5.0) if form == "schedule" else 0.0)
 
 
-def _letter(chance: random.Random, identity: str, target: str, session: str | None) -> Letter:
-    size = chance.choices((chance.randrange(200), chance.randrange(4_000), chance.randrange(60_000)), (20, 6, 1))[0]
+def _letter(chance: random.Random, identity: str, target: str, session: str | None, sizes: Mapping[int, int]) -> Letter:
+    size = chance.choices([chance.randrange(below) for below in sizes], list(sizes.values()))[0]
     properties: dict[str, Any] = {"number": chance.randrange(2**31), "name": "ä" * chance.randrange(20)}
     if chance.random() < 0.3:
         properties |= {"is_urgent": chance.random() < 0.5, "due": MOMENT}

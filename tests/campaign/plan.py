@@ -19,6 +19,9 @@ DETECTS_DUPLICATES = "payments"
 BACKLOG_QUEUES = 3
 PAIR = "contoso"
 FILE = "plan.json"
+FEW = 3
+MOST = 200
+"""So many small messages fit into one batch, also as they are rewritten for the backlog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +35,9 @@ class Plan:
     senders: int = 4
     receivers: int = 2
     rate: float = 4.0
-    """Sends a second of each sender; a send has one to three messages."""
+    """Sends a second of each sender."""
+    batch: int = FEW
+    """The most messages of one list or batch; a turn with more than FEW has small bodies only, so that they fit."""
     gap_s: float = 4.0
     """Mean time between the beginnings of two disturbances."""
     has_control_plane: bool = True
@@ -51,6 +56,8 @@ class Plan:
     def __post_init__(self) -> None:
         if self.senders < 1 or self.receivers < 1 or self.rate <= 0 or self.gap_s <= 0:
             raise ValueError("a campaign needs a sender, a receiver, and a positive rate and gap")
+        if not 2 <= self.batch <= MOST:
+            raise ValueError(f"a batch has 2 to {MOST} messages at most, not {self.batch}")
 
     @property
     def ends_by_size(self) -> bool:

@@ -66,7 +66,7 @@ def life(application: Application) -> Generator[Send, Result | None, None]:
     pause_s = 1 / plan.rate
     number, interrupted = _resumed(application)
     while not application.stop.is_set():
-        turn = letters.turn(plan.seed, application.name, number)
+        turn = letters.turn(plan.seed, application.name, number, plan.batch)
         if not interrupted or turn.is_ordered:
             yield from _sent(application, turn, chance)
         number, interrupted = number + 1, False

@@ -4,13 +4,14 @@ from dataclasses import replace
 from itertools import islice, pairwise
 
 import pytest
+from azure.servicebus import ServiceBusMessageBatch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.faults import fault_from_json
 from tests.campaign import letters, schedule
 from tests.campaign.actions import Actions
-from tests.campaign.plan import ENTITIES, INBOXES, SMALL, Plan, keep, kept
+from tests.campaign.plan import ENTITIES, INBOXES, MOST, SMALL, Plan, keep, kept
 from tests.selection import depth
 
 SEEDS = st.integers(0, 2**32)
@@ -82,6 +83,16 @@ def test_a_turn_can_be_made_again_with_the_same_content(seed: int, number: int) 
     assert [letter.digest for letter in turn.letters] == [letter.digest for letter in again.letters]
     assert turn.target in INBOXES
     assert all((letter.session_id is not None) is turn.is_ordered for letter in turn.letters)
+
+
+@settings(max_examples=depth(100), deadline=None)
+@given(SEEDS, st.integers(0, 1000))
+def test_the_largest_batch_fits_into_one_of_the_sdk_with_room_for_the_backlog(seed: int, number: int) -> None:
+    turn = letters.turn(seed, "sender-1", number, MOST)
+    batch = ServiceBusMessageBatch(200_000)
+    for letter in turn.letters:
+        batch.add_message(letter.message())  # raises once it is full
+    assert len(turn.letters) <= MOST
 
 
 def test_each_byte_and_each_property_is_in_the_digest() -> None:
