@@ -1,7 +1,5 @@
 """Performs the schedule: begins and ends each disturbance, and has both in a journal for the judge."""
 
-import glob
-import os
 import time
 import urllib.error
 from collections.abc import Callable
@@ -9,19 +7,13 @@ from typing import Any
 
 import redis
 
+from tests.campaign import clocks
 from tests.campaign.journal import Journal, now
 from tests.campaign.plan import ENTITIES
 from tests.campaign.schedule import Disturbance, names, routes
 from tests.campaign.stage import Stage
 
-LIBRARY = ("/usr/lib/*/faketime/libfaketime.so.1", "/usr/local/lib/faketime/libfaketime.so.1")
 OPERATOR, PROCESS = "campaign", "campaign"
-
-
-def clock_library() -> str | None:
-    """libfaketime, which steps the clock of one process: CAMPAIGN_FAKETIME, or the system's."""
-    named = os.environ.get("CAMPAIGN_FAKETIME")
-    return named or next((path for pattern in LIBRARY for path in sorted(glob.glob(pattern))), None)
 
 
 class Actions:
@@ -38,7 +30,7 @@ class Actions:
         """Requests of the operator that end what others began, and were not answered yet."""
         self.performed: dict[str, int] = {}
         self.skipped: dict[str, int] = {}
-        if clock_library() is None:
+        if clocks.library() is None:
             stage.notes.append("libfaketime is not installed here: steps of clocks were not tried")
         if not stage.disks.can_be_filled:
             stage.notes.append("small disks cannot be mounted here: full disks were not tried")
@@ -152,15 +144,14 @@ class Actions:
         return True
 
     def _begin_clock(self, one: Disturbance) -> bool:
-        library = clock_library()
+        library = clocks.library()
         if library is None:
             return False
-        step = f"{one.details['step_s']:+d}s"
-        self._processes.replace(one.target, LD_PRELOAD=library, FAKETIME=step, FAKETIME_DONT_FAKE_MONOTONIC="1")
+        self._processes.replace(one.target, **clocks.stepped(library, one.details["step_s"]))
         return True
 
     def _end_clock(self, one: Disturbance) -> None:
-        self._processes.replace(one.target, LD_PRELOAD="", FAKETIME="")
+        self._processes.replace(one.target, **clocks.SAME)
 
     def _begin_disk(self, one: Disturbance) -> bool:
         return self._stage.disks.fill(one.target)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dashboard.demo.guardian import Guardian
 from dashboard.demo.processes import Child, Program
-from tests.campaign import versions
+from tests.campaign import clocks, versions
 from tests.campaign.journal import Journal, now
 from tests.campaign.receiver import STUCK
 
@@ -50,7 +50,7 @@ class Processes:
 
     def _spawn(self, running: Running, *, capture: bool = False) -> Child:
         name = running.program.name
-        child = Child(running.program, self._logs / f"{name}.log", capture=capture)
+        child = Child(clocks.as_started(running.program), self._logs / f"{name}.log", capture=capture)
         self._guardian.watch(child.pid)
         running.child, running.due, running.how, running.is_frozen = child, None, "", False
         self._lives.write({"kind": "began", "process": name, "pid": child.pid, "at": now()})
