@@ -32,7 +32,9 @@ def test_importing_the_library_loads_nothing_that_only_some_clients_need() -> No
 @pytest.mark.parametrize("library", ["pairing", "pairing.aio"])
 def test_nothing_is_loaded_once_sends_fail(library: str) -> None:
     """Files may not be readable then: descriptors may have run out, or an upgrade may have removed them."""
-    assert printed("-m", "tests.pairing.first_failover", library).split() == [str(2 * len(EFFECTS))]
+    stored, *loaded = printed("-m", "tests.pairing.first_failover", library).split()
+    assert int(stored) >= 2 * len(EFFECTS)  # more if an answer took longer than half of the timeout
+    assert not loaded
 
 
 @pytest.mark.slow

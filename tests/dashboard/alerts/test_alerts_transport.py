@@ -225,7 +225,7 @@ def trickling(beginning: bytes, context: ssl.SSLContext | None = None) -> Iterat
 def test_a_body_that_comes_byte_by_byte_is_not_waited_for(is_encrypted, tls, authority):
     with trickling(ANSWER, tls if is_encrypted else None) as port, Stopwatch() as watch:
         url = f"https://hooks.example.com:{port}/" if is_encrypted else f"http://127.0.0.1:{port}/"
-        ours, limit_s = trusting(authority), slowed(0.5)
+        ours, limit_s = trusting(authority), slowed(2.0)  # in which the status has to arrive
         answer = post(Post(url, b"x"), LOOPBACK, resolver=lambda *_: ["127.0.0.1"], context=ours, limit_s=limit_s)
 
     assert answer.status == 200
