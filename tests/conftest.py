@@ -40,21 +40,28 @@ LONGEST_FIRST = (
     "tests/dashboard/site/test_browser.py",
     "tests/dashboard/access/test_signin_provider.py",
     "tests/pairing/test_syphon_fleet.py",
-    "tests/dashboard/costs/test_costs_command.py",
+    "tests/dashboard/access/test_browser_roles.py",
     "tests/acceptance/test_fleet.py",
-    "tests/acceptance/test_fleet_workers.py",
+    "tests/dashboard/site/test_browser_accessibility.py",
+    "tests/dashboard/costs/test_costs_command.py",
     "tests/pairing/test_ways_to_a_namespace.py",
+    "tests/dashboard/site/test_browser_tasks.py",
+    "tests/acceptance/test_fleet_workers.py",
+    "tests/dashboard/backlog/test_browser_backlog.py",
     "tests/pairing/test_classification_on_the_wire.py",
-    "tests/pairing/test_nothing_left_behind.py",
+    "tests/dashboard/actions/test_every_face.py",
     "tests/acceptance/test_prometheus.py",
+    "tests/pairing/test_nothing_left_behind.py",
+    "tests/dashboard/fleet/test_postgres.py",
     "tests/pairing/test_contract_of_a_pair.py",
+    "tests/dashboard/site/test_browser_outage.py",
     "tests/workers/test_orphans_drained.py",
+    "tests/dashboard/site/test_security_canaries.py",
     "tests/dashboard/site/test_browser_unanswered.py",
     "tests/emulator/test_emulator_process.py",
-    "tests/dashboard/fleet/test_postgres.py",
-    "tests/dashboard/site/test_security_canaries.py",
 )
-"""What takes longest begins first: begun late, one worker would still be busy with it while all others have ended."""
+"""What takes longest begins first: begun late, one worker would still be busy with it while all others have ended. What
+waits and what computes take turns in it, so that the processors are never left to those that wait."""
 
 
 WAITING = ("tests/acceptance/", "tests/contract/", "tests/emulator/", "tests/pairing/", "tests/workers/")

@@ -34,22 +34,28 @@ def drain_rate(points: Sequence[Point]) -> float | None:
 def trend(points: Sequence[Point], room: float, now: datetime, *, is_paused: bool) -> Trend:
     """The trend of the last minutes of depths. `room`: the messages that still fit; 0 if that is unknown.
 
-    A backlog that grows is judged since it began to: the time before, while sends were accepted, says nothing.
+    A backlog is judged since it last turned: what it did before says nothing about where it is going.
     """
-    recent = [point for point in points if point[0] >= now - OVER]
+    recent = _since_its_turn([point for point in points if point[0] >= now - OVER])
     if len(recent) < 2:
         return Trend()
     waiting, grown = recent[-1][1], recent[-1][1] - recent[0][1]
-    if grown > 0:
-        least = min(depth for _, depth in recent)
-        recent = recent[max(n for n, (_, depth) in enumerate(recent) if depth == least) :]
-    lasted = recent[-1][0] - recent[0][0]
-    if lasted < LEAST:
-        return Trend()
     if grown > 0 and room:
-        return Trend(full_in=_time_for(room, (waiting - recent[0][1]) / lasted.total_seconds()))
+        return Trend(full_in=_time_for(room, grown / _lasted(recent).total_seconds()))
     rate = drain_rate(recent)
     return Trend(drained_in=_time_for(waiting, rate)) if rate and waiting and not is_paused else Trend()
+
+
+def _since_its_turn(points: Sequence[Point]) -> Sequence[Point]:
+    """The points since the last lowest or highest one, whichever is later; none if too little time has passed since."""
+    depths = [depth for _, depth in points]
+    turns = {max(place for place, depth in enumerate(depths) if depth == edge(depths)) for edge in (min, max) if depths}
+    after = (points[turn:] for turn in sorted(turns, reverse=True))
+    return next((some for some in after if _lasted(some) >= LEAST), [])
+
+
+def _lasted(points: Sequence[Point]) -> timedelta:
+    return points[-1][0] - points[0][0]
 
 
 def _time_for(messages: float, per_s: float) -> timedelta | None:

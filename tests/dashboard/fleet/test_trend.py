@@ -38,6 +38,21 @@ def test_the_time_before_it_began_to_grow_does_not_slow_the_rate():
     assert trend(depths(0, 0, 0, 0, 100, 200), 1000, NOW, is_paused=False) == Trend(full_in=timedelta(seconds=200))
 
 
+def test_a_backlog_that_has_begun_to_shrink_is_not_full_at_any_time():
+    points = depths(0, 100, 200, 180, 150)
+
+    assert trend(points, 1000, NOW, is_paused=False) == Trend(drained_in=timedelta(seconds=120))
+    assert trend(points, 1000, NOW, is_paused=True) == Trend()
+
+
+def test_a_backlog_that_grows_again_is_not_drained_at_any_time():
+    assert trend(depths(900, 500, 100, 150, 200), 1000, NOW, is_paused=False) == Trend(full_in=timedelta(seconds=400))
+
+
+def test_one_look_at_a_turn_does_not_count():
+    assert trend(depths(0, 100, 200, 190, every_s=5), 1000, NOW, is_paused=False).full_in is not None
+
+
 def test_ten_seconds_of_growth_are_needed_to_say_when_it_is_full():
     assert trend(depths(0, 0, 0, 0, 100, every_s=5), 1000, NOW, is_paused=False) == Trend()
 
