@@ -1,6 +1,9 @@
 """What removes a safeguard still applies to the code, and says so loudly where it does not."""
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,3 +39,16 @@ def test_a_change_whose_text_is_not_there_once_fails(text: str, tmp_path: Path) 
         Change("file.py", "twice", "").apply(tmp_path)
     with pytest.raises(SafeguardError):
         Change("none.py", "twice", "").apply(tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("name", "file"), [(name, file) for name, one in SAFEGUARDS.items() for file in one.tests])
+def test_the_tests_that_a_safeguard_names_fail_without_it(name: str, file: str, tmp_path: Path) -> None:
+    make_copy(name, tmp_path)
+    argv = (sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", file)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    environment |= {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout[-4000:] + done.stderr[-4000:]
+    assert f"FAILED {file}" in done.stdout
