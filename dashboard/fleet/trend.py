@@ -7,8 +7,10 @@ from itertools import pairwise
 
 from dashboard.site.charts import Point
 
-OVER, LEAST = timedelta(minutes=2), timedelta(seconds=10)
+OVER, LEAST, SINCE_TURN = timedelta(minutes=2), timedelta(seconds=10), timedelta(seconds=30)
 LONGEST = timedelta(days=3650)
+TURNED = 0.1
+"""The share of its range by which a depth has to go back: a syphon and senders make small steps in both directions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,28 +36,47 @@ def drain_rate(points: Sequence[Point]) -> float | None:
 def trend(points: Sequence[Point], room: float, now: datetime, *, is_paused: bool) -> Trend:
     """The trend of the last minutes of depths. `room`: the messages that still fit; 0 if that is unknown.
 
-    A backlog is judged since it last turned: what it did before says nothing about where it is going.
+    A backlog is judged since it last turned, and one that grows since it began to: what it did before says nothing
+    about where it is going.
     """
     recent = _since_its_turn([point for point in points if point[0] >= now - OVER])
     if len(recent) < 2:
         return Trend()
     waiting, grown = recent[-1][1], recent[-1][1] - recent[0][1]
+    if grown > 0:
+        least = min(depth for _, depth in recent)
+        recent = recent[max(n for n, (_, depth) in enumerate(recent) if depth == least) :]
+    lasted = recent[-1][0] - recent[0][0]
+    if lasted < LEAST:
+        return Trend()
     if grown > 0 and room:
-        return Trend(full_in=_time_for(room, grown / _lasted(recent).total_seconds()))
+        return Trend(full_in=_time_for(room, (waiting - recent[0][1]) / lasted.total_seconds()))
     rate = drain_rate(recent)
     return Trend(drained_in=_time_for(waiting, rate)) if rate and waiting and not is_paused else Trend()
 
 
 def _since_its_turn(points: Sequence[Point]) -> Sequence[Point]:
-    """The points since the last lowest or highest one, whichever is later; none if too little time has passed since."""
-    depths = [depth for _, depth in points]
-    turns = {max(place for place, depth in enumerate(depths) if depth == edge(depths)) for edge in (min, max) if depths}
-    after = (points[turn:] for turn in sorted(turns, reverse=True))
-    return next((some for some in after if _lasted(some) >= LEAST), [])
+    """The points since the latest turn; all if there was none, or if that is too short ago to count."""
+    turns = _turns([depth for _, depth in points])
+    since = points[turns[-1] :] if turns else points
+    return since if len(since) >= 3 and since[-1][0] - since[0][0] >= SINCE_TURN else points
 
 
-def _lasted(points: Sequence[Point]) -> timedelta:
-    return points[-1][0] - points[0][0]
+def _turns(depths: Sequence[int]) -> Sequence[int]:
+    """The places of highs and lows after which the depth went back by at least a tenth of its range."""
+    found: list[int] = []
+    least = (max(depths) - min(depths)) * TURNED if depths else 0
+    low = high = 0
+    for place, depth in enumerate(depths):
+        low = place if depth <= depths[low] else low
+        high = place if depth >= depths[high] else high
+        if least and high > low and depths[high] - depth >= least:
+            found.append(high)
+            low = place
+        elif least and low > high and depth - depths[low] >= least:
+            found.append(low)
+            high = place
+    return found
 
 
 def _time_for(messages: float, per_s: float) -> timedelta | None:

@@ -49,8 +49,42 @@ def test_a_backlog_that_grows_again_is_not_drained_at_any_time():
     assert trend(depths(900, 500, 100, 150, 200), 1000, NOW, is_paused=False) == Trend(full_in=timedelta(seconds=400))
 
 
-def test_one_look_at_a_turn_does_not_count():
-    assert trend(depths(0, 100, 200, 190, every_s=5), 1000, NOW, is_paused=False).full_in is not None
+def test_a_turn_counts_after_half_a_minute():
+    assert trend(depths(0, 100, 200, 150, 100, every_s=10), 1000, NOW, is_paused=False).full_in is not None
+    assert trend(depths(0, 100, 200, 150, 100, 50, every_s=10), 1000, NOW, is_paused=False).drained_in is not None
+
+
+@pytest.mark.parametrize("every_s", [15, 30])
+def test_only_the_latest_turn_counts(every_s):
+    grows = depths(500, 900, 0, 100, 200, every_s=every_s)
+    shrinks = depths(500, 0, 900, 800, 700, every_s=every_s)
+
+    assert trend(grows, 1000, NOW, is_paused=False) == Trend(full_in=timedelta(seconds=10 * every_s))
+    assert trend(shrinks, 1000, NOW, is_paused=False) == Trend(drained_in=timedelta(seconds=7 * every_s))
+
+
+@pytest.mark.parametrize("every_s", [5, 30])
+def test_a_step_back_is_no_turn(every_s):
+    grows = trend(depths(1000, 2000, 3000, 4000, 3999, every_s=every_s), 10_000, NOW, is_paused=False)
+    shrinks = trend(depths(4000, 3000, 2000, 1000, 1001, every_s=every_s), 10_000, NOW, is_paused=False)
+
+    assert grows.full_in is not None
+    assert shrinks.drained_in is not None
+
+
+def test_a_backlog_that_is_filled_faster_than_it_is_drained_keeps_its_direction():
+    steps = [50, -20, -20] * 20
+    levels = [sum(steps[:count], 1000) for count in range(len(steps) + 1)]
+
+    for end in range(24, len(levels)):
+        assert trend(depths(*levels[: end + 1], every_s=5), 10_000, NOW, is_paused=False).full_in is not None
+    for end in range(24, len(levels)):
+        falling = [2000 - level for level in levels[: end + 1]]
+        assert trend(depths(*falling, every_s=5), 10_000, NOW, is_paused=False).drained_in is not None
+
+
+def test_a_backlog_that_goes_up_and_down_has_no_trend():
+    assert trend(depths(500, 400, 500, 400, 500, 400, 500, every_s=10), 1000, NOW, is_paused=False) == Trend()
 
 
 def test_ten_seconds_of_growth_are_needed_to_say_when_it_is_full():
