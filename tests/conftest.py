@@ -4,7 +4,8 @@ import gc
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,20 @@ TOGETHER = {
     "tests/acceptance/test_demo_endings.py": "demo",
     "tests/acceptance/test_drill_in_demo.py": "demo",
     "tests/acceptance/test_outage_stories.py": "demo",
+    "tests/dashboard/access/test_browser_roles.py": "pages of roles",
+    "tests/dashboard/backlog/test_browser_backlog.py": "pages of roles",
+    "tests/dashboard/site/test_browser_outage.py": "pages of roles",
+    "tests/dashboard/site/test_browser_unanswered.py": "pages of roles",
+    "tests/dashboard/alerts/test_browser_alerts.py": "pages",
+    "tests/dashboard/site/test_browser.py": "pages",
+    "tests/dashboard/site/test_browser_accessibility.py": "pages",
+    "tests/dashboard/site/test_browser_tasks.py": "pages",
     "tests/pipeline/": "spark",
     "tests/workers/test_outage_on_the_bill.py": "kept session",
     "tests/workers/test_warm_session.py": "kept session",
 }
-"""What one worker of a parallel run (`make test`) does alone, because it is costly; else a file does."""
+"""What one worker of a parallel run (`make test`) does alone, because it is costly or shares a browser; else a file
+does."""
 
 
 LONGEST_FIRST = (
@@ -37,27 +47,22 @@ LONGEST_FIRST = (
     "spark",
     "tests/pairing/test_paired_sending.py",
     "tests/pairing/test_bounded_time.py",
-    "tests/dashboard/site/test_browser.py",
+    "pages",
     "tests/dashboard/access/test_signin_provider.py",
     "tests/pairing/test_syphon_fleet.py",
-    "tests/dashboard/access/test_browser_roles.py",
+    "pages of roles",
     "tests/acceptance/test_fleet.py",
-    "tests/dashboard/site/test_browser_accessibility.py",
     "tests/dashboard/costs/test_costs_command.py",
     "tests/pairing/test_ways_to_a_namespace.py",
-    "tests/dashboard/site/test_browser_tasks.py",
     "tests/acceptance/test_fleet_workers.py",
-    "tests/dashboard/backlog/test_browser_backlog.py",
     "tests/pairing/test_classification_on_the_wire.py",
     "tests/dashboard/actions/test_every_face.py",
     "tests/acceptance/test_prometheus.py",
     "tests/pairing/test_nothing_left_behind.py",
     "tests/dashboard/fleet/test_postgres.py",
     "tests/pairing/test_contract_of_a_pair.py",
-    "tests/dashboard/site/test_browser_outage.py",
     "tests/workers/test_orphans_drained.py",
     "tests/dashboard/site/test_security_canaries.py",
-    "tests/dashboard/site/test_browser_unanswered.py",
     "tests/emulator/test_emulator_process.py",
 )
 """What takes longest begins first: begun late, one worker would still be busy with it while all others have ended. What
@@ -119,8 +124,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What the tests make is collected as ever; the million objects of the collection are not looked at again."""
+    """What the tests make is collected, twenty times as seldom; the million objects of the collection are not looked at
+    again.
+    """
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 
@@ -184,20 +192,56 @@ def _patient_context(new_context: Callable[..., BrowserContext], **options: Any)
     return context
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """The machine's own Chromium; tests are skipped (or fail, with REQUIRE_BROWSER=1) where there is none.
+class _Chromium:
+    """The one of this process: started by the first module that needs it, and kept while more of them follow.
 
-    One for each module: Playwright's event loop runs as long as the browser, and asyncio tests cannot run beside it.
-    Nothing moves in it unless a test asks for that: an animation is drawn anew 60 times a second, by the processor.
+    It ends before anything else runs: Playwright's event loop runs as long as the browser, and asyncio tests cannot run
+    beside it. Nothing moves in it unless a test asks for that: an animation is drawn anew 60 times a second, by the
+    processor.
     """
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._browser: Browser | None = None
+
+    def browser(self) -> Browser:
+        if self._browser is None:
+            playwright = self._open.enter_context(sync_playwright())
+            browser = playwright.chromium.launch(executable_path=_chromium(), args=QUIET_BROWSER)
+            self._open.callback(browser.close)
+            browser.new_context = partial(_patient_context, browser.new_context)  # type: ignore[method-assign]
+            expect.set_options(timeout=PATIENCE_MS)
+            self._browser = browser
+        return self._browser
+
+    def end(self) -> None:
+        self._browser = None
+        self._open.close()
+
+
+_one_chromium = _Chromium()
+
+
+def _chromium() -> str:
+    """The machine's own; tests are skipped (or fail, with REQUIRE_BROWSER=1) where there is none."""
     found = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         problem = "no Chromium found (apt install chromium, or set BROWSER_PATH)"
         (pytest.fail if os.environ.get("REQUIRE_BROWSER") == "1" else pytest.skip)(problem)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=QUIET_BROWSER)
-        browser.new_context = partial(_patient_context, browser.new_context)  # type: ignore[method-assign]
-        expect.set_options(timeout=PATIENCE_MS)
-        yield browser
-        browser.close()
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Browser:
+    """Chromium, the same for modules that follow each other."""
+    return _one_chromium.browser()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    """After what the module of the test has opened in the browser is closed."""
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or (nextitem.path != item.path and "browser" not in getattr(nextitem, "fixturenames", ())):
+            _one_chromium.end()

@@ -26,6 +26,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 IMPORTED = (
+    "authlib.integrations.requests_client",
     "azure.servicebus.aio.management",
     "azure.servicebus.management",
     "celery",
