@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
@@ -79,7 +80,13 @@ def user(name: str, *groups: str) -> User:
 @pytest.fixture
 def people(db) -> dict[str, User]:
     """One person of each group, by the group's name, and `nobody`, who is in none."""
-    return {"nobody": user("nobody"), **{role: user(role, role) for role in ROLES}}
+    hashed = make_password(PASSWORD)
+    persons = {name: User(username=name, password=hashed) for name in ("nobody", *ROLES)}
+    User.objects.bulk_create(persons.values())
+    membership = User.groups.through
+    groups = Group.objects.filter(name__in=ROLES)
+    membership.objects.bulk_create(membership(user=persons[group.name], group=group) for group in groups)
+    return persons
 
 
 @pytest.fixture

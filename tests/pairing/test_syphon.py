@@ -29,12 +29,12 @@ from pairing.drain import flow as drain_flow
 from pairing.drain.refusals import why_refused
 from pairing.events import count_in, is_expiry
 from pairing.messages.rewriting import as_message, to_backlog
-from tests.pace import Stopwatch
+from tests.pace import Stopwatch, slowed
 from tests.pairing.metered import metered
 
 HERE = Path(__file__).parent
 PAUSE = timedelta(seconds=0.1)
-LOCK = timedelta(seconds=3)
+LOCK_S = 3.0
 OWN_SLICE_S = drain_flow._SLICE_S
 
 
@@ -510,16 +510,16 @@ def test_the_time_in_the_backlog_counts_where_the_policy_says_so(home, primary, 
 @both_worlds
 def test_locks_are_renewed_where_a_destination_is_slow(home, primary, secondary, queue, monkeypatch):
     monkeypatch.setattr(drain_flow, "_RENEW_AFTER_S", 0.5)
-    name = f"contoso-{uuid4().hex[:8]}"
+    name, lock_s = f"contoso-{uuid4().hex[:8]}", slowed(LOCK_S)
     with secondary.administration() as administration:
-        administration.create_queue(f"{name}/x-servicebus-transfer/0", lock_duration=LOCK)
-    here = home(primary_namespace=name, max_rate=10)
+        administration.create_queue(f"{name}/x-servicebus-transfer/0", lock_duration=timedelta(seconds=lock_s))
+    here = home(primary_namespace=name, max_rate=30 / lock_s)
     here.backlog = f"{name}/x-servicebus-transfer/0"
     here.store(numbered(50), queue)
     with here.syphon() as progress:
         began = time.monotonic()
-        eventually(lambda: progress.ledger.count("restored") == 50, within_s=40)
-        assert time.monotonic() - began > LOCK.total_seconds()
+        eventually(lambda: progress.ledger.count("restored") == 50)
+        assert time.monotonic() - began > lock_s
         assert progress.locks_lost == 0
     assert numbers(primary.drain(queue)) == list(range(50))
 
@@ -534,17 +534,17 @@ def store_large(here, count: int, path: str) -> None:
 @both_worlds
 def test_locks_hold_while_a_group_takes_many_transfers(home, primary, secondary, queue, monkeypatch):
     monkeypatch.setattr(drain_flow, "_RENEW_AFTER_S", 0.5)
-    name = f"contoso-{uuid4().hex[:8]}"
+    name, lock_s = f"contoso-{uuid4().hex[:8]}", slowed(LOCK_S)
     with secondary.administration() as administration:
-        administration.create_queue(f"{name}/x-servicebus-transfer/0", lock_duration=LOCK)
+        administration.create_queue(f"{name}/x-servicebus-transfer/0", lock_duration=timedelta(seconds=lock_s))
     here = home(primary_namespace=name)
     here.backlog = f"{name}/x-servicebus-transfer/0"
     store_large(here, 12, queue)
-    primary.fault(entity=queue, operation="send", effect="delay", delay_s=0.4)
+    primary.fault(entity=queue, operation="send", effect="delay", delay_s=lock_s * 0.14)
     with here.syphon() as progress:
         began = time.monotonic()
-        eventually(lambda: progress.ledger.count("restored") == 12, within_s=40)
-        assert time.monotonic() - began > LOCK.total_seconds()
+        eventually(lambda: progress.ledger.count("restored") == 12)
+        assert time.monotonic() - began > lock_s
         assert progress.locks_lost == 0
     assert primary.stats(queue)["enqueued"] == 12
 

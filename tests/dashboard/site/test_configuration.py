@@ -4,7 +4,6 @@ import ast
 import logging
 import os
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -21,9 +20,11 @@ from tests.selection import is_nightly
 
 ROOT = Path(__file__).resolve().parents[3]
 SETTINGS = ROOT / "dashboard" / "settings.py"
+SOURCE = ast.parse(SETTINGS.read_text(encoding="utf-8"))
+COMPILED = compile(SOURCE, str(SETTINGS), "exec")
 READERS = [
     node
-    for node in ast.walk(ast.parse(SETTINGS.read_text(encoding="utf-8")))
+    for node in ast.walk(SOURCE)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "_env"
 ]
 NAMES = sorted({node.args[0].value for node in READERS if isinstance(node.args[0], ast.Constant)})
@@ -82,7 +83,9 @@ def load(folder: Path, monkeypatch: pytest.MonkeyPatch, **variables: str) -> dic
             patched.delenv(name)
         for name, value in {"HOME": str(folder), "STATE_DIR": str(folder / "state"), **variables}.items():
             patched.setenv(name, value)
-        return runpy.run_path(str(SETTINGS))
+        loaded: dict[str, object] = {"__name__": "settings_of_this_test", "__file__": str(SETTINGS)}
+        exec(COMPILED, loaded)
+        return loaded
 
 
 def test_every_setting_is_found():
