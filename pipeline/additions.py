@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipeline import transforms
+from pipeline.held import hold
 from pipeline.schemas import USAGE
 
 
@@ -37,11 +38,11 @@ def add(kept: DataFrame, old: DataFrame, new: DataFrame, good: Column) -> Added:
     Of the old rows those count that are `good`; which are is only asked of the few that share an identity with a new
     one, and those are held in between: Spark would ask all of them first.
     """
-    new = new.persist()
-    met = old.join(F.broadcast(new.select("h")), "h", "left_semi").persist().where(good).select(*USAGE, "date", "h")
-    before = transforms.winners(met, transforms.WITHIN_A_DAY).persist()
-    after = transforms.winners(met.unionByName(new), transforms.WITHIN_A_DAY).persist()
-    hours = transforms.corrected(kept, before, after, transforms.WITHIN_A_DAY).persist()
+    new = hold(new)
+    met = hold(old.join(F.broadcast(new.select("h")), "h", "left_semi")).where(good).select(*USAGE, "date", "h")
+    before = hold(transforms.winners(met, transforms.WITHIN_A_DAY))
+    after = hold(transforms.winners(met.unionByName(new), transforms.WITHIN_A_DAY))
+    hours = hold(transforms.corrected(kept, before, after, transforms.WITHIN_A_DAY))
     reported = {"new": new, "before": before, "after": after}
     counted = _by_day(
         accepted=hours.groupBy("date").agg(F.sum("rows").alias("n")),

@@ -22,6 +22,7 @@ from pipeline import backlog, outages, places, transforms
 from pipeline.checks import connection_reason
 from pipeline.counts import Counts, refuse_too_much, total
 from pipeline.errors import FileGoneError, FilesLieError
+from pipeline.held import hold
 from pipeline.hourly import HourlyTable, full
 from pipeline.invoice import Connections, PeakDay, Terms, Usage, connections_of, invoice, unit_prices
 from pipeline.kept import incremental
@@ -158,11 +159,11 @@ def _outages(
 ) -> list[Episode]:
     """The month's outages with their operations."""
     progress("looking at outages", 0.9, table.counts.read)
-    episodes = outages.episodes_of(outages.read_outages(spark, request.outages), request.month, now).persist()
+    episodes = hold(outages.episodes_of(outages.read_outages(spark, request.outages), request.month, now))
     days = outages.days_of(episodes, table.coarsest, request.month)
     if not days:
         return []
-    minutes = table.minutes(of_kinds(days, {*outages.EXTRA, *outages.WAY_HOME})).persist()
+    minutes = hold(table.minutes(of_kinds(days, {*outages.EXTRA, *outages.WAY_HOME})))
     used = outages.units_of(episodes, minutes).unionByName(outages.polls_of(episodes, minutes))
     return outages.collect(episodes, used, request.month)
 
@@ -187,7 +188,7 @@ def _placed(table: HourlyTable, request: Request) -> DataFrame:
 
 
 def _on_the_ladder(table: HourlyTable, starts: tuple[int, ...]) -> DataFrame:
-    ladder = places.hours_on_the_ladder(table.paces, starts).persist()
+    ladder = hold(places.hours_on_the_ladder(table.paces, starts))
     steps = places.days_of_steps(ladder).collect()
     if table.days is None:
         placed = places.hours_in_one_tier(table.hours, ladder, starts)
@@ -195,7 +196,7 @@ def _on_the_ladder(table: HourlyTable, starts: tuple[int, ...]) -> DataFrame:
         placed = places.days_in_one_tier(table.days, table.hours, ladder, steps, starts)
     if split := {(hour, step["scope"]) for step in steps for hour in step["hours"]}:
         minutes = table.minutes(of_hours({hour for hour, _ in split}, split))
-        finer = places.minutes_on_the_ladder(minutes, ladder, starts).persist()
+        finer = hold(places.minutes_on_the_ladder(minutes, ladder, starts))
         placed = placed.unionByName(places.minutes_in_one_tier(minutes, finer, starts))
         placed = placed.unionByName(places.across_tiers(minutes, finer, starts))
     return placed

@@ -77,5 +77,5 @@ def connection_reason() -> Column:
 
 
 def _first_reason(rules: list[tuple[Column, str]]) -> Column:
-    nothing: Column = F.lit(None).cast("string")
-    return reduce(lambda rest, rule: F.when(rule[0], F.lit(rule[1])).otherwise(rest), reversed(rules), nothing)
+    (first, its_reason), *others = rules
+    return reduce(lambda so_far, rule: so_far.when(*rule), others, F.when(first, its_reason))

@@ -18,6 +18,7 @@ from pipeline import transforms
 from pipeline.checks import usage_reason
 from pipeline.counts import Counts, require_sum
 from pipeline.counts import total as total_counts
+from pipeline.held import hold, release
 from pipeline.minutes import Wanted
 from pipeline.months import Month
 from pipeline.progress import Progress
@@ -77,15 +78,15 @@ def full(
     if listing.rows > transforms.FEW and transforms.is_summed_in_vain(valid):
         hours = transforms.facts_of_hours(valid, copies)
     else:
-        hours = transforms.hourly_without_copies(valid, copies).persist()
-    paces = transforms.paces(hours).persist()
+        hours = hold(transforms.hourly_without_copies(valid, copies))
+    paces = hold(transforms.paces(hours))
     by_day = _by_day(spark, listing, month, now, paces, copies)
     clean = transforms.without_copies(valid, copies)
     return HourlyTable(
         hours=hours,
         paces=paces,
         counts=total_counts([count_files(listing), *by_day.values()]),
-        minutes=lambda wanted: transforms.by_minute(chosen(clean, wanted)).persist(),
+        minutes=lambda wanted: hold(transforms.by_minute(chosen(clean, wanted))),
     )
 
 
@@ -99,7 +100,7 @@ def sum_up(
 ) -> tuple[DataFrame, DataFrame, dict[str, Counts]]:
     """The files' hours, their rows without copies, and the counts of each day."""
     valid, copies = _looked_through(spark, listing, month, now, progress, identity)
-    hours = transforms.hourly_without_copies(valid, copies, identity).persist()
+    hours = hold(transforms.hourly_without_copies(valid, copies, identity))
     days = _by_day(spark, listing, month, now, hours, copies)
     return hours, transforms.without_copies(valid, copies), days
 
@@ -116,7 +117,7 @@ def _looked_through(
     progress("finding repeated records", 0.05, listing.rows)
     valid = valid_rows(spark, listing, month, now, identity)
     if listing.rows <= transforms.FEW:  # many small files are then opened once only
-        valid = valid.persist()
+        valid = hold(valid)
     copies = transforms.find_copies(valid, listing.rows, identity)
     progress("summing by hour", 0.4, listing.rows)
     return valid, copies
@@ -187,12 +188,12 @@ def with_reasons(
     concerned = replace(listing, files=tuple(file for file in listing.files if file.day in days))
     record_id = F.substring("record_id", 1, MOST_OF_AN_ID).alias("record_id")
     rows = read_files(spark, concerned, USAGE).select("date", record_id, "file", reason.alias("reason"))
-    bad = rows.where("reason is not null").persist()
+    bad = hold(rows.where("reason is not null"))
     reasons: dict[str, dict[str, int]] = {day: {} for day in days}
     for row in bad.groupBy("date", "reason").count().collect():
         reasons[row["date"]][row["reason"]] = row["count"]
     examples = [row.asDict() for row in bad.limit(EXAMPLES_A_DAY).collect()]
-    bad.unpersist()
+    release(bad)
     return {
         day: replace(
             counts,

@@ -22,6 +22,7 @@ from pipeline.checks import FUTURE
 from pipeline.counts import Counts
 from pipeline.counts import total as total_counts
 from pipeline.errors import InputError
+from pipeline.held import hold, release
 from pipeline.hourly import (
     HourlyTable,
     chosen,
@@ -82,7 +83,7 @@ def incremental(
 
         def rows_of(files: Listing) -> DataFrame:
             valid = valid_rows(spark, files, month, now, transforms.WITHIN_A_DAY)
-            return valid.persist() if files.rows <= transforms.FEW else valid  # it is looked through for copies first
+            return hold(valid) if files.rows <= transforms.FEW else valid  # it is looked through for copies first
 
         return _minutes_again(rows_of, hours, _as_before(there, listing), wanted)
 
@@ -188,7 +189,7 @@ def _grow(
     progress("adding what came", 0.2, new.rows)
     kept = read_hours(spark, table, [day for day, counts in before.items() if counts.accepted])
     identity = transforms.WITHIN_A_DAY
-    came_valid = valid_rows(spark, new, month, now, identity).persist()
+    came_valid = hold(valid_rows(spark, new, month, now, identity))
     if not any(entry["strays"] for entry in grown.values()) and came_valid.where(strays.is_stray()).isEmpty():
         old = _of_the_minutes(old, new)
     rows = transforms.hashed(read_files(spark, old, USAGE), identity)
@@ -264,7 +265,7 @@ def _write(hours: DataFrame, table: str) -> None:
     # what came to days that have it already.
     for frame, place in ((transforms.in_brief(hours), _brief(table)), (hours, table)):
         frame.write.mode("overwrite").partitionBy("date").parquet(place)
-    hours.unpersist()
+    release(hours)
 
 
 def _minutes_again(
@@ -283,10 +284,10 @@ def _minutes_again(
         files = listing if is_all else some
         rows = rows_of(files)
         few = chosen(_each_once(rows, files), wanted) if is_all else _each_once(chosen(rows, wanted), files)
-        found = transforms.by_minute(few).persist()
+        found = hold(transforms.by_minute(few))
         if found.agg(F.sum("rows")).collect()[0][0] == known:
             return found
-        found.unpersist()
+        release(found)
     raise InputError(
         f"The minutes of {min(wanted.days)} to {max(wanted.days)} do not add up to the hours that are kept: "
         "their files changed while they were read; the next run looks again, and sums everything if hourly/ is deleted."

@@ -124,8 +124,8 @@ def _in_places(sums: DataFrame, starts: Sequence[int], *, without_tier: bool) ->
     counts = F.coalesce(F.col(RULES[0]) != SPLIT, F.lit(without_tier))
     counted = (F.when(counts, F.col(name)).otherwise(0).alias(name) for name in COUNTED)
     units = (
-        F.when(F.col(rule) == n, billed(rule)).otherwise(0).alias(place(rule, n))
-        for rule in RULES
+        F.when(F.col(rule) == n, of_rule).otherwise(0).alias(place(rule, n))
+        for rule, of_rule in ((rule, billed(rule)) for rule in RULES)
         for n in range(len(starts))
     )
     return sums.select(*KEY, "date", *counted, *units)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -50,6 +51,7 @@ OF_LOCAL_FILES = {
 }
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """A handful of rows is through before the code for them is compiled."""
+OF_EXPRESSIONS = ("functions", "org.apache.spark.sql.functions", "PythonUtils")
 LOCAL = "local[*]"
 ADDRESSES = ("spark.driver.host", "spark.driver.bindAddress")
 FROM_ENVIRONMENT = {
@@ -105,4 +107,27 @@ def build_session(app: str, **overrides: str) -> SparkSession:
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel(os.environ.get("SPARK_LOG_LEVEL", "ERROR"))
+    _look_up_once(session)
     return session
+
+
+class _Members:
+    """A class of the JVM that is asked once for each of its members."""
+
+    def __init__(self, java_class: Any) -> None:
+        self._java_class = java_class
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._java_class, name)
+        setattr(self, name, found)
+        return found
+
+
+def _look_up_once(session: SparkSession) -> None:
+    """PySpark looks up these classes, and the function in them, again for each part of an expression: the JVM searches
+    all its packages for them.
+    """
+    jvm: Any = session._jvm
+    for name in OF_EXPRESSIONS:
+        if name not in vars(jvm):
+            setattr(jvm, name, _Members(getattr(jvm, name)))

@@ -12,6 +12,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from pipeline.held import hold
 from pipeline.schemas import RULES, SETTLEMENTS, USAGE
 from pipeline.strays import is_stray
 
@@ -60,11 +61,11 @@ def find_copies(rows: DataFrame, expected: int = 0, identity: Sequence[str] = AN
     least = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     portions = max(least, min(expected // PORTION, MOST_PORTIONS))
     placed = rows.select("h").repartition(portions, "h")
-    hashes = placed.groupBy("h").agg(F.count(F.lit(1)).alias("n")).where("n > 1").select("h").persist()
+    hashes = hold(placed.groupBy("h").agg(F.count(F.lit(1)).alias("n")).where("n > 1").select("h"))
     count = hashes.count()
     suspects = rows.join(_small(hashes, count <= FEW), "h", "left_semi").select(*USAGE, "date")
-    suspects = suspects.persist() if count else suspects.limit(0)
-    return Copies(hashes, suspects, winners(suspects, identity).persist(), count)
+    suspects = hold(suspects) if count else suspects.limit(0)
+    return Copies(hashes, suspects, hold(winners(suspects, identity)), count)
 
 
 def winners(rows: DataFrame, identity: Sequence[str]) -> DataFrame:
