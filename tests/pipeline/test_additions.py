@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from pipeline import transforms
 from pipeline.additions import add
+from pipeline.held import hold
 from pipeline.schemas import USAGE, ddl
 from tests.pipeline.test_charges_on_spark import OCTOBER, record
 
@@ -27,12 +28,12 @@ def some_rows(spark: SparkSession, random: Random, count: int) -> DataFrame:
         kind, seq, units = random.choice(["send", "settle"]), random.randrange(4), random.randrange(100)
         fact = record(f"r{random.randrange(60)}", minute, kind=kind, seq=seq, units=units)
         rows.append(fact | {"date": minute.date().isoformat()})
-    return transforms.hashed(spark.createDataFrame(rows, ddl(USAGE)), transforms.WITHIN_A_DAY)
+    return hold(transforms.hashed(spark.createDataFrame(rows, ddl(USAGE)), transforms.WITHIN_A_DAY))
 
 
 def summed(rows: DataFrame) -> DataFrame:
     copies = transforms.find_copies(rows, identity=transforms.WITHIN_A_DAY)
-    return transforms.hourly_without_copies(rows, copies)
+    return hold(transforms.hourly_without_copies(rows, copies))
 
 
 def reported(hours: DataFrame) -> list[tuple[object, ...]]:
