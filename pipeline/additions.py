@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipeline import transforms
 from pipeline.held import hold
+from pipeline.hourly import counted_by_day
 from pipeline.schemas import USAGE
 
 
@@ -44,20 +44,11 @@ def add(kept: DataFrame, old: DataFrame, new: DataFrame, good: Column) -> Added:
     after = hold(transforms.winners(met.unionByName(new), transforms.WITHIN_A_DAY))
     hours = hold(transforms.corrected(kept, before, after, transforms.WITHIN_A_DAY))
     reported = {"new": new, "before": before, "after": after}
-    counted = _by_day(
+    counted = counted_by_day(
         accepted=hours.groupBy("date").agg(F.sum("rows").alias("n")),
         strays=hours.groupBy("date").agg(F.sum("strays").alias("n")),
-        **{name: rows.groupBy("date").agg(F.count("*").alias("n")) for name, rows in reported.items()},
+        **{name: rows.groupBy("date").count() for name, rows in reported.items()},
     )
     rows = counted["new"]
     copies = {day: n + counted["before"].get(day, 0) - counted["after"].get(day, 0) for day, n in rows.items()}
     return Added(hours, counted["accepted"], rows, copies, counted["strays"])
-
-
-def _by_day(**frames: DataFrame) -> dict[str, dict[str, int]]:
-    """The `n` of each frame by day, computed together: little of it keeps more than one core busy."""
-    named = (frame.withColumn("frame", F.lit(name)) for name, frame in frames.items())
-    numbers: dict[str, dict[str, int]] = {name: {} for name in frames}
-    for row in reduce(DataFrame.unionByName, named).collect():
-        numbers[row["frame"]][row["date"]] = row["n"]
-    return numbers

@@ -252,7 +252,8 @@ def _renew(
 ) -> dict[str, tuple[Counts, int]]:
     """Sums the days, whose files are listed, into the table, and returns their counts and strays."""
     hours, clean, by_day = sum_up(spark, listing, month, now, progress, transforms.WITHIN_A_DAY)
-    found = counted_by_day(hours.where("strays > 0").groupBy("date").agg(F.sum("strays").alias("n")))
+    of_days = hours.where("strays > 0").groupBy("date").agg(F.sum("strays").alias("n"))
+    found = counted_by_day(strays=of_days)["strays"]
     if found:
         strays.keep(clean.where(F.col("date").isin(*found)), _strays(table), "overwrite")
     _write(hours, table)
@@ -279,13 +280,13 @@ def _minutes_again(
     even so.
     """
     some = replace(listing, files=tuple(file for file in listing.files if wanted.may_be_in(file.first, file.last)))
-    known = hours.where(F.col("date").isin(*wanted.days) & wanted.condition).agg(F.sum("rows")).collect()[0][0]
+    known = hours.where(F.col("date").isin(*wanted.days) & wanted.condition).agg(F.sum("rows"))
     for is_all in (False, True):
         files = listing if is_all else some
         rows = rows_of(files)
         few = chosen(_each_once(rows, files), wanted) if is_all else _each_once(chosen(rows, wanted), files)
         found = hold(transforms.by_minute(few))
-        if found.agg(F.sum("rows")).collect()[0][0] == known:
+        if len(known.union(found.agg(F.sum("rows"))).distinct().collect()) == 1:
             return found
         release(found)
     raise InputError(

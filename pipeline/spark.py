@@ -38,6 +38,7 @@ FOR_LITTLE_DATA = {
     # 48 MiB of code would be kept: the plans of a few months' runs fill them, and are compiled again and again.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "1",
+    "spark.buffer.pageSize": "1m",  # by itself 16 MB: so much each sum and each side of a join takes, and is cleared
     "spark.sql.lightweightPlanChangeValidation": "false",
     "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.ui.explainMode": "simple",

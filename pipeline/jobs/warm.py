@@ -28,7 +28,7 @@ from pipeline.progress import Progress, end_with_stdin
 from pipeline.results import Outcome
 from pipeline.spark import SEMANTICS, build_session, settings_for
 
-OF_THE_PROCESS = ("spark.driver.", "spark.hadoop.", "spark.ui.")
+OF_THE_PROCESS = ("spark.driver.", "spark.hadoop.", "spark.ui.", "spark.buffer.")
 """Settings that a running session keeps, by how their names begin; the others are set for each job."""
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pipeline import folders
 from pipeline.charges import Request, compute_readable
 from pipeline.folders import Footer, Footers
+from pipeline.results import Priced
 from pipeline.schemas import USAGE
 from tests.pipeline.conftest import write_table
 from tests.pipeline.test_charges_on_spark import NOW, OCTOBER, PRICES, computed, record
@@ -22,12 +23,28 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 DAY = "date=2026-10-01"
 
 
-@pytest.fixture
-def compaction(usage: Path) -> Callable[[], int]:
-    """Two files as a collector writes them, and what merges them."""
+def collect(usage: Path) -> None:
+    """Two files as a collector writes them."""
     for n in range(2):
         write_table(usage / "usage" / DAY / f"part-{n}.parquet", [record(f"r{n}", units=7)], USAGE)
+
+
+@pytest.fixture
+def compaction(usage: Path) -> Callable[[], int]:
+    """The two files, and what merges them."""
+    collect(usage)
     return lambda: compact(str(usage), NOW)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Priced, ...]:
+    """What the two files cost, both before and after they are merged."""
+    usage = tmp_path_factory.mktemp("undisturbed")
+    collect(usage)
+    before = computed(spark, usage).priced
+    compact(str(usage), NOW)
+    assert computed(spark, usage).priced == before
+    return before
 
 
 @pytest.mark.parametrize("incremental", [False, True], ids=["full", "incremental"])
@@ -39,7 +56,12 @@ def compaction(usage: Path) -> Callable[[], int]:
     ],
 )
 def test_a_run_counts_each_record_once_whenever_files_are_merged(
-    spark: SparkSession, usage: Path, compaction: Callable[[], int], stage: str, incremental: bool
+    spark: SparkSession,
+    usage: Path,
+    compaction: Callable[[], int],
+    stage: str,
+    incremental: bool,
+    undisturbed: tuple[Priced, ...],
 ) -> None:
     request = Request(month=OCTOBER, usage=str(usage), prices=PRICES, incremental=incremental)
 
@@ -50,7 +72,7 @@ def test_a_run_counts_each_record_once_whenever_files_are_merged(
     outcome = compute_readable(spark, request, NOW, merge)
     assert [path.name[:8] for path in (usage / "usage" / DAY).iterdir()] == ["compact-"]
     assert (outcome.counts.accepted, outcome.counts.rejected) == (2, [])
-    assert outcome.priced == computed(spark, usage).priced
+    assert outcome.priced == undisturbed
 
 
 def test_files_that_are_merged_between_their_listing_and_their_footers_are_listed_again(
