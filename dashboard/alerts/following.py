@@ -55,10 +55,14 @@ def _take(
 
 
 def _write(changes: Changes) -> None:
-    """A failover that started and ended between two evaluations is one row with both times."""
-    Alert.objects.bulk_create(changes.opened, batch_size=AT_ONCE)
+    """A failover that started and ended between two evaluations is one row with both times.
+
+    The ends come first: an entity that came back and failed over again in between has two alerts, and only one of them
+    may be open.
+    """
     fresh = {id(alert) for alert in changes.opened}
     save([alert for alert in changes.resolved if id(alert) not in fresh], "ended_at", "resolved_at")
+    Alert.objects.bulk_create(changes.opened, batch_size=AT_ONCE)
 
 
 def _away() -> dict[str, Where]:

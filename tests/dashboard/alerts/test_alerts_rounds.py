@@ -83,6 +83,21 @@ def test_a_failover_between_two_looks_is_reported_from_its_events(pair):
     assert not FailoverEvent.objects.filter(alerted_at=None).exists()
 
 
+def test_an_entity_that_comes_back_and_fails_over_again_between_two_looks_has_a_second_alert(pair):
+    rule()
+    projection.record_events([event("failed_over", time=NOW)])
+    look(NOW + S)
+    again = event("failed_over", identity="c" * 32, time=NOW + 13 * S)
+    projection.record_events([event("recovered", identity="b" * 32, time=NOW + 12 * S), again])
+
+    look(NOW + 15 * S)
+
+    known = list(Alert.objects.order_by("began_at").values_list("began_at", "ended_at"))
+    assert known == [(NOW, NOW + 12 * S), (NOW + 13 * S, None)]
+    assert sorted(NoticeItem.objects.values_list("phase", flat=True)) == ["opened", "opened", "resolved"]
+    assert not FailoverEvent.objects.filter(alerted_at=None).exists()
+
+
 def test_event_and_state_of_one_failover_are_one_alert(pair):
     projection.record_events([event("failed_over", time=NOW)])
     look(NOW + S)
