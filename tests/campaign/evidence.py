@@ -3,9 +3,9 @@
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,19 @@ class Life:
     code: int | None = None
     reporter: str = ""
     """The name under which its client reports usage."""
+
+
+class Lives:
+    """Which life of a process a record belongs to: in a long campaign, the system gives a process id more than once."""
+
+    def __init__(self, lives: Iterable[Life]) -> None:
+        self._known: dict[tuple[str, int], list[Life]] = defaultdict(list)
+        for life in lives:
+            self._known[life.process, life.pid].append(life)
+
+    def at(self, process: str, pid: int, moment: float) -> Life | None:
+        """The life of the process with this id at this time."""
+        return next((one for one in self._known[process, pid] if one.began <= moment <= one.ended), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,19 +223,27 @@ def _windows(folder: Path) -> Iterator[Window]:
 
 
 def _lives(folder: Path) -> Iterator[Life]:
-    reporters = {}
+    """Each with the name under which its client reported, which the application's own journal tells."""
+    found = list(lives_of(read(folder / "lives.jsonl")))
+    lives, reporters = Lives(found), {}
     for file in (folder / "journals").glob("*.jsonl"):
-        reporters |= {(file.stem, one["pid"]): one["process"] for one in read(file) if one["kind"] == "began"}
+        for one in read(file):
+            if one["kind"] == "began" and (life := lives.at(file.stem, one["pid"], one["at"])):
+                reporters[life] = one["process"]
+    yield from (replace(life, reporter=reporters.get(life, "")) for life in found)
+
+
+def lives_of(records: Iterable[dict[str, Any]]) -> Iterator[Life]:
+    """The lives that the campaign noted. One whose end it did not note was interrupted."""
     begun: dict[tuple[str, int], float] = {}
-    for record in read(folder / "lives.jsonl"):
+    for record in records:
         key = record["process"], record["pid"]
         if record["kind"] == "began":
             begun[key] = record["at"]
         else:
-            reporter = reporters.get(key, "")
-            yield Life(*key, begun.pop(key), record["at"], record["how"], record["code"], reporter)
+            yield Life(*key, begun.pop(key), record["at"], record["how"], record["code"])
     for (process, pid), began in begun.items():
-        yield Life(process, pid, began, reporter=reporters.get((process, pid), ""), how="interrupted")
+        yield Life(process, pid, began, how="interrupted")
 
 
 def _rows(folder: Path, name: str, query: str) -> list[tuple[Any, ...]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tests.campaign import doubles
-from tests.campaign.evidence import DRAINERS, RECEIVERS, SENDERS, Attempt, Evidence, Life, Receipt, Window
+from tests.campaign.evidence import DRAINERS, RECEIVERS, SENDERS, Attempt, Evidence, Life, Lives, Receipt, Window
 from tests.campaign.plan import INBOXES
 
 TOLERANCE_S = 0.25
@@ -169,9 +169,9 @@ def own_s(attempt: Attempt, freezes: list[Window]) -> float:
 
 def hung(facts: Facts) -> Found:
     """Sends without an outcome whose process was not killed, and processes that did not end when asked."""
-    lives = {(life.process, life.pid): life for life in facts.evidence.lives}
+    lives = Lives(facts.evidence.lives)
     for attempt in facts.evidence.attempts:
-        life = lives.get((attempt.process, attempt.pid))
+        life = lives.at(attempt.process, attempt.pid, attempt.began)
         if not attempt.outcome and attempt.index == 0 and (life is None or life.how not in ("killed", "interrupted")):
             yield attempt.identity, f"no outcome in {attempt.process}, which {_ending(life)}"
     for life in facts.evidence.lives:
@@ -220,13 +220,13 @@ def barriers(facts: Facts) -> Found:
 def usage(facts: Facts) -> Found:
     """Usage that says more messages were sent than were, or fewer than a kill or an absent Redis explains."""
     away = list(_without_redis(facts.evidence))
-    sent: dict[tuple[str, int], list[Attempt]] = defaultdict(list)
+    lives, sent = Lives(facts.evidence.lives), defaultdict[Life | None, list[Attempt]](list)
     for attempt in facts.evidence.attempts:
-        sent[attempt.process, attempt.pid].append(attempt)
+        sent[lives.at(attempt.process, attempt.pid, attempt.began)].append(attempt)
     for life in facts.evidence.lives:
         if not life.reporter or not life.process.startswith(SENDERS):
             continue
-        attempts, billed = sent[life.process, life.pid], facts.evidence.billed.get(life.reporter, 0)
+        attempts, billed = sent[life], facts.evidence.billed.get(life.reporter, 0)
         may_lose = life.how != "asked" or any(began <= life.ended <= ended + ANSWERS_S for began, ended in away)
         most, least = len(attempts), sum(1 for one in attempts if _must_be_billed(one, life, may_lose))
         if not least <= billed <= most:

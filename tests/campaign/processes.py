@@ -162,7 +162,8 @@ class Processes:
         for running in self._running.values():
             running.due = None
             if running.child is not None:
-                running.how = running.how or "killed"
+                if running.child.ended() is None:  # also one that was asked a moment ago
+                    running.how = "killed"
                 with contextlib.suppress(OSError):
                     self._bury(running)
         self._guardian.close()

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.campaign import doubles, report
-from tests.campaign.evidence import Attempt, Evidence, LedgerAtEnd, Left, Life, Receipt, Window, attempts_of
+from tests.campaign.evidence import Attempt, Evidence, LedgerAtEnd, Left, Life, Lives, Receipt, Window, attempts_of
 from tests.campaign.judge import CHECKS, judge
 
 ORDER = Attempt(
@@ -184,6 +184,14 @@ def test_a_process_that_ends_while_redis_is_away_takes_the_usage_of_its_last_min
     for elsewhere in ("workers-redis", "senders-primary"):
         assert found(replace(ended, windows=window("network", elsewhere, 103.0, 110.0))) == {"usage"}
     assert found(replace(ended, windows=window("network", "senders-redis", 80.0, 90.0))) == {"usage"}
+
+
+def test_a_process_id_that_the_system_gave_again_is_another_life() -> None:
+    killed = replace(LIFE, how="killed", code=-9, ended=104.0)
+    later = Life(LIFE.process, LIFE.pid, 400.0, 401.0, "asked", -15)
+    assert found(replace(SOUND, lives=(killed, later), billed={"vm:10": 0})) == set()
+    lives = Lives([killed, later])
+    assert [lives.at(LIFE.process, LIFE.pid, moment) for moment in (101.0, 400.5, 200.0)] == [killed, later, None]
 
 
 def test_an_attempt_without_an_outcome_ends_where_the_next_record_begins() -> None:
