@@ -74,12 +74,16 @@ WAITING = ("tests/acceptance/", "tests/contract/", "tests/emulator/", "tests/pai
 so that what waits and what computes share the time. Tests with a database keep their order among themselves."""
 
 
+def _scope(nodeid: str) -> str:
+    file = nodeid.partition("::")[0]
+    return next((group for start, group in TOGETHER.items() if file.startswith(start)), file)
+
+
 class ByCost(LoadScopeScheduling):
     """Gives a worker whole files, and all files that share a demo or a Spark session."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return next((group for start, group in TOGETHER.items() if file.startswith(start)), file)
+        return _scope(nodeid)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         chosen = self._longest(node) or self._of_its_kind(node)
@@ -193,7 +197,7 @@ def _patient_context(new_context: Callable[..., BrowserContext], **options: Any)
 
 
 class _Chromium:
-    """The one of this process: started by the first module that needs it, and kept while more of them follow.
+    """The one of this process: started by the first module that needs it, and kept for those that run together with it.
 
     It ends before anything else runs: Playwright's event loop runs as long as the browser, and asyncio tests cannot run
     beside it. Nothing moves in it unless a test asks for that: an animation is drawn anew 60 times a second, by the
@@ -233,7 +237,7 @@ def _chromium() -> str:
 
 @pytest.fixture(scope="module")
 def browser() -> Browser:
-    """Chromium, the same for modules that follow each other."""
+    """Chromium, the same for the modules that run together."""
     return _one_chromium.browser()
 
 
@@ -243,5 +247,5 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     try:
         return (yield)
     finally:
-        if nextitem is None or (nextitem.path != item.path and "browser" not in getattr(nextitem, "fixturenames", ())):
+        if nextitem is None or _scope(nextitem.nodeid) != _scope(item.nodeid):
             _one_chromium.end()
