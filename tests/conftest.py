@@ -25,14 +25,14 @@ TOGETHER = {
     "tests/acceptance/test_demo_endings.py": "demo",
     "tests/acceptance/test_drill_in_demo.py": "demo",
     "tests/acceptance/test_outage_stories.py": "demo",
-    "tests/dashboard/access/test_browser_roles.py": "pages of roles",
-    "tests/dashboard/backlog/test_browser_backlog.py": "pages of roles",
-    "tests/dashboard/site/test_browser_outage.py": "pages of roles",
-    "tests/dashboard/site/test_browser_unanswered.py": "pages of roles",
-    "tests/dashboard/alerts/test_browser_alerts.py": "pages",
-    "tests/dashboard/site/test_browser.py": "pages",
-    "tests/dashboard/site/test_browser_accessibility.py": "pages",
-    "tests/dashboard/site/test_browser_tasks.py": "pages",
+    "tests/dashboard/access/test_browser_roles.py": "pages, second half",
+    "tests/dashboard/backlog/test_browser_backlog.py": "pages, second half",
+    "tests/dashboard/site/test_browser_outage.py": "pages, second half",
+    "tests/dashboard/site/test_browser_unanswered.py": "pages, second half",
+    "tests/dashboard/alerts/test_browser_alerts.py": "pages, first half",
+    "tests/dashboard/site/test_browser.py": "pages, first half",
+    "tests/dashboard/site/test_browser_accessibility.py": "pages, first half",
+    "tests/dashboard/site/test_browser_tasks.py": "pages, first half",
     "tests/pipeline/": "spark",
     "tests/workers/test_outage_on_the_bill.py": "kept session",
     "tests/workers/test_warm_session.py": "kept session",
@@ -47,10 +47,10 @@ LONGEST_FIRST = (
     "spark",
     "tests/pairing/test_paired_sending.py",
     "tests/pairing/test_bounded_time.py",
-    "pages",
+    "pages, first half",
     "tests/dashboard/access/test_signin_provider.py",
     "tests/pairing/test_syphon_fleet.py",
-    "pages of roles",
+    "pages, second half",
     "tests/acceptance/test_fleet.py",
     "tests/dashboard/costs/test_costs_command.py",
     "tests/pairing/test_ways_to_a_namespace.py",
@@ -75,12 +75,13 @@ so that what waits and what computes share the time. Tests with a database keep 
 
 
 def _scope(nodeid: str) -> str:
+    """What runs in one worker, one after another: a file, or all files of one name in TOGETHER."""
     file = nodeid.partition("::")[0]
     return next((group for start, group in TOGETHER.items() if file.startswith(start)), file)
 
 
 class ByCost(LoadScopeScheduling):
-    """Gives a worker whole files, and all files that share a demo or a Spark session."""
+    """Gives a worker whole files, and all files that share a demo, a Spark session or Chromium."""
 
     def _split_scope(self, nodeid: str) -> str:
         return _scope(nodeid)
@@ -128,7 +129,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What the tests make is collected, twenty times as seldom; the million objects of the collection are not looked at
+    """What the tests make is collected less often than usual; the million objects of the collection are not looked at
     again.
     """
     gc.freeze()

@@ -4,6 +4,7 @@ from typing import Any
 
 import structlog
 from celery import Task
+from kombu.exceptions import OperationalError as BrokerError
 
 from dashboard.site.database import AWAY
 from dashboard.site.redis import RedisError
@@ -19,7 +20,7 @@ class Tick(Task):  # type: ignore[type-arg]  # generic for type checkers only
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return super().__call__(*args, **kwargs)
-        except RedisError as error:
+        except (RedisError, BrokerError) as error:  # the second one: where a task starts another
             log.warning("Redis does not answer", task=self.name, problem=_line(error))
         except AWAY as error:
             log.warning("the database does not answer", task=self.name, problem=_line(error))

@@ -1,8 +1,9 @@
 """What the judge reads: journals, the contents of queues when everything has ended, ledgers, pages and usage."""
 
 import json
+import re
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from typing import Any
 from tests.campaign.journal import read
 
 SENDERS, RECEIVERS, DRAINERS = "sender-", "receiver-", "drainer-"
+FAILED_TASK = re.compile(r"Task (\S+?)\[[^]]*\] raised unexpected: (\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,9 @@ class Lives:
             self._known[life.process, life.pid].append(life)
 
     def at(self, process: str, pid: int, moment: float) -> Life | None:
-        """The life of the process with this id at this time."""
-        return next((one for one in self._known[process, pid] if one.began <= moment <= one.ended), None)
+        """The life of the process with this id at this time; the last to begin, where the end of another is unknown."""
+        fitting = (one for one in self._known[process, pid] if one.began <= moment <= one.ended)
+        return max(fitting, key=lambda one: one.began, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,8 @@ class Evidence:
     """Messages of sends by reporter, as the usage records tell by their rule: the highest seq of each record counts."""
     barriers: tuple[str, ...] = ()
     """Sessions that still have to go to the backlog at the end."""
+    failed_tasks: Mapping[str, int] = field(default_factory=dict)
+    """How often a task of the workers ended with an exception that it does not handle, by task and exception."""
     is_settled: bool = True
     """Whether everything had arrived before the time was over."""
 
@@ -148,8 +153,20 @@ def gather(folder: Path) -> Evidence:
         depths=observed["depths"],
         billed=observed["billed"],
         barriers=tuple(observed["barriers"]),
+        failed_tasks=failed_tasks(_lines(folder)),
         is_settled=observed["is_settled"],
     )
+
+
+def _lines(folder: Path) -> Iterator[str]:
+    for file in sorted((folder / "logs").glob("worker-*.log")):
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            yield from lines
+
+
+def failed_tasks(lines: Iterable[str]) -> Mapping[str, int]:
+    """The tasks that Celery logs as failed, by task and exception."""
+    return Counter(" ".join(found.groups()) for line in lines if (found := FAILED_TASK.search(line)))
 
 
 def _attempts(folder: Path) -> Iterator[Attempt]:

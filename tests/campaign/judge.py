@@ -192,6 +192,12 @@ def crashed(facts: Facts) -> Found:
             yield life.process, f"exit code {life.code}"
 
 
+def failed_tasks(facts: Facts) -> Found:
+    """Tasks of the workers that ended with an exception that they do not handle."""
+    for task, count in facts.evidence.failed_tasks.items():
+        yield task, f"{count} times"
+
+
 def ledgers(facts: Facts) -> Found:
     """Ledgers that do not account for every sequence number of their queue."""
     for one in facts.evidence.ledgers:
@@ -262,6 +268,7 @@ CHECKS: Mapping[str, Callable[[Facts], Found]] = {
     "bound": over_bound,
     "hung": hung,
     "crashed": crashed,
+    "task": failed_tasks,
     "ledger": ledgers,
     "page": pages,
     "barrier": barriers,

@@ -6,7 +6,18 @@ from dataclasses import replace
 import pytest
 
 from tests.campaign import doubles, report
-from tests.campaign.evidence import Attempt, Evidence, LedgerAtEnd, Left, Life, Lives, Receipt, Window, attempts_of
+from tests.campaign.evidence import (
+    Attempt,
+    Evidence,
+    LedgerAtEnd,
+    Left,
+    Life,
+    Lives,
+    Receipt,
+    Window,
+    attempts_of,
+    failed_tasks,
+)
 from tests.campaign.judge import CHECKS, judge
 
 ORDER = Attempt(
@@ -73,6 +84,7 @@ BROKEN: list[tuple[str, Callable[[], Evidence]]] = [
     ("hung", lambda: replace(SOUND, lives=(replace(LIFE, how="overdue"),))),
     ("crashed", lambda: replace(SOUND, lives=(LIFE, Life("worker-1", 11, 90.0, 95.0, "ended", 1)))),
     ("crashed", lambda: replace(SOUND, lives=(LIFE, Life("drainer-1", 11, 90.0, 95.0, "asked", 1)))),
+    ("task", lambda: replace(SOUND, failed_tasks={"alerts.look IntegrityError": 58})),
     ("ledger", lambda: replace(SOUND, ledgers=(LedgerAtEnd(QUEUE, 1, 4, 3, 4),))),
     ("ledger", lambda: replace(SOUND, ledgers=(LedgerAtEnd(QUEUE, 1, 3, 3, 4),))),
     ("ledger", lambda: replace(SOUND, ledgers=(LedgerAtEnd(QUEUE, 0, 0, 0, 4),))),
@@ -184,6 +196,13 @@ def test_a_process_that_ends_while_redis_is_away_takes_the_usage_of_its_last_min
     for elsewhere in ("workers-redis", "senders-primary"):
         assert found(replace(ended, windows=window("network", elsewhere, 103.0, 110.0))) == {"usage"}
     assert found(replace(ended, windows=window("network", "senders-redis", 80.0, 90.0))) == {"usage"}
+
+
+def test_failed_tasks_are_counted_by_task_and_exception() -> None:
+    failed = "level='error' event='Task alerts.look[be1c-d0] raised unexpected: IntegrityError(\\'duplicate key\\')'\n"
+    assert failed_tasks([failed, "event='Task alerts.look[be1c-d0] succeeded'\n", failed]) == {
+        "alerts.look IntegrityError": 2
+    }
 
 
 def test_a_process_id_that_the_system_gave_again_is_another_life() -> None:

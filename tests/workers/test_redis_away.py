@@ -3,13 +3,15 @@
 import socket
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 import redis
+from kombu import Connection
 from structlog.testing import capture_logs
 
 from dashboard.site.redis import patient_connection
-from workers import collectors, watchers
+from workers import collectors, syphons, watchers
 from workers.streams import _WAIT_MS, Reader
 
 
@@ -69,6 +71,19 @@ def test_a_redis_that_is_away_is_one_line_in_the_log_for_each_task(task: object,
 
     assert [(line["log_level"], line["event"]) for line in reported] == [("warning", "Redis does not answer")]
     assert "\n" not in reported[0]["problem"]
+
+
+def test_so_is_a_redis_that_goes_away_before_a_task_has_started_another(
+    fleet: redis.Redis, pairs: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Connection("redis://127.0.0.1:1/0") as refusing:
+        away = partial(syphons.host.apply_async, connection=refusing, retry=False)
+        monkeypatch.setattr(syphons, "pairs", lambda: pairs)
+        monkeypatch.setattr(syphons.host, "apply_async", away)
+        with capture_logs() as reported:
+            syphons.ensure()
+
+    assert [(line["event"], line["task"]) for line in reported] == [("Redis does not answer", "syphons.ensure")]
 
 
 def test_what_was_read_and_not_saved_when_redis_went_away_is_read_again(fleet: redis.Redis) -> None:
