@@ -6,6 +6,7 @@ Each action carries the type of its outcome (``pairing.drive``).
 from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Literal
 
 from pairing.drain.ledger import Ledger
@@ -93,12 +94,19 @@ class Settle(Action[list[Settled]]):
     description: str = ""
 
 
-@dataclass(slots=True)
-class Keep(Action[bool]):
-    """Store the ledger for a later syphon of this queue, if there is a store.
+class Kept(StrEnum):
+    """What became of storing a ledger."""
 
-    False if another syphon has taken over the queue.
-    """
+    STORED = "stored"
+    IN_MEMORY = "in memory"
+    """Redis did not answer."""
+    REFUSED = "refused"
+    """Another syphon has taken the queue over."""
+
+
+@dataclass(slots=True)
+class Keep(Action[Kept]):
+    """Store the ledger for a later syphon of this queue, if there is a store."""
 
     ledger: Ledger
 

@@ -15,7 +15,6 @@ from pairing.drain.actions import (
     Failed,
     Fetch,
     Item,
-    Keep,
     Progress,
     Receive,
     Renew,
@@ -63,8 +62,8 @@ class DrainFlow:
         self.in_turn: Callable[[list[int]], list[int]] = lambda numbers: numbers
         """Selects the deferred messages without an older message of their session."""
         self._ledger = progress.ledger
-        self._queue = QueueState(progress)
-        self._settling = Settling(self._queue, self._report, self._may_work, utc_now)
+        self._queue = QueueState(progress, now)
+        self._settling = Settling(self._queue, self._report, self._may_send, utc_now)
         self._search = Search(self._queue, self._report, self._may_work, now, utc_now)
         self._destinations = destinations
         self._listener = listener
@@ -78,7 +77,10 @@ class DrainFlow:
         self._locked_at = 0.0
 
     def _may_work(self) -> bool:
-        return not self._settling.is_fenced and self._has_leave()
+        return not self._queue.recording.is_refused and self._has_leave()
+
+    def _may_send(self) -> bool:
+        return self._may_work() and self._queue.recording.may_send()
 
     def _report(self, kind: str, entity: str, reason: str) -> None:
         self._listener.report(kind, entity, reason)
@@ -91,14 +93,16 @@ class DrainFlow:
         """The flow: it ends after ``may_work`` ends, and finishes what it has started if possible."""
         yield from self._search.find_deferred(_FIRST_PAGES)
         while self._may_work():
-            if numbers := self._due():
+            if not self._queue.recording.may_send():
+                yield from self._wait_for_redis()
+            elif numbers := self._due():
                 yield from self._fetch(numbers)
             elif self._holds_back():
                 yield from Rest(_REST_S)
             else:
                 yield from self._receive()
         self._ledger.recent.clear()  # from here on the process that moved it reports its usage
-        yield from Keep(self._ledger)
+        yield from self._queue.recording.store()
 
     def _receive(self) -> Steps:
         self._state("receiving")
@@ -146,6 +150,7 @@ class DrainFlow:
         return sort(received, fetched=fetched, now=self._utc_now() if self._remaining_ttl else None)
 
     def _move(self, sorted_: Sorted) -> Steps:
+        yield from self._queue.recording.store()  # whether it can be stored decides whether messages are sent
         items, refused = sorted_
         for item, fate, reason in refused:
             yield from self._settling.dead_letter([item], fate, reason)
@@ -154,7 +159,7 @@ class DrainFlow:
         round_ = Round([item for _, group in parts for item in group], is_mixed=len({path for path, _ in parts}) > 1)
         for path, group in parts:
             del round_.ahead[: len(group)]
-            if self._destinations.is_blocked(path, self._now()) or not self._may_work() or self._is_behind(path, group):
+            if self._destinations.is_blocked(path, self._now()) or not self._may_send() or self._is_behind(path, group):
                 round_.postponed += group
             else:
                 yield from self._send(path, group, round_)
@@ -163,7 +168,7 @@ class DrainFlow:
         self._note_hindered(bool(round_.moved or refused), {item.path for item in round_.postponed})
         if round_.moved or refused:
             self._pauses["waiting"] = 0.0
-        elif round_.postponed and not round_.is_out_of_turn:
+        elif round_.postponed and not round_.is_out_of_turn and self._may_send():
             self._wait_for({item.path for item in round_.postponed})
 
     def _note_hindered(self, has_delivered: bool, waiting: Iterable[str]) -> None:
@@ -185,7 +190,7 @@ class DrainFlow:
         at, singly = 0, False
         while at < len(group):
             yield from self._keep_locks(round_, group[at:])
-            if not self._may_work() or self._destinations.is_blocked(path, self._now()):
+            if not self._may_send() or self._destinations.is_blocked(path, self._now()):
                 round_.postponed += group[at:]
                 return
             wanted = 1 if singly else len(group) - at
@@ -230,7 +235,7 @@ class DrainFlow:
         given_up = [item for item in rest if self._queue.attempt(item) >= self._max_attempts]
         round_.postponed += [item for item in rest if self._ledger.attempts[item.number] < self._max_attempts]
         if not given_up:
-            yield from Keep(self._ledger)  # attempts are counted across restarts
+            yield from self._queue.recording.store()  # attempts are counted across restarts
         else:
             yield from self._settling.dead_letter(given_up, "dead_lettered", self._gave_up(sent))
 
@@ -245,7 +250,7 @@ class DrainFlow:
             pause_s = min(self._first_pause_s * 2 ** (attempts - 1), LONGEST_PAUSE_S)
             round_.not_before[item.number] = self._now() + pause_s
             round_.postponed.append(item)
-            yield from Keep(self._ledger)
+            yield from self._queue.recording.store()
 
     def _gave_up(self, sent: Sent) -> str:
         return f"refused {self._max_attempts} times: {sent.text}"
@@ -259,6 +264,12 @@ class DrainFlow:
         self._locked_at = self._now()
 
     # Waiting -------------------------------------------------------------------------------------------------------
+
+    def _wait_for_redis(self) -> Steps:
+        self.progress.last_error = "the ledger cannot be stored, because Redis does not answer"
+        self._state("waiting")
+        yield from Rest(_REST_S)
+        yield from self._queue.recording.store()
 
     def _wait_after(self, text: str) -> Steps:
         self.progress.last_error = text

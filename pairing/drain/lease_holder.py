@@ -101,6 +101,11 @@ class LeaseHolder:
             for lease in self._leases.values():
                 lease.is_held = lease.is_held and self._is_fresh(lease)
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether Redis did not answer last time."""
+        return self._alone_since is not None
+
     def may_serve(self, queue: str, token: int | None = None) -> bool:
         """Whether the next receive or send of this queue may begin; checked before each, without cost.
 

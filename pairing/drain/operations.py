@@ -24,6 +24,7 @@ from pairing.drain.actions import (
     Fetch,
     Item,
     Keep,
+    Kept,
     Peek,
     Receive,
     Renew,
@@ -48,6 +49,9 @@ from pairing.messages.undecodable import Undecoded, dead_lettering, undecoded
 R = TypeVar("R")
 PAGE = 100
 OPEN_S, SETTLE_S = 10.0, 15.0
+STALE_S = 20.0
+"""After a pause that is longer, messages that the open link was given meanwhile may have lost their locks of 60 s: they
+would be delivered twice."""
 
 
 class DrainOperations:
@@ -69,6 +73,7 @@ class DrainOperations:
         """Whether the queue was deleted; messages of a new queue in its place are not handled here."""
         self._created_at = ""
         self._must_identify = False
+        self._received_at: float | None = None
         self._tally = Tally(host, queue)
         self._primary = PrimaryOperations(host, world, queue, sender, holds, self._tally)
         self._link = self._new_link()
@@ -118,9 +123,9 @@ class DrainOperations:
         self._tally.grant_ended()
         yield from call(self._link.close, 1.0)
 
-    def _keep(self, action: Keep) -> Operation[bool]:
+    def _keep(self, action: Keep) -> Operation[Kept]:
         if self.stored is None or self._host.coordination is None:
-            return True
+            return Kept.STORED
         return (yield from call(self._world.block, partial(self.stored.keep, action.ledger)))
 
     # The backlog queue ---------------------------------------------------------------------------------------------
@@ -159,7 +164,7 @@ class DrainOperations:
         return self.is_deleted
 
     def _receive(self, action: Receive) -> Operation[list[Any] | Failed]:
-        if self._tally.grant_is_over:
+        if self._tally.grant_is_over or self._is_stale():
             yield from self._open_anew()
         used: list[Any] = []
         began = time.monotonic()
@@ -173,10 +178,14 @@ class DrainOperations:
         messages = [] if isinstance(received, Failed) else received
         self._tally.received(messages)
         found = undecoded(used[0], messages) if used else []
+        self._received_at = time.monotonic()
         stumbled = not messages and time.monotonic() - began < action.wait_s / 2
         if isinstance(received, Failed) or stumbled:
             yield from self._open_anew()
         return messages + found or received
+
+    def _is_stale(self) -> bool:
+        return self._received_at is not None and time.monotonic() - self._received_at > STALE_S
 
     def _open_anew(self) -> Operation[None]:
         yield from self.close()

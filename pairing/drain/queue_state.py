@@ -1,15 +1,19 @@
 """What a drain knows of its backlog queue: its progress and ledger, and which of its messages are deferred."""
 
+from collections.abc import Callable
+
 from pairing.drain.actions import Item, Progress
 from pairing.drain.deferrals import Deferrals
+from pairing.drain.recording import Recording
 
 
 class QueueState:
     """Shared by the parts of one drain."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, now: Callable[[], float]) -> None:
         self.progress = progress
         self.ledger = progress.ledger
+        self.recording = Recording(progress.ledger, now)
         self.deferred = Deferrals()
         self.scanned_at: float | None = None
         """When the queue was last searched for deferred messages; None: to be done as soon as there is time."""

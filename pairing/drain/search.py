@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-from pairing.drain.actions import BATCH, Count, Failed, Keep, Peek, Steps
+from pairing.drain.actions import BATCH, Count, Failed, Peek, Steps
 from pairing.drain.queue_state import QueueState
 from pairing.drain.sorting import path_of
 
@@ -82,14 +82,14 @@ class Search:
             yield from self._settle_doubts()
         elif now - self._kept_at > _KEEP_AGAIN_S and self._ledger.gaps(1):
             self._kept_at = now
-            yield from Keep(self._ledger)  # a predecessor may have left its own, which fills the gaps
+            yield from self._queue.recording.store()  # a predecessor may have left its own, which fills the gaps
         elif self._queue.unnumbered:
             self._number_the_rest()
         elif now - self.empty_since > _EMPTY_S:
             self.empty_since = now
             yield from self._doubt_emptiness()
         elif not (is_due or self._queue.deferred or self._ledger.pending) and self._ledger.drained(self._utc_now()):
-            yield from Keep(self._ledger)
+            yield from self._queue.recording.store()
 
     def _settle_doubts(self) -> Steps:
         """Resolve settlements without an answer: their messages are not in the queue any more."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pairing.drain.actions import DrainAction, Item, Keep, Settle, Steps
+from pairing.drain.actions import DrainAction, Item, Settle, Steps
 from pairing.drain.ledger import Fate
 from pairing.drain.queue_state import QueueState
 from pairing.drive import Reply
@@ -40,13 +40,11 @@ class Settling:
         self,
         queue: QueueState,
         report: Callable[[str, str, str], None],
-        may_work: Callable[[], bool],
+        may_send: Callable[[], bool],
         utc_now: Callable[[], datetime],
     ) -> None:
-        self.is_fenced = False
-        """Whether another syphon has taken the queue over since."""
         self._queue, self._progress, self._ledger = queue, queue.progress, queue.ledger
-        self._report, self._may_work, self._utc_now = report, may_work, utc_now
+        self._report, self._may_send, self._utc_now = report, may_send, utc_now
 
     def complete(self, round_: Round) -> Steps:
         """Complete the sent messages in the queue."""
@@ -74,9 +72,7 @@ class Settling:
         for item in items:
             if item.number:
                 self._ledger.intend(item.number, fate)
-        is_kept = yield from Keep(self._ledger)
-        self.is_fenced = is_kept is False
-        return not self.is_fenced
+        return (yield from self._queue.recording.store())
 
     def postpone(self, round_: Round) -> Steps:
         """Make room for others: received messages are deferred, deferred ones stay deferred."""
@@ -86,8 +82,8 @@ class Settling:
             self._note_deferred(item, round_)
         if fetched:
             yield from Settle("abandon", fetched)
-        if fresh and not self._may_work():
-            yield from Settle("abandon", fresh)  # when stopping, the next syphon gets them immediately and in order
+        if fresh and not self._may_send():
+            yield from Settle("abandon", fresh)  # the next syphon gets them immediately and in order, or this one later
         elif fresh:
             outcomes = yield from Settle("defer", fresh)
             for item, outcome in zip(fresh, outcomes, strict=True):

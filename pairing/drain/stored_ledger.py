@@ -1,9 +1,9 @@
 """The ledger of one backlog queue in Redis: read when a syphon begins, stored periodically, fenced against
 predecessors.
 
-Without coordination it is in memory only. If Redis is unavailable, it remains in memory until Redis answers; a ledger
-that was stored in Redis meanwhile is then merged, never overwritten. A process that has lost its lease meanwhile leaves
-its ledger to its successor.
+Without coordination it is in memory only. If Redis is unavailable, it remains in memory until Redis answers, also when
+the syphon of the queue has ended meanwhile; a ledger that was stored in Redis meanwhile is then merged, never
+overwritten. A process that has lost its lease meanwhile leaves its ledger to its successor.
 """
 
 import json
@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable
 
+from pairing.drain.actions import Kept
 from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.host import SyphonHost
 from pairing.drain.ledger import Ledger, same_queue
@@ -37,6 +38,8 @@ class StoredLedger:
         self._decisions = None if self._shared is None else SharedDecisions(self._shared, queue)
         self._left = None if self._shared is None else LeftLedgers(self._shared, queue)
         self._applied_at = float("-inf")
+        self.unstored: str | None = None
+        """The ledger whose last storing did not reach Redis, as JSON."""
 
     def read(self) -> Ledger:
         """The ledger as the last syphon of this queue stored it; a new one for a new queue. May take 2 s."""
@@ -50,29 +53,52 @@ class StoredLedger:
         kept.created_at = kept.created_at or self._created_at
         return kept
 
-    def keep(self, ledger: Ledger) -> bool:
-        """Store the ledger; False if a later syphon stores it now, which takes over what is in this one. May take 2 s.
+    def keep(self, ledger: Ledger) -> Kept:
+        """Store the ledger; refused if a later syphon stores it now, which takes over what is in this one.
 
-        If Redis does not answer, ``holds`` decides by what this process knows of its lease.
+        May take 2 s. If Redis does not answer, ``holds`` decides by what this process knows of its lease.
         """
         if self._shared is None:
-            return True
+            return Kept.STORED
         if not getattr(self._coordination, "is_connected", True):
-            return self._holds()
+            return self._not_stored(ledger)
         try:
             if not self._is_read and (kept := self._kept()) is not None:
                 ledger.absorb(kept)
             ledger.reporter = self._process
             reports = self._apply_reports(ledger)
-            text = json.dumps(ledger.to_json(), separators=(",", ":"))
+            text = _text(ledger)
             is_kept = self._shared.keep_ledger(self._queue, text, token=self._token)
             if is_kept:
                 self._remove(*reports)
             elif self._left is not None:
                 self._left.leave(text)
-            return is_kept
+            self._is_stored()
+            return Kept.STORED if is_kept else Kept.REFUSED
         except Exception:
-            return self._holds()
+            return self._not_stored(ledger)
+
+    def leave(self) -> bool:
+        """After the drain has ended: leave what it could not store to the holder of the lease, which may be this
+        process again. False if Redis still does not answer. May take 2 s.
+        """
+        try:
+            if self._left is not None and self.unstored is not None:
+                self._left.leave(self.unstored)
+        except Exception:
+            return False
+        return True
+
+    def _not_stored(self, ledger: Ledger) -> Kept:
+        if self.unstored is None:
+            _LOGGER.warning("pairing: the ledger of %s cannot be stored; its drain waits for Redis", self._queue)
+        self.unstored = _text(ledger)
+        return Kept.IN_MEMORY if self._holds() else Kept.REFUSED
+
+    def _is_stored(self) -> None:
+        if self.unstored is not None:
+            _LOGGER.warning("pairing: the ledger of %s is stored again", self._queue)
+        self.unstored = None
 
     def _apply_reports(self, ledger: Ledger) -> tuple[int, int]:
         """Decisions of operators and ledgers of predecessors; the numbers of both, to be removed once stored."""
@@ -101,3 +127,7 @@ class StoredLedger:
             _LOGGER.warning("pairing: the ledger of %s cannot be read; a new one begins", self._queue)
             return None
         return ledger if same_queue(ledger.created_at, self._created_at) else None
+
+
+def _text(ledger: Ledger) -> str:
+    return json.dumps(ledger.to_json(), separators=(",", ":"))

@@ -37,6 +37,8 @@ class SyphonCore:
         self._destinations = Destinations(
             self._is_failed_over, first_pause_s=seconds(options.syphon_retry_interval), pacing=self._pacing
         )
+        self._unstored: list[StoredLedger] = []
+        """Of drains that ended while Redis did not answer: others must learn of what they did."""
         self._senders: dict[str, SyphonLink] = {}
         self._senders_lock = threading.Lock()
         self.progress: dict[str, Progress] = {}
@@ -64,6 +66,7 @@ class SyphonCore:
         try:
             while not stop.is_set() and not self._is_over:
                 yield from call(world.block, holder.look)
+                yield from self._leave_unstored(holder)
                 workers = [worker for worker in workers if world.is_busy(worker)]
                 workers += [self._begin(queue, holder, stop, ending) for queue in holder.vacant()]
                 yield from call(world.rest, stop, LOOK_S)
@@ -81,8 +84,22 @@ class SyphonCore:
             yield from call(world.wait, busy, min(left, LOOK_S))
             busy = list(filter(world.is_busy, busy))
         yield from call(world.cancel, busy)
+        while (yield from self._leave_unstored(holder)):
+            continue
         yield from call(world.block, holder.give_up)
         yield from call(world.close_links, self._senders.values())
+
+    def _leave_unstored(self, holder: LeaseHolder) -> Operation[bool]:
+        """Leave one ledger of a drain that ended while Redis did not answer; False if there is none, or no answer.
+
+        One at a time: each may take two seconds, and leases must be renewed meanwhile.
+        """
+        if not self._unstored or holder.is_alone:
+            return False
+        is_left = yield from call(self._world.block, self._unstored[0].leave)
+        if is_left:
+            del self._unstored[0]
+        return is_left
 
     def _lease_holder(self) -> LeaseHolder:
         def report_pause(queue: str, is_paused: bool, reason: str) -> None:
@@ -139,6 +156,8 @@ class SyphonCore:
             flow = yield from call(world.block, partial(self._drain_flow, stored, queue, may_go_on))
             yield from nested(self._in_turn(flow, may_go_on), operations.perform)
         finally:
+            if operations.stored is not None and operations.stored.unstored is not None:
+                self._unstored.append(operations.stored)
             yield from operations.close()
             if queue in self.progress:
                 self.progress[queue].state = "stopped"

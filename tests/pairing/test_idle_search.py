@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pairing.drain import stored_ledger
-from pairing.drain.actions import Keep, Peek, Progress
+from pairing.drain.actions import Keep, Kept, Peek, Progress
 from pairing.drain.ledger import Ledger
 from pairing.drain.queue_state import QueueState
 from pairing.drain.search import Search
@@ -38,7 +38,7 @@ class Holder:
     kept_at: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        queue = QueueState(Progress(QUEUE, self.ledger))
+        queue = QueueState(Progress(QUEUE, self.ledger), lambda: self.now)
         queue.scanned_at = 0.0  # the queue was searched just now
         utc_now = lambda: START + timedelta(seconds=self.now)  # noqa: E731
         self.search = Search(queue, lambda *_: None, lambda: True, lambda: self.now, utc_now)
@@ -60,7 +60,7 @@ class Holder:
             return []
         assert isinstance(action, Keep)
         self.kept_at.append(self.now)
-        return self.stored is None or self.stored.keep(action.ledger)
+        return Kept.STORED if self.stored is None else self.stored.keep(action.ledger)
 
 
 def test_a_ledger_with_gaps_is_stored_every_thirty_seconds() -> None:
@@ -105,7 +105,7 @@ def test_a_ledger_that_is_left_while_the_holder_idles_fills_its_gaps_within_thir
 
     holder.idles(AGAIN_S + 5)
     assert stored.read().gaps() == [3, 4]
-    assert not late.keep(ledger_of(3, 4)), "it has lost its lease"
+    assert late.keep(ledger_of(3, 4)) == "refused", "it has lost its lease"
     assert redis_client.llen(LEFT) == 1
 
     holder.idles(AGAIN_S)

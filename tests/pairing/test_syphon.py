@@ -24,7 +24,7 @@ import pairing
 import pairing.aio
 from pairing import SendAvailabilityOptions
 from pairing import options as option_bounds
-from pairing.drain import destinations, lease_holder, syphons, usage
+from pairing.drain import destinations, lease_holder, operations, syphons, usage
 from pairing.drain import flow as drain_flow
 from pairing.drain.refusals import why_refused
 from pairing.events import count_in, is_expiry
@@ -547,6 +547,29 @@ def test_locks_hold_while_a_group_takes_many_transfers(home, primary, secondary,
         assert time.monotonic() - began > lock_s
         assert progress.locks_lost == 0
     assert primary.stats(queue)["enqueued"] == 12
+
+
+@both_worlds
+def test_messages_that_came_during_a_pause_longer_than_their_locks_are_delivered_once(
+    home, primary, secondary, queue, monkeypatch
+):
+    """The service gives them to the open link, which locks them, although the drain does not ask for any."""
+    monkeypatch.setattr(operations, "STALE_S", LOCK_S / 3)
+    name = f"contoso-{uuid4().hex[:8]}"
+    with secondary.administration() as administration:
+        administration.create_queue(f"{name}/x-servicebus-transfer/0", lock_duration=timedelta(seconds=LOCK_S))
+    here = home(primary_namespace=name, syphon_retry_interval=timedelta(seconds=30))
+    here.backlog = f"{name}/x-servicebus-transfer/0"
+    here.client.fail_over(queue, "drill")
+    here.store(numbered(3), queue)
+    with here.syphon() as progress:
+        eventually(lambda: progress.deferred == 3 and progress.state == "waiting")
+        here.store(numbered(6)[3:], queue)
+        threading.Event().wait(LOCK_S + 0.5)  # until their locks have ended
+        here.client.mark_healthy(queue)
+        eventually(lambda: progress.ledger.count("restored") == 6)
+        assert progress.locks_lost == 0
+    assert primary.stats(queue)["enqueued"] == 6
 
 
 @both_worlds

@@ -2,6 +2,7 @@
 message, and the ledger balances (docs/specification.md, section 8). The flow runs against a model of two brokers."""
 
 import json
+import math
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from pairing.drain.actions import (
     Failed,
     Fetch,
     Keep,
+    Kept,
     Peek,
     Progress,
     Receive,
@@ -35,12 +37,16 @@ from pairing.drain.destinations import Destinations
 from pairing.drain.flow import DrainFlow
 from pairing.drain.ledger import Ledger
 from pairing.drain.pacing import Pacing
+from pairing.drain.recording import PATIENCE_S
 from pairing.messages.rewriting import to_backlog
 from tests.selection import lives
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 PATHS = ("orders", "payments", "gone")
 LOCK_S = 60.0
+REDIS_TIMEOUT_S = 2.0
+RECEIVED = 7
+"""Messages a receive of this backlog queue."""
 
 
 class Killed(BaseException):
@@ -74,6 +80,8 @@ class World:
     locks: int = 0
     stored_ledger: str | None = None
     is_lease_ours: bool = True
+    redis_away: tuple[float, float] = (math.inf, math.inf)
+    """From when until when Redis does not answer."""
     did: list[Any] = field(default_factory=list)
 
     def kept(self) -> Ledger:
@@ -131,8 +139,11 @@ class World:
             case Count():
                 return len(self.queue)
             case Keep(ledger=ledger):
+                if self.is_redis_away():
+                    self.now += REDIS_TIMEOUT_S
+                    return Kept.IN_MEMORY
                 self.stored_ledger = json.dumps(ledger.to_json())
-                return self.is_lease_ours
+                return Kept.STORED if self.is_lease_ours else Kept.REFUSED
             case Send():
                 return self.send(action, trouble)
             case Settle():
@@ -147,6 +158,9 @@ class World:
                 self.now += seconds
                 return None
 
+    def is_redis_away(self) -> bool:
+        return self.redis_away[0] <= self.now < self.redis_away[1]
+
     def is_free(self, number: int) -> bool:
         return self.queue[number].locked_until <= self.now
 
@@ -154,7 +168,7 @@ class World:
         ready = [s for n, s in sorted(self.queue.items()) if s.state == "ACTIVE" and self.is_free(n)]
         if not ready:
             self.now += action.wait_s
-        return [self.handed_out(stored) for stored in ready[: min(action.count, 7)]]
+        return [self.handed_out(stored) for stored in ready[: min(action.count, RECEIVED)]]
 
     def send(self, action, trouble):
         if action.path == "gone":
@@ -343,6 +357,57 @@ def test_power_may_fail_at_every_step_and_nothing_is_lost(before):
     assert steps > 30
 
 
+def without_redis(seconds: float) -> World:
+    """A world whose Redis goes away after the first messages have come home."""
+    world = World([], redis_away=(0.2, 0.2 + seconds))
+    for number in range(10 * RECEIVED):
+        world.store("orders", f"id-{number}", poisoned=False)
+    return world
+
+
+def test_nothing_is_sent_while_the_ledger_cannot_be_stored():
+    world = without_redis(30)
+    flow, outcome = syphon(world, world.kept(), steps=4000).run(), None
+    sent_without_redis = 0
+    with suppress(StopIteration):
+        while True:
+            action = flow.send(outcome)
+            sent_without_redis += isinstance(action, Send) and world.is_redis_away()
+            outcome = world.perform(action)
+    assert sent_without_redis == 0
+    assert [message_id for _, message_id in world.home] == [f"id-{n}" for n in range(10 * RECEIVED)]
+    assert world.kept().balance(0).missing == 0
+    assert world.now > 30
+
+
+def test_after_a_minute_without_redis_messages_wait_no_longer():
+    world = without_redis(math.inf)
+    drive(world, syphon(world, world.kept(), steps=4000))
+    assert [message_id for _, message_id in world.home] == [f"id-{n}" for n in range(10 * RECEIVED)]
+    assert PATIENCE_S < world.now < 2 * PATIENCE_S
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_who_is_killed_while_redis_is_away_takes_along_no_more_than_was_in_flight(before):
+    steps, gaps = 0, []
+    while True:
+        world = without_redis(30)
+        world.trouble = ["killed before" if before else "killed after", *[""] * steps]
+        drive(world, syphon(world, world.kept(), steps=400))
+        has_died = not world.trouble
+        world.trouble, world.redis_away = [], (math.inf, math.inf)
+        bring_the_rest_home(world)
+        assert not world.queue
+        assert {message_id for _, message_id in world.home} == {f"id-{n}" for n in range(10 * RECEIVED)}
+        gaps.append(world.kept().balance(0).missing)
+        steps += 1
+        if not has_died:
+            break
+    assert steps > 50
+    assert max(gaps) <= RECEIVED
+
+
 @settings(max_examples=lives(300), deadline=None)
 @given(st.lists(st.sampled_from(("orders", "payments")), min_size=1, max_size=40), st.sets(st.sampled_from(PATHS)))
 def test_without_trouble_each_destination_gets_its_messages_once_and_in_order(paths, failed_over):
@@ -401,9 +466,9 @@ def test_attempts_are_counted_through_restarts():
         assert world.kept().attempts.get(1, 0) == attempt - 1
         syphon_flow = syphon(world, world.kept(), steps=400, max_attempts=5)
         flow, outcome = syphon_flow.run(), None
-        while not isinstance(action := flow.send(outcome), Keep):
-            outcome = world.perform(action)
-        world.perform(action)  # the attempt is on record, and the process dies
+        while world.kept().attempts.get(1, 0) < attempt:
+            outcome = world.perform(flow.send(outcome))
+        # the attempt is on record, and the process dies
         flow.close()
         world.now += LOCK_S
     assert not world.dead
