@@ -48,6 +48,7 @@ LONGEST_FIRST = (
     "tests/pairing/test_paired_sending.py",
     "tests/pairing/test_bounded_time.py",
     "pages, first half",
+    "kept session",
     "tests/dashboard/access/test_signin_provider.py",
     "tests/pairing/test_syphon_fleet.py",
     "pages, second half",
@@ -64,6 +65,8 @@ LONGEST_FIRST = (
     "tests/workers/test_orphans_drained.py",
     "tests/dashboard/site/test_security_canaries.py",
     "tests/emulator/test_emulator_process.py",
+    "tests/workers/test_hostile_redis.py",
+    "tests/workers/test_figures_agree.py",
 )
 """What takes longest begins first: begun late, one worker would still be busy with it while all others have ended. What
 waits and what computes take turns in it, so that the processors are never left to those that wait."""

@@ -65,40 +65,6 @@ GENERATE = textwrap.dedent("""
     frame.write.option("compression", "zstd").partitionBy("date").parquet(f"{{folder}}/usage")
 """).format(days=DAYS, month=MONTH)
 
-DUCKDB = textwrap.dedent("""
-    import sys, json, duckdb
-    folder, temporary = sys.argv[1], sys.argv[2]
-    base = duckdb.connect(config={{"threads": 2, "temp_directory": temporary, "preserve_insertion_order": False}})
-    base.execute("set TimeZone = 'UTC'")
-    base.execute("set enable_progress_bar = false")  # it would be written among the results
-    base.execute(f'''
-        create table facts as
-        with read as (select * from read_parquet('{{folder}}/usage/date=*/*.parquet', hive_partitioning = true)),
-        valid as (
-            select * from read where record_id is not null and minute is not null and scope is not null
-            and pair is not null and namespace is not null and entity is not null and kind is not null
-            and reporter is not null and seq is not null and operations >= 0 and messages >= 0 and bytes >= 0
-            and billing_units >= 0 and kind in {kinds}
-            and not (kind in {transfers} and billing_units < messages)
-            and bytes // 104857600 <= greatest(messages, operations)
-            and greatest(operations, messages, bytes, billing_units) <= 1000000000000
-            and billing_units <= 1600 * greatest(messages, operations)
-            and date_trunc('day', minute) = date::timestamptz and date_trunc('minute', minute) = minute
-        )
-        select max(struct_pack(seq, minute, scope, namespace, entity, kind, operations, billing_units)) as row
-        from valid group by record_id
-    ''')
-    rows = base.execute('''
-        with hours as (
-            select row.scope as scope, row.namespace as ns, row.entity as entity, row.kind as kind,
-                   date_trunc('hour', row.minute) as hour, sum(row.operations) as operations,
-                   sum(case when row.kind in ('settle', 'syphon_settle') then 0 else row.billing_units end) as units
-            from facts group by all)
-        select scope, sum(units) from hours group by scope order by scope
-    ''').fetchall()
-    print(json.dumps([[scope, int(units)] for scope, units in rows]))
-""")
-
 
 def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
     """The ratios of whole processes, and what they were made of; seconds and megabytes."""
@@ -112,7 +78,7 @@ def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
         first = printed("first incremental run", _charges(folder, rows, "--incremental"))
         _change_a_day(folder)
         again = printed("one day changed", _charges(folder, rows, "--incremental"))
-        units = _units(folder)
+        tiers = _tiers(folder)
     figures: dict[str, Any] = {
         "rows": rows,
         "input_mb": round(size / 1e6),
@@ -129,7 +95,7 @@ def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
     }
     if duck is not None:
         figures |= {"duckdb_s": duck.seconds, "duckdb_cpu_s": duck.cpu_s, "duckdb_peak_mb": duck.peak_mb}
-        assert json.loads(duck.said) == units, "DuckDB and Spark disagree about the month's units"
+        assert json.loads(duck.said) == tiers, "DuckDB and Spark disagree about the units in the tiers"
         ratios["spark : duckdb, whole process"] = round(full.seconds / duck.seconds, 2)
         ratios["spark : duckdb, CPU time"] = round(full.cpu_s / duck.cpu_s, 2)
     return ratios | {"figures": figures}
@@ -228,22 +194,16 @@ def _change_a_day(folder: Path) -> None:
 
 
 def _duckdb(folder: Path) -> Timed | None:
-    from pipeline.schemas import KINDS, TRANSFERS
-
     if subprocess.run([sys.executable, "-c", "import duckdb"], capture_output=True).returncode != 0:
         return None
-    script = DUCKDB.format(kinds=KINDS, transfers=TRANSFERS)
-    return printed("DuckDB", timed([sys.executable, "-c", script, str(folder), str(folder / "duckdb-spill")]))
+    command = [sys.executable, "-m", "tests.benchmarks.duckdb_month", str(folder), str(folder / "duckdb-spill")]
+    return printed("DuckDB", timed(command))
 
 
-def _units(folder: Path) -> list[list[Any]]:
-    """The billable units of each scope, as the pipeline found them."""
+def _tiers(folder: Path) -> list[list[Any]]:
+    """The billable units of each scope and rule by tier, as the pipeline found them."""
     records = map(json.loads, (folder / "result.jsonl").read_text().splitlines())
-    return sorted(
-        [record["scope"], record["units"]]
-        for record in records
-        if record["record"] == "invoice" and record["rule"] == "published"
-    )
+    return sorted([one["scope"], one["rule"], one["tiers"]] for one in records if one["record"] == "invoice")
 
 
 def growth(sizes: list[int]) -> dict[str, Any]:
