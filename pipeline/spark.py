@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from pipeline import class_archive
 from pipeline.amounts import Amount, of_month, to_be_read
 from pipeline.java import require_java
 
@@ -92,6 +93,9 @@ def _of_a_plain_process(environment: Mapping[str, str], overrides: Mapping[str, 
     settings = {**LOCAL_DEFAULTS, **overrides}
     if not environment.get("SPARK_MASTER", LOCAL).startswith("local"):
         settings = {name: value for name, value in settings.items() if name not in ADDRESSES}
+    options = settings["spark.driver.extraJavaOptions"]
+    if class_archive.OPTION not in options and (archive := class_archive.using()):
+        settings["spark.driver.extraJavaOptions"] = f"{options} {archive}"
     given = {name: environment[variable] for name, variable in FROM_ENVIRONMENT.items() if environment.get(variable)}
     return settings | given
 

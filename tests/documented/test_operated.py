@@ -104,9 +104,9 @@ def test_a_month_is_computed_compared_with_its_bill_and_forecast(shell: Terminal
     shell.succeed(compute)
     shell.succeed(compute_otherwise)
     assert (shell.folder / "charges.csv").read_text().count("\n") > 1
-    (reconcile,) = block("docs/costs.md", 3).commands
+    (reconcile,) = block("docs/costs.md", 4).commands
     assert "billed" in shell.succeed(reconcile)
-    (forecast,) = block("docs/costs.md", 4).commands
+    (forecast,) = block("docs/costs.md", 5).commands
     assert shell.succeed(forecast)
 
 
