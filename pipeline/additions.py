@@ -13,9 +13,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipeline import transforms
-from pipeline.held import hold
+from pipeline.held import hold, nothing
 from pipeline.hourly import counted_by_day
-from pipeline.schemas import USAGE
+from pipeline.schemas import USAGE, ddl
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +31,18 @@ class Added:
     strays: Mapping[str, int]
 
 
-def add(kept: DataFrame, old: DataFrame, new: DataFrame, good: Column) -> Added:
+def add(kept: DataFrame, old: DataFrame | None, new: DataFrame, good: Column) -> Added:
     """The `kept` hours of some days with their `new` rows, `transforms.FEW` at most, among the `old` ones (both hashed
-    by `WITHIN_A_DAY`).
+    by `WITHIN_A_DAY`), where there are any that can share an identity with a new one.
 
     Of the old rows those count that are `good`; which are is only asked of the few that share an identity with a new
     one, and those are held in between: Spark would ask all of them first.
     """
-    new = hold(new)
-    met = hold(old.join(F.broadcast(new.select("h")), "h", "left_semi")).where(good).select(*USAGE, "date", "h")
-    before = hold(transforms.winners(met, transforms.WITHIN_A_DAY))
-    after = hold(transforms.winners(met.unionByName(new), transforms.WITHIN_A_DAY))
+    before, together = nothing(new.sparkSession, ddl(USAGE)), new
+    if old is not None:
+        met = hold(old.join(F.broadcast(new.select("h")), "h", "left_semi")).where(good).select(*USAGE, "date", "h")
+        before, together = hold(transforms.winners(met, transforms.WITHIN_A_DAY)), met.unionByName(new)
+    after = hold(transforms.winners(together, transforms.WITHIN_A_DAY))
     hours = hold(transforms.corrected(kept, before, after, transforms.WITHIN_A_DAY))
     reported = {"new": new, "before": before, "after": after}
     counted = counted_by_day(

@@ -1,10 +1,10 @@
-"""Frames that are kept once they are computed, as leaves of the plans that are made of them."""
+"""Frames that cost nothing to look at again: kept once they are computed, or empty."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 
 def hold(frame: DataFrame) -> DataFrame:
@@ -24,3 +24,24 @@ def release(held: DataFrame) -> None:
     """Forget the rows of a frame from `hold`; whoever needs them again waits for them again."""
     plan: Any = held._jdf.logicalPlan()
     plan.cacheBuilder().clearCache(False)
+
+
+FEW_ROWS = 100_000
+
+
+def together(frame: DataFrame, rows: int) -> DataFrame:
+    """The frame with its rows in one partition, if they are few: then nothing that is made of them is shuffled, which
+    takes more time than such rows themselves.
+    """
+    return frame.coalesce(1) if rows <= FEW_ROWS else frame
+
+
+def nothing(spark: SparkSession, schema: str) -> DataFrame:
+    """A frame without rows, whose columns are given as text.
+
+    Spark sees that there are none, and leaves out of a plan what is joined with it. Made of an empty list in Python, it
+    would start a Python process that looks for them.
+    """
+    jvm: Any = spark._jvm
+    columns = jvm.org.apache.spark.sql.types.StructType.fromDDL(schema)
+    return DataFrame(spark._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), columns), spark)

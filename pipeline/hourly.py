@@ -19,7 +19,7 @@ from pipeline import transforms
 from pipeline.checks import usage_reason
 from pipeline.counts import Counts, require_sum
 from pipeline.counts import total as total_counts
-from pipeline.held import hold, release
+from pipeline.held import hold, nothing, release
 from pipeline.minutes import Wanted
 from pipeline.months import Month
 from pipeline.progress import Progress
@@ -72,9 +72,9 @@ def full(
     """The month's table, from all of its files."""
     listing = list_month(spark, root, month, USAGE, left_out=left_out)
     if not listing.rows:
-        nothing = transforms.by_minute(spark.createDataFrame([], ddl(USAGE)))
+        no_minutes = transforms.by_minute(nothing(spark, ddl(USAGE)))
         none = read_hours(spark, "", [])
-        return HourlyTable(none, transforms.paces(none), count_files(listing), lambda wanted: nothing)
+        return HourlyTable(none, transforms.paces(none), count_files(listing), lambda wanted: no_minutes)
     valid, copies = _looked_through(spark, listing, month, now, progress, transforms.ANYWHERE)
     if listing.rows > transforms.FEW and transforms.is_summed_in_vain(valid):
         hours = transforms.facts_of_hours(valid, copies)
@@ -235,7 +235,7 @@ def read_brief(spark: SparkSession, place: str, days: list[str]) -> DataFrame:
 def _read(spark: SparkSession, place: str, days: list[str], columns: Sequence[str]) -> DataFrame:
     schema = ", ".join([*(f"{name} string" for name in transforms.KEY), *columns, "date string"])
     if not days:
-        return spark.createDataFrame([], schema)
+        return nothing(spark, schema)
     paths = [f"{place}/date={day}" for day in sorted(days)]
     return spark.read.schema(schema).option("basePath", place).parquet(*paths)
 

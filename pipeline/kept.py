@@ -22,7 +22,7 @@ from pipeline.checks import FUTURE
 from pipeline.counts import Counts
 from pipeline.counts import total as total_counts
 from pipeline.errors import InputError
-from pipeline.held import hold, release
+from pipeline.held import hold, release, together
 from pipeline.hourly import (
     HourlyTable,
     chosen,
@@ -40,7 +40,7 @@ from pipeline.minutes import MinuteStore, Wanted
 from pipeline.months import Month
 from pipeline.progress import Progress
 from pipeline.schemas import KEPT_SHAPE, USAGE
-from pipeline.sources import NOTHING_MORE, Listing, RejectedFile, SourceFile, list_month, read_files
+from pipeline.sources import NOTHING_MORE, Listing, RejectedFile, SourceFile, digest, list_month, read_files
 from pipeline.store import read_notes, write_text
 
 ABOUT = ("shape", "fingerprint", "marks", "footers", "strays")  # the other fields of a day's entry
@@ -73,7 +73,10 @@ def incremental(
             return full(spark, root, month, now, progress, left_out)
     days = {day: _counts_of(entry) for day, entry in kept.items()}
     filled = [day for day, counts in days.items() if counts.accepted]
-    hours, brief = read_hours(spark, table, filled), read_brief(spark, _brief(table), filled)
+    rows = sum(counts.accepted for counts in days.values())
+    hours, brief = (
+        together(frame, rows) for frame in (read_hours(spark, table, filled), read_brief(spark, _brief(table), filled))
+    )
     outside = count_files(replace(listing, files=(), rejected=tuple(file for file in listing.rejected if not file.day)))
     counts = total_counts([outside, *days.values()])
 
@@ -87,13 +90,16 @@ def incremental(
 
         return _minutes_again(rows_of, hours, _as_before(there, listing), wanted)
 
-    minute_store = MinuteStore(spark, table, month, {day: str(entry["fingerprint"]) for day, entry in kept.items()})
+    def minutes(wanted: Wanted) -> DataFrame:
+        looked_at = {day: _looked_at(entry, wanted) for day, entry in kept.items()}
+        return MinuteStore(spark, table, month, looked_at).get(wanted, compute)
+
     return HourlyTable(
         hours=hours,
         days=brief.where("hour is null"),
         paces=brief.where("hour is not null"),
         counts=counts,
-        minutes=lambda wanted: minute_store.get(wanted, compute),
+        minutes=minutes,
     )
 
 
@@ -124,6 +130,21 @@ def _footers(known: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], tu
         for name, said in entry["footers"].items()
         if name in entry["marks"]
     }
+
+
+def _looked_at(entry: Mapping[str, Any], wanted: Wanted) -> str:
+    """A digest of the day's files that can have what is wanted: a file of another hour changes nothing. The day's
+    fingerprint where a record in another hour can be a version of one that is wanted.
+    """
+    if not entry["fingerprint"] or entry["strays"]:
+        return str(entry["fingerprint"])
+    footers = entry["footers"]
+    some = {
+        name: mark
+        for name, mark in entry["marks"].items()
+        if name not in footers or wanted.may_be_in(*footers[name][-2:])
+    }
+    return digest(some)
 
 
 def _counts_of(entry: Mapping[str, object]) -> Counts:
@@ -188,11 +209,12 @@ def _grow(
         return {}
     progress("adding what came", 0.2, new.rows)
     kept = read_hours(spark, table, [day for day, counts in before.items() if counts.accepted])
+    kept = together(kept, sum(counts.accepted for counts in before.values()))
     identity = transforms.WITHIN_A_DAY
     came_valid = hold(valid_rows(spark, new, month, now, identity))
     if not any(entry["strays"] for entry in grown.values()) and came_valid.where(strays.is_stray()).isEmpty():
         old = _of_the_minutes(old, new)
-    rows = transforms.hashed(read_files(spark, old, USAGE), identity)
+    rows = transforms.hashed(read_files(spark, old, USAGE), identity) if old.files else None
     added = add(kept, rows, came_valid, reason_of(month, now).isNull())
     came = {
         day: Counts(read=sum(file.rows for file in new.files if file.day == day), accepted=added.rows.get(day, 0))

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from pipeline.held import nothing
 from pipeline.months import Month
 from pipeline.store import delete, read_notes, write_text
 from pipeline.transforms import KEY, SUMS
@@ -83,7 +84,7 @@ class MinuteStore:
         schema = f"{', '.join(f'{name} string' for name in KEY)}, hour timestamp, minute timestamp"
         schema = f"{schema}, {', '.join(f'{name} long' for name in SUMS)}, date string"
         if not wanted_days:
-            return self.spark.createDataFrame([], schema)
+            return nothing(self.spark, schema)
         return self.spark.read.schema(schema).parquet(self._place(wanted.name)).where(F.col("date").isin(*wanted_days))
 
     def _renew(

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from pipeline.errors import FileGoneError
 from pipeline.folders import Child, Footer, Footers, children, is_hidden
+from pipeline.held import nothing, together
 from pipeline.months import Month
 from pipeline.schemas import KEPT_SHAPE, ddl
 
@@ -113,7 +114,7 @@ def list_month(
         elif day.startswith(f"{month}-") and (only is None or day in only):
             inside = [child for child in children(spark, folder.path) if not is_hidden(child)]
             marks[day] = {child.name: _mark(child) for child in inside}
-            fingerprints[day] = _digest(marks[day])
+            fingerprints[day] = digest(marks[day])
             if known is None or known.get(day) != fingerprints[day]:
                 for child in inside:
                     found = preflight.of(child, day, marks[day][child.name])
@@ -122,10 +123,11 @@ def list_month(
 
 
 def _mark(file: Child) -> str:
-    return _digest((file.name, file.size, file.modified_ms))
+    return digest((file.name, file.size, file.modified_ms))
 
 
-def _digest(facts: object) -> str:
+def digest(facts: object) -> str:
+    """What differs wherever the facts differ, or the shape of what is kept."""
     return hashlib.sha256(repr((KEPT_SHAPE, facts)).encode()).hexdigest()
 
 
@@ -248,8 +250,8 @@ def read_files(spark: SparkSession, listing: Listing, columns: dict[str, str]) -
         if (files := [file for file in listing.files if file.time_unit == unit])
     ]
     if not frames:
-        return spark.createDataFrame([], ddl(columns) + ", file string")
-    return frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
+        return nothing(spark, ddl(columns) + ", file string")
+    return together(frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1]), listing.rows)
 
 
 def _read(spark: SparkSession, root: str, paths: list[str], columns: dict[str, str], unit: str) -> DataFrame:

@@ -65,7 +65,13 @@ FROM_ENVIRONMENT = {
 }
 LITTLE_BYTES, LITTLE_ROWS = 64 * 1024 * 1024, 2_000_000
 TINY_BYTES, TINY_ROWS = 4 * 1024 * 1024, 100_000
-"""What is less than both. Rows, because they compress well: 400,000 rows of the report can come from 4 MiB."""
+"""What is less than both. Rows, because they compress well: 400,000 rows of the report can come from 4 MiB. Many small
+files take more bytes for them, so that these count only where the rows are not known.
+"""
+
+
+def _is_tiny(amount: Amount) -> bool:
+    return _is_below(amount, LITTLE_BYTES if amount.rows else TINY_BYTES, TINY_ROWS)
 
 
 def _is_below(amount: Amount, size: int, rows: int) -> bool:
@@ -83,7 +89,7 @@ def settings_for(folder: str, month: str, *, incremental: bool = False) -> dict[
     whole = of_month(folder, month)
     is_little = _is_below(whole, LITTLE_BYTES, LITTLE_ROWS)
     memory = {} if is_little else {"spark.driver.memory": LOCAL_DEFAULTS["spark.driver.memory"]}
-    return OF_LOCAL_FILES | FOR_LITTLE_DATA | memory | (INTERPRETED if _is_below(whole, TINY_BYTES, TINY_ROWS) else {})
+    return OF_LOCAL_FILES | FOR_LITTLE_DATA | memory | (INTERPRETED if _is_tiny(whole) else {})
 
 
 def _of_a_plain_process(environment: Mapping[str, str], overrides: Mapping[str, str]) -> dict[str, str]:

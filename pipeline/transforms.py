@@ -12,7 +12,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.held import hold
+from pipeline.held import FEW_ROWS, hold
 from pipeline.schemas import RULES, SETTLEMENTS, USAGE
 from pipeline.strays import is_stray
 
@@ -57,10 +57,11 @@ def find_copies(rows: DataFrame, expected: int = 0, identity: Sequence[str] = AN
     Two rows with the same record_id and seq but different contents: the greater row in column order, so reruns agree.
     `expected`: about how many rows there are; they are counted in portions that fit in memory.
     """
-    # Nearly all hashes are unique: to add them up before the shuffle, as a bare groupBy would, is work for nothing.
-    least = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    portions = max(least, min(expected // PORTION, MOST_PORTIONS))
-    placed = rows.select("h").repartition(portions, "h")
+    placed = rows.select("h")
+    if expected > FEW_ROWS:
+        # Nearly all hashes are unique: to add them up before the shuffle, as a bare groupBy would, is work for nothing.
+        least = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+        placed = placed.repartition(max(least, min(expected // PORTION, MOST_PORTIONS)), "h")
     hashes = hold(placed.groupBy("h").agg(F.count(F.lit(1)).alias("n")).where("n > 1").select("h"))
     count = hashes.count()
     suspects = rows.join(_small(hashes, count <= FEW), "h", "left_semi").select(*USAGE, "date")

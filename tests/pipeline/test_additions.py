@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from pipeline import transforms
 from pipeline.additions import add
+from pipeline.held import hold
 from pipeline.schemas import USAGE, ddl
 from tests.pipeline.test_charges_on_spark import OCTOBER, record
 
@@ -70,7 +71,7 @@ def test_sums_that_are_added_to_are_those_of_all_rows_together(spark: SparkSessi
     copies = transforms.find_copies(old_rows, identity=transforms.WITHIN_A_DAY)
     kept = transforms.hourly_without_copies(old_rows, copies, transforms.WITHIN_A_DAY)
 
-    added = add(kept, old_rows, new_rows, F.lit(True))
+    added = add(kept, old_rows, hold(new_rows), F.lit(True))
 
     assert reported(added.hours) == summed(those_that_count(old + new))
     assert added.rows == counted(new)
