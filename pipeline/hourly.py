@@ -119,7 +119,10 @@ def _looked_through(
     valid = valid_rows(spark, listing, month, now, identity)
     if listing.rows <= transforms.FEW:  # many small files are then opened once only
         valid = hold(valid)
-    copies = transforms.find_copies(valid, listing.rows, identity)
+        copies = transforms.find_copies(valid, listing.rows, identity)
+    else:  # of all these rows the id alone is read, and of the few that share one whether they are good
+        rows = transforms.hashed(read_files(spark, listing, USAGE), identity)
+        copies = transforms.find_copies(rows, listing.rows, identity, reason_of(month, now).isNull())
     progress("summing by hour", 0.4, listing.rows)
     return valid, copies
 

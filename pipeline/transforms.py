@@ -51,11 +51,14 @@ def hashed(rows: DataFrame, identity: Sequence[str] = ANYWHERE) -> DataFrame:
     return rows.withColumn("h", F.xxhash64(*identity))
 
 
-def find_copies(rows: DataFrame, expected: int = 0, identity: Sequence[str] = ANYWHERE) -> Copies:
+def find_copies(
+    rows: DataFrame, expected: int = 0, identity: Sequence[str] = ANYWHERE, good: Column | None = None
+) -> Copies:
     """The identities that occur more than once (or share a hash), resolved: of one record the highest seq counts.
 
     Two rows with the same record_id and seq but different contents: the greater row in column order, so reruns agree.
-    `expected`: about how many rows there are; they are counted in portions that fit in memory.
+    `expected`: about how many rows there are; they are counted in portions that fit in memory. `good`: which of them
+    count, if not all do; those that share a hash are held before: Spark would ask all of them first.
     """
     placed = rows.select("h")
     if expected > FEW_ROWS:
@@ -66,6 +69,8 @@ def find_copies(rows: DataFrame, expected: int = 0, identity: Sequence[str] = AN
     count = hashes.count()
     suspects = rows.join(_small(hashes, count <= FEW), "h", "left_semi").select(*USAGE, "date")
     suspects = hold(suspects) if count else suspects.limit(0)
+    if good is not None:
+        suspects = suspects.where(good)
     return Copies(hashes, suspects, hold(winners(suspects, identity)), count)
 
 
