@@ -153,6 +153,7 @@ def test_a_month_without_usage_has_no_rows(spark: SparkSession, usage: Path, fol
 def test_the_peaks_of_processes_add_up_unless_somebody_knows_the_whole_namespaces(
     spark: SparkSession, usage: Path, write: Write
 ) -> None:
+    """Connections alone are billed without a base charge."""
     first, second = OCTOBER.start, OCTOBER.start + timedelta(hours=1)
 
     def peak(hour: datetime, peak: int, reporter: str | None = None) -> dict[str, Any]:
@@ -168,16 +169,7 @@ def test_the_peaks_of_processes_add_up_unless_somebody_knows_the_whole_namespace
     write(reported, CONNECTIONS | OF_A_PROCESS, "connections")
     write([{key: value for key, value in peak(second, 100).items() if key != "reporter"}], CONNECTIONS, "connections")
     (line,) = invoice_of(computed(spark, usage)).lines
-    assert (line.quantity, line.cents) == (1_300 + 100, 1_200)
-
-
-def test_connections_alone_are_billed_without_a_base_charge(spark: SparkSession, usage: Path, write: Write) -> None:
-    write(
-        [{"hour": OCTOBER.start, "scope": "sub", "namespace": "contoso", "peak": 744 * 2_000}],
-        CONNECTIONS,
-        "connections",
-    )
-    assert [(line.kind, line.cents) for line in invoice_of(computed(spark, usage)).lines] == [("connections", 3_000)]
+    assert (line.kind, line.quantity, line.cents) == ("connections", 1_300 + 100, 1_200)
 
 
 SIZES = st.one_of(
