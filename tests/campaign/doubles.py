@@ -10,6 +10,9 @@ SLACK_S = 1.5
 """Between the clock of a namespace and the moments of the journals, and for what is on its way."""
 UNSETTLED_S = 30.0
 """For so long after a copy was stored in the primary, its original may be unsettled in the backlog."""
+HISTORY_S = 600.0
+"""For so long a queue with duplicate detection remembers a message id, by itself: what waits longer in the backlog than
+its first copy is known arrives again."""
 LOSE_ANSWERS = ("kill", "fault", "network", "deploy", "disk", "clock")
 """Disturbances by which an answer is lost that was on its way. A freeze of a drain is not among them: it may lose only
 what was on its way when it began."""
@@ -17,7 +20,9 @@ what was on its way when it began."""
 
 def reason(sent: Sequence[Attempt], copies: Sequence[Receipt], inbox: str, windows: Sequence[Window]) -> str | None:
     """Why there is more than one copy; None if there is no reason that the documentation gives."""
-    if inbox == DETECTS_DUPLICATES:
+    if inbox == DETECTS_DUPLICATES and any(
+        after.enqueued - before.enqueued < HISTORY_S for before, after in pairwise(copies)
+    ):
         return None
     if len(sent) > 1:
         return "the application sent it again"

@@ -153,6 +153,13 @@ def test_duplicate_detection_lets_no_reason_count() -> None:
     assert doubles.reason(sent, copies, "orders", window("kill", "primary", 99.0, 101.0)) is not None
 
 
+def test_a_message_that_waited_longer_than_its_queue_remembers_ids_may_arrive_twice() -> None:
+    sent = [replace(ORDER, target="payments", outcome="refused"), replace(ORDER, target="payments")]
+    late = [replace(GOT, inbox="payments"), replace(GOT, inbox="payments", sequence=2, enqueued=GOT.enqueued + 1165)]
+    assert doubles.reason(sent, late, "payments", ()) == "the application sent it again"
+    assert doubles.reason(sent[1:], late, "payments", ()) is None
+
+
 def test_what_the_application_repeats_may_arrive_twice() -> None:
     again = replace(ORDER, outcome="refused", message_id=None)
     evidence = also(replace(GOT, sequence=2), attempts=(again, *SOUND.attempts))
