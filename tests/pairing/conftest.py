@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -24,6 +25,7 @@ import pairing.aio
 from pairing import SendAvailabilityOptions
 from tests.pace import GUARD
 from tests.pairing import leftovers
+from tests.pairing.own_redis import RedisServer
 
 _KEY = "local-namespace-key"
 
@@ -131,6 +133,15 @@ class LocalNamespace:
     def drain(self, path: str) -> list[Any]:
         """All messages of a queue that nobody else receives from: it is known how many they are."""
         return self.receive(path, self.stats(path).get("active", 0), within_s=120)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    """A Redis of the test's own, that it may kill, freeze and start again empty."""
+    server = RedisServer(tmp_path)
+    yield server
+    server.thaw()
+    server.kill()
 
 
 @pytest.fixture(autouse=True)

@@ -1,13 +1,9 @@
 """A process takes part in its fleet, and decides alone where Redis is away (docs/specification.md, section 11)."""
 
-import os
-import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 import redis
@@ -17,39 +13,9 @@ from pairing.fleet.coordination import EVENTS, RedisCoordination, SharedHealth, 
 from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from tests.pace import Stopwatch
 from tests.pairing import leftovers
+from tests.pairing.own_redis import RedisServer
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-
-
-class RedisServer:
-    """A redis-server of the test's own, that can be killed, frozen and started again empty."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.url = f"unix://{folder}/redis.sock"
-        self.start()
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", "redis.sock", "--save", "", "--appendonly", "no"],
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-        )
-        for line in self.process.stdout:
-            if b"accept connections" in line:
-                return
-        pytest.fail("redis-server did not start")
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
-
-    def freeze(self) -> None:
-        os.kill(self.process.pid, signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        os.kill(self.process.pid, signal.SIGCONT)
 
 
 class Process:
@@ -69,14 +35,6 @@ class Process:
     def hears(self, state: str, timeout_s: float = 120) -> bool:
         with self._news:
             return self._news.wait_for(lambda: bool(self.reported) and self.reported[-1].state == state, timeout_s)
-
-
-@pytest.fixture
-def server(tmp_path):
-    server = RedisServer(tmp_path)
-    yield server
-    server.thaw()
-    server.kill()
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.ledger import Ledger
 from pairing.drain.stored_ledger import StoredLedger
 from pairing.fleet.coordination import SharedState
-from tests.pairing.test_coordination import RedisServer
 
 
 @pytest.fixture
@@ -24,14 +23,6 @@ def ledger_of(
     coordination = SimpleNamespace(shared=shared, is_connected=is_connected)
     client = SimpleNamespace(coordination=coordination, process=process)
     return StoredLedger(client, "queue-0", created_at, token, holds)
-
-
-@pytest.fixture
-def server(tmp_path):
-    """A Redis of the test's own, which it may kill."""
-    server = RedisServer(tmp_path)
-    yield server
-    server.kill()
 
 
 def restored(*numbers: int) -> Ledger:
@@ -147,13 +138,15 @@ def test_what_a_drain_did_that_ended_while_redis_was_away_is_left_once_redis_ans
 
 
 def test_a_ledger_that_was_stored_in_the_end_is_not_left(server):
-    shared = SharedState(redis.Redis.from_url(server.url, decode_responses=True), "contoso")
+    client = redis.Redis.from_url(server.url, decode_responses=True, socket_timeout=0.2)
+    shared = SharedState(client, "contoso")
     stored = ledger_of(shared, shared.acquire_lease("queue-0", "one", 60))
-    server.kill()
+    server.freeze()
     assert stored.keep(restored(1, 2)) == "in memory"
     assert stored.unstored is not None
-    server.start()
-    stored = ledger_of(shared, shared.acquire_lease("queue-0", "one", 60))
+    server.thaw()
+    client.connection_pool.connection_kwargs["socket_timeout"] = 10.0
+    client.connection_pool.disconnect()
     assert stored.keep(restored(1, 2)) == "stored"
     assert stored.unstored is None
     assert stored.leave()

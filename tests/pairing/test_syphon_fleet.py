@@ -21,7 +21,6 @@ from pairing.drain.ledger import Ledger
 from pairing.fleet.coordination import EVENTS, USAGE, SharedState
 from pairing.messages.rewriting import to_backlog
 from tests.pace import Stopwatch
-from tests.pairing.test_coordination import RedisServer
 
 PROGRAM = Path(__file__).with_name("serving_syphon.py")
 
@@ -81,15 +80,6 @@ def fleet(primary, secondary, redis_url, redis_client):
     fleet = Fleet(primary, secondary, redis_url, redis_client)
     yield fleet
     fleet.end()
-
-
-@pytest.fixture
-def server(tmp_path):
-    """A Redis of the test's own, which it may freeze."""
-    server = RedisServer(tmp_path)
-    yield server
-    server.thaw()
-    server.kill()
 
 
 def test_queues_are_handed_over_on_a_stop_and_taken_over_after_a_kill(fleet, primary, queue):

@@ -39,10 +39,13 @@ def compaction(usage: Path) -> Callable[[], int]:
 
 @pytest.fixture(scope="module")
 def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Priced, ...]:
-    """What the two files cost."""
+    """What the two files cost, both before and after they are merged."""
     usage = tmp_path_factory.mktemp("undisturbed")
     collect(usage)
-    return computed(spark, usage).priced
+    before = computed(spark, usage).priced
+    compact(str(usage), NOW)
+    assert computed(spark, usage).priced == before
+    return before
 
 
 @pytest.mark.parametrize("incremental", [*nightly(False), True], ids=["full", "incremental"])

@@ -51,7 +51,7 @@ def test_one_id_on_two_days_counts_once_whenever_it_comes(
     spark: SparkSession, usage: Path, write: Write, before: dict[str, Any], after: dict[str, Any]
 ) -> None:
     write([of(own_id(THIRD), THIRD), before], USAGE)
-    computed(spark, usage, incremental=True)
+    assert computed(spark, usage, incremental=True) == computed(spark, usage)
     write([after], USAGE)
 
     outcome = computed(spark, usage, incremental=True)
