@@ -112,7 +112,7 @@ class DrainFlow:
             return
         self._pauses["failing"] = 0.0
         if received:
-            self._search.empty_since = None
+            self._search.received_some()
             yield from self._move(self._sort(received, fetched=False))
         else:
             if self.progress.hindered_since is not None:
@@ -135,6 +135,7 @@ class DrainFlow:
         if isinstance(received, Failed):
             yield from self._wait_after(received.text)
             return
+        self._pauses["failing"] = 0.0
         if missing := set(numbers) - {message.sequence_number for message in received}:
             yield from self._search.look_for(missing)
         if received:
@@ -150,19 +151,23 @@ class DrainFlow:
         return sort(received, fetched=fetched, now=self._utc_now() if self._remaining_ttl else None)
 
     def _move(self, sorted_: Sorted) -> Steps:
-        yield from self._queue.recording.store()  # whether it can be stored decides whether messages are sent
         items, refused = sorted_
+        parts = [(path, group, self._is_open(path, group)) for path, group in groups(items)]
+        self._settling.announce([item for _, group, is_open in parts if is_open for item in group], "restored")
+        for item, fate, _ in refused:
+            self._settling.announce([item], fate)
+        yield from self._queue.recording.store()  # whether it can be stored decides whether messages are sent
         for item, fate, reason in refused:
             yield from self._settling.dead_letter([item], fate, reason)
         self._state("moving")
-        parts = groups(items)
-        round_ = Round([item for _, group in parts for item in group], is_mixed=len({path for path, _ in parts}) > 1)
-        for path, group in parts:
+        is_mixed = len({path for path, *_ in parts}) > 1
+        round_ = Round([item for _, group, _ in parts for item in group], is_mixed=is_mixed)
+        for path, group, was_open in parts:
             del round_.ahead[: len(group)]
-            if self._destinations.is_blocked(path, self._now()) or not self._may_send() or self._is_behind(path, group):
-                round_.postponed += group
-            else:
+            if was_open and self._may_send() and self._is_open(path, group):
                 yield from self._send(path, group, round_)
+            else:
+                round_.postponed += group
         yield from self._settling.complete(round_)
         yield from self._settling.postpone(round_)
         self._note_hindered(bool(round_.moved or refused), {item.path for item in round_.postponed})
@@ -178,9 +183,10 @@ class DrainFlow:
         else:
             self.progress.hindered_since = self.progress.hindered_since or self._utc_now()
 
-    def _is_behind(self, path: str, group: list[Item]) -> bool:
-        """Whether older messages of the entity are deferred for lack of room, which the group must not overtake."""
-        return not group[0].fetched and self._has_waiting(path, self._now())
+    def _is_open(self, path: str, group: list[Item]) -> bool:
+        """Whether the entity accepts messages, and has no older ones that are deferred for lack of room."""
+        now = self._now()
+        return not self._destinations.is_blocked(path, now) and (group[0].fetched or not self._has_waiting(path, now))
 
     def _has_waiting(self, path: str, now: float) -> bool:
         return bool(self.in_turn(self._queue.deferred.waiting(path, now)))

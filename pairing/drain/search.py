@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-from pairing.drain.actions import BATCH, Count, Failed, Peek, Steps
+from pairing.drain.actions import Count, Failed, Peek, Steps
 from pairing.drain.queue_state import QueueState
 from pairing.drain.sorting import path_of
 
 _RESCAN_S = 600.0
 _ASK_AGAIN_S = 5.0
+_LONGEST_ASK_AGAIN_S = 60.0  # what a process that died had not sent stays in doubt for as long as it is deferred
 _SEARCH_AGAIN_S = 15.0  # after a search that failed, or a message that another process has locked
 _KEEP_AGAIN_S = 30.0
 _EMPTY_S = 900.0  # a sent message may take this long to be visible
@@ -32,7 +33,13 @@ class Search:
         self._report, self._may_work, self._now, self._utc_now = report, may_work, now, utc_now
         self._peek_from = 1
         self._asked_at = self._kept_at = 0.0
+        self._asked_up_to = 0
+        self._ask_pause_s = _ASK_AGAIN_S
         self._search_at = float("-inf")
+
+    def received_some(self) -> None:
+        """The queue is not empty."""
+        self.empty_since, self._ask_pause_s = None, _ASK_AGAIN_S
 
     def find_deferred(self, pages: int) -> Steps:
         """Search for messages that another process has deferred."""
@@ -77,7 +84,7 @@ class Search:
         is_due = scanned_at is None or self._peek_from > 1 or now - scanned_at > _RESCAN_S
         if is_due and now >= self._search_at:
             yield from self.find_deferred(1)
-        elif self._ledger.pending and now - self._asked_at > _ASK_AGAIN_S:
+        elif self._ledger.pending and now - self._asked_at > self._ask_pause_s:
             self._asked_at = now
             yield from self._settle_doubts()
         elif now - self._kept_at > _KEEP_AGAIN_S and self._ledger.gaps(1):
@@ -92,17 +99,25 @@ class Search:
             yield from self._queue.recording.store()
 
     def _settle_doubts(self) -> Steps:
-        """Resolve settlements without an answer: their messages are not in the queue any more."""
+        """Resolve settlements without an answer: their messages are not in the queue any more.
+
+        One page at a time, because messages that are still there may be far from each other, and a page may be short.
+        """
         pending = self._ledger.pending
-        found = yield from Peek(min(pending))
+        first = min((number for number in pending if number > self._asked_up_to), default=min(pending))
+        found = yield from Peek(first)
         if isinstance(found, Failed):
             return
         present = {message.sequence_number for message in found}
-        seen_up_to = max(present) if len(found) >= BATCH else max(pending)
-        for number, fate in list(pending.items()):
-            if number <= seen_up_to and number not in present:
-                self._ledger.close(number, fate)
-                self._queue.forget(number)
+        last = self._asked_up_to = max(present, default=max(pending))
+        gone = [number for number in pending if first <= number <= last and number not in present]
+        for number in gone:
+            self._ledger.close(number, pending[number])
+            self._queue.forget(number)
+        is_vain = not gone and last >= max(pending)
+        self._ask_pause_s = min(2 * self._ask_pause_s, _LONGEST_ASK_AGAIN_S) if is_vain else _ASK_AGAIN_S
+        if gone:
+            yield from self._queue.recording.store()
 
     def _number_the_rest(self) -> None:
         """Assign numbers to undecodable messages: the unexplained ones, if there are equally many."""

@@ -1,6 +1,6 @@
 """How the messages of one receive are settled: written down first, and only while the queue is this syphon's."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -46,6 +46,12 @@ class Settling:
         self._queue, self._progress, self._ledger = queue, queue.progress, queue.ledger
         self._report, self._may_send, self._utc_now = report, may_send, utc_now
 
+    def announce(self, items: Iterable[Item], fate: Fate) -> None:
+        """These are about to be settled so: noted before they are sent, because Redis may be unavailable afterwards."""
+        for item in items:
+            if item.number:
+                self._ledger.intend(item.number, fate)
+
     def complete(self, round_: Round) -> Steps:
         """Complete the sent messages in the queue."""
         if not round_.done:
@@ -69,13 +75,13 @@ class Settling:
 
     def _intend(self, items: list[Item], fate: Fate) -> Generator[DrainAction, Reply, bool]:
         """Record what is about to be settled; False if another syphon has taken over the queue."""
-        for item in items:
-            if item.number:
-                self._ledger.intend(item.number, fate)
+        self.announce(items, fate)
         return (yield from self._queue.recording.store())
 
     def postpone(self, round_: Round) -> Steps:
         """Make room for others: received messages are deferred, deferred ones stay deferred."""
+        for item in round_.postponed:
+            self._ledger.withdraw(item.number)
         fresh = [item for item in round_.postponed if not item.fetched]
         fetched = [item for item in round_.postponed if item.fetched]
         for item in fetched:
@@ -100,6 +106,11 @@ class Settling:
         """Dead-letters them in the backlog queue, and reports it."""
         is_ours = yield from self._intend(items, fate)
         if not is_ours:
+            return
+        if items[0].number and not self._queue.recording.may_send():  # the stored ledger may announce them as restored
+            for item in items:
+                self._ledger.withdraw(item.number)
+            yield from Settle("abandon", items)
             return
         outcomes = yield from Settle("dead_letter", items, _REASONS[fate], reason)
         gone = [item for item, outcome in zip(items, outcomes, strict=True) if outcome == "done"]

@@ -1,6 +1,7 @@
 """The course of a campaign: start everything, disturb it by the schedule, let everything arrive, end, keep what is."""
 
 import json
+import math
 import os
 import signal
 import time
@@ -46,6 +47,8 @@ class Campaign:
         self._plan, self._folder, self._say = plan, folder, say
         self._progress = self._read_progress()
         self._is_asked = False
+        self._fewest = (math.inf, math.inf)
+        self._moved_at = 0.0
 
     def _ask(self, *_: object) -> None:
         self._is_asked = True
@@ -118,18 +121,19 @@ class Campaign:
         actions.end_all()
         groups = schedule.names(self._plan)
         everything = [name for group in groups.values() for name in group]
-        self._until(stage, actions, lambda: actions.is_quiet and all(map(stage.processes.is_up, everything)), began)
+        self._until(stage, actions, lambda: actions.is_quiet and all(map(stage.processes.is_up, everything)))
         late = stage.processes.end(*groups["senders"])
         if late:
             self._say(f"did not end when asked: {', '.join(late)}")
         due = max(_dues(self._folder), default=0.0) + SCHEDULED_S
-        self._is_settled = self._until(stage, actions, lambda: now() > due and self._has_arrived(stage), began)
+        self._is_settled = self._until(stage, actions, lambda: now() > due and self._has_arrived(stage))
         took = time.monotonic() - began
         self._say(f"everything has arrived after {took:.0f} s" if self._is_settled else f"not arrived in {took:.0f} s")
 
-    def _until(self, stage: Stage, actions: Actions, holds: Callable[[], bool], began: float) -> bool:
-        looked = 0.0
-        while time.monotonic() - began < self._plan.settle_s:
+    def _until(self, stage: Stage, actions: Actions, holds: Callable[[], bool]) -> bool:
+        """False if it does not hold although nothing has moved for ``settle_s``."""
+        looked, self._moved_at = 0.0, time.monotonic()
+        while time.monotonic() - self._moved_at < self._plan.settle_s:
             if time.monotonic() - looked > 0.5:
                 looked = time.monotonic()
                 if holds():
@@ -138,11 +142,14 @@ class Campaign:
         return False
 
     def _has_arrived(self, stage: Stage) -> bool:
-        """Nothing is in any queue, no entity is failed over, and no session has a barrier."""
+        """Nothing is in any queue or in doubt, no entity is failed over, and no session has a barrier."""
         try:
-            counts = [*_there(stage, "primary"), *_there(stage, "secondary")]
+            there = sum(_there(stage, "secondary")), sum(_there(stage, "primary"))
+            if there < self._fewest:  # no more are sent: they are moved home, and received there
+                self._fewest, self._moved_at = there, time.monotonic()
             healthy = all(one.state == "healthy" for one in stage.shared.health().values())
-            return not any(counts) and healthy and not _barriers(stage)
+            in_doubt = any(json.loads(text)["pending"] for text in stage.shared.ledgers().values())
+            return not any(there) and not in_doubt and healthy and not _barriers(stage)
         except (OSError, redis.RedisError):
             return False
 

@@ -253,9 +253,9 @@ def _must_be_billed(attempt: Attempt, life: Life, may_lose: bool) -> bool:
 
 
 def unsettled(facts: Facts) -> Found:
-    """Not everything had arrived when the time for it was over."""
+    """Not everything had arrived, although it had time for as long as messages moved."""
     if not facts.evidence.is_settled:
-        yield "the end", "not everything had arrived when the time for it was over"
+        yield "the end", "not everything had arrived when nothing moved any more"
 
 
 CHECKS: Mapping[str, Callable[[Facts], Found]] = {

@@ -45,7 +45,7 @@ class Plan:
     has_postgres: bool = True
     send_timeout_s: float = 8.0
     settle_s: float = 240.0
-    """How long everything may take to arrive once all disturbances are over."""
+    """After all disturbances: how long nothing may move while messages are still on their way."""
     kinds: tuple[str, ...] = ()
     """Only these kinds of disturbances; all if empty."""
     before: str = ""

@@ -16,11 +16,14 @@ from pairing.drive import Operation, Reply
 perform = DrainOperations.perform
 
 
+sent: list[Sent] = []
+
+
 def step_of(action: object) -> str:
     match action:
         case Send():
             return "send"
-        case Keep(ledger) if ledger.pending:
+        case Keep() if sent:
             return "keep"
         case Settle("complete"):
             return "complete"
@@ -33,7 +36,10 @@ def reported(outcome: Any) -> str:
 
 def freeze_and_perform(operations: DrainOperations, action: Any) -> Operation[Reply]:
     if step_of(action) not in ahead:
-        return (yield from perform(operations, action))
+        outcome = yield from perform(operations, action)
+        if isinstance(outcome, Sent):
+            sent.append(outcome)
+        return outcome
     ahead.clear()
     signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # to this thread: another would let it run on a little
     outcome = yield from perform(operations, action)
