@@ -222,6 +222,31 @@ def test_nothing_is_drained_that_a_kill_would_hide_while_redis_does_not_answer(
         fleet.end()
 
 
+@pytest.mark.nightly
+def test_a_kill_hides_nothing_of_what_was_sent_when_redis_went_away(primary, secondary, queue, server):
+    """It is completed, because it would be delivered twice otherwise, and was announced before it was sent."""
+    fleet = Fleet(primary, secondary, server.url, redis.Redis.from_url(server.url, decode_responses=True))
+    try:
+        first = fleet.start("freezing_syphon.py", "keep", stdout=subprocess.PIPE, text=True)
+        eventually(lambda: fleet.owners() == {first.pid})
+        fleet.store(0, queue, 10)
+        eventually(lambda: is_stopped(first))  # after the send, before it stores that it completes them
+        server.freeze()
+        os.kill(first.pid, signal.SIGCONT)
+        kept = first.stdout.readline()
+        assert kept in ("in memory\n", "refused\n")  # the latter where the machine let its lease end
+        if kept == "in memory\n":
+            eventually(lambda: secondary.stats(fleet.queues[0])["completed"] == 10)
+        first.kill()
+        first.wait()
+        server.thaw()
+        fleet.start()
+        eventually(lambda: stored_ledgers(fleet).count("restored") == 10)
+        assert stored_ledgers(fleet).balance(0).missing == 0
+    finally:
+        fleet.end()
+
+
 def test_usage_that_a_killed_syphon_had_not_reported_is_estimated_by_the_next(fleet, primary, queue):
     first = fleet.start()
     eventually(lambda: fleet.owners() == {first.pid})
