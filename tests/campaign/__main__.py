@@ -45,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
     add("--messages", type=whole(1, 10**12), help="end once so many messages were accepted, and the kills reached")
     add("--kills", type=whole(0, 10**9), help="end once so many processes were killed, and the messages reached")
     add("--senders", type=whole(1, 1_000), help="processes that send (default: 4)")
+    add("--receivers", type=whole(1, 1_000), help="processes that receive (default: 2)")
     add("--rate", type=number(0.001, 10_000), help="sends a second of each (default: 4)")
     add("--batch", type=whole(2, MOST), help=f"messages of a list or batch at most (default: {FEW})")
     add(
@@ -69,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
 def plan_of(given: argparse.Namespace) -> Plan:
     """The plan that the arguments ask for."""
     base = SMALL if given.small else Plan(seed=0)
-    names = ("minutes", "messages", "kills", "senders", "rate", "batch", "gap_s")
+    names = ("minutes", "messages", "kills", "senders", "receivers", "rate", "batch", "gap_s")
     changes: dict[str, Any] = {name: getattr(given, name) for name in names if getattr(given, name) is not None}
     changes["seed"] = given.seed if given.seed is not None else secrets.randbelow(1_000_000)
     if given.kinds:
