@@ -79,7 +79,9 @@ class Local:
         self.world, self.primary, self.secondary, self.queue = world, primary, secondary, queue
 
     async def open(self, **options):
-        self.client = await self.world.open(enable_pings=False, **options)
+        # The interval is also how long a ping may take: not the shortest one, as pings are made by hand here.
+        settings = {"ping_primary_interval": timedelta(minutes=1)} | options
+        self.client = await self.world.open(enable_pings=False, **settings)
         return self.client
 
     async def do(self, function, *arguments, **keywords):
