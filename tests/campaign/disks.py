@@ -1,14 +1,14 @@
 """Small disks for the stores of the namespaces, which can be filled: tmpfs where this host allows mounting."""
 
-import contextlib
 import os
 import shutil
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 
-SIZE_MB = 192
-FILLER = "filler"
+SIZE_MB = 4096
+"""More than a backlog of a million messages needs: a store that fills its disk by itself can be emptied no more."""
+ATTEMPTS = 20
 
 
 class Disks:
@@ -36,36 +36,45 @@ class Disks:
         if os.geteuid() != 0 or shutil.which("mount") is None or os.path.ismount(folder):
             return os.path.ismount(folder)
         kept = [(path.name, path.read_bytes()) for path in folder.iterdir() if path.is_file()]
-        argv = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m,mode=700", "campaign", str(folder)]
-        if subprocess.run(argv, capture_output=True, check=False).returncode:
+        if not _succeeds("mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m,mode=700", "campaign", str(folder)):
             return False
         for name, data in kept:
             (folder / name).write_bytes(data)
         return True
 
     def fill(self, name: str) -> bool:
-        """From now on nothing more can be written there; False if this host has no such disk."""
+        """The disk is now as large as what is on it, so that nothing more can be written; False if there is no disk."""
         folder = self._mounted.get(name)
-        if folder is None:
-            return False
-        with (folder / FILLER).open("wb", buffering=0) as file, contextlib.suppress(OSError):
-            while file.write(bytes(65_536)):
-                pass
-        return True
+        return folder is not None and any(_resize(folder, f"{_used_kb(folder)}k") for _ in range(ATTEMPTS))
 
     def clear(self, name: str) -> None:
+        """The disk has its size again."""
         folder = self._mounted.get(name)
         if folder is not None:
-            (folder / FILLER).unlink(missing_ok=True)
+            _resize(folder, f"{SIZE_MB}m")
 
     def _unmount(self, name: str) -> None:
         folder = self._mounted.pop(name)
         self._keep_files(folder)
 
     def _keep_files(self, folder: Path) -> None:
-        kept = [(path.name, path.read_bytes()) for path in folder.iterdir() if path.is_file() and path.name != FILLER]
+        kept = [(path.name, path.read_bytes()) for path in folder.iterdir() if path.is_file()]
         subprocess.run(["umount", "-l", str(folder)], capture_output=True, check=False)
         for path in folder.iterdir():  # of an earlier part: an old log beside a newer database would damage it
             path.unlink()
         for file, data in kept:
             (folder / file).write_bytes(data)
+
+
+def _used_kb(folder: Path) -> int:
+    found = os.statvfs(folder)
+    return -(-(found.f_blocks - found.f_bfree) * found.f_frsize // 1024)
+
+
+def _resize(folder: Path, size: str) -> bool:
+    """False if more was written meanwhile than fits."""
+    return _succeeds("mount", "-o", f"remount,size={size}", str(folder))
+
+
+def _succeeds(*argv: str) -> bool:
+    return not subprocess.run(argv, capture_output=True, check=False).returncode
