@@ -17,22 +17,28 @@ _by_file: defaultdict[str, float] = defaultdict(float)
 
 def spent() -> float:
     """Seconds of processor time of this process, of its descendants and of those that have ended."""
-    parents, times = {}, {}
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            try:
-                with open(f"{entry.path}/stat", encoding="utf-8", errors="replace") as file:
-                    fields = file.read().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(fields[1])
-            times[int(entry.name)] = sum(map(int, fields[11:15]))
     found, waiting = 0, [os.getpid()]
     while waiting:
-        process = waiting.pop()
-        found += times.get(process, 0)
-        waiting += [child for child, parent in parents.items() if parent == process]
+        process = f"/proc/{waiting.pop()}"
+        found += sum(map(int, _read(f"{process}/stat").rpartition(")")[2].split()[11:15]))
+        for thread in _threads(process):
+            waiting += _read(f"{process}/task/{thread}/children").split()
     return found / _TICKS
+
+
+def _read(name: str) -> str:
+    try:
+        with open(name, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:  # it has ended
+        return ""
+
+
+def _threads(process: str) -> list[str]:
+    try:
+        return os.listdir(f"{process}/task")
+    except OSError:
+        return []
 
 
 @pytest.hookimpl(wrapper=True)
