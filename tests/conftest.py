@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 from xdist.scheduler.loadscope import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from tests import compiled, migrated, selection, static_files
+from tests import collected, compiled, migrated, selection, static_files
 from tests.ports import free_port
 
 TOGETHER = {
@@ -113,6 +113,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCost:
 
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     compiled.compile_all(config)
+    collected.collect_once(config)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,7 +13,7 @@ PROGRAM = Path(__file__).parent / "python" / "walk.py"
 VERSIONS = ("7.11.4", "7.12.3", "7.13.0", "7.14.3", "7.15.0")
 AMQPS = 5671
 """The only port at which these versions speak TLS; older ones speak nothing else."""
-OWN_LOOPBACK = f"127.78.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}"
+OWN_LOOPBACK = f"127.76.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}"
 
 
 @pytest.fixture
