@@ -154,7 +154,8 @@ async def test_a_busy_server_is_waited_for_where_the_options_say_so(world, prima
 async def test_the_send_that_failed_goes_to_the_backlog_and_a_ping_brings_the_entity_back(
     world, primary, secondary, queue
 ):
-    client = await world.open(ping_primary_interval=timedelta(seconds=slowed(1)))  # and so much time to be answered
+    interval_s = slowed(1)  # and so much time to be answered
+    client = await world.open(ping_primary_interval=timedelta(seconds=interval_s))
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, ServiceBusMessage("before"))
     primary.fault(entity=queue, operation="send", effect="reject")
@@ -163,20 +164,22 @@ async def test_the_send_that_failed_goes_to_the_backlog_and_a_ping_brings_the_en
     ((path, message),) = in_backlog(client, secondary, 1)
     assert (path, bodies([message]), message.session_id, message.message_id) == (queue, ["during"], "s", "m")
     primary.mend()
-    await world.until(lambda: client.entity_health(queue).state == "healthy")
+    await world.until(lambda: client.entity_health(queue).state == "healthy", within_s=60 + 2 * interval_s)
     await world(sender.send_messages, ServiceBusMessage("after"))
     assert bodies(primary.receive(queue, 2)) == ["before", "after"]
     assert world.reported == ["failed_over", "recovered"]
 
 
 async def test_failures_are_accepted_until_the_interval_is_over(world, primary, secondary, queue):
-    client = await world.open(failover_interval=timedelta(seconds=slowed(1.5)))
+    interval_s = slowed(1.5)
+    client = await world.open(failover_interval=timedelta(seconds=interval_s))
     sender = client.get_queue_sender(queue)
     primary.fault(entity=queue, operation="send", effect="reject")
     with pytest.raises(sdk.ServiceBusError):
         await world(sender.send_messages, ServiceBusMessage("refused"))
     assert client.entity_health(queue).state == "failing"
-    await world.until(lambda: "failed_over" in world.reported)  # reported when it happens, though nothing is sent
+    # It is reported when it happens, though nothing is sent.
+    await world.until(lambda: "failed_over" in world.reported, within_s=60 + interval_s)
     await world(sender.send_messages, ServiceBusMessage("accepted"))
     ((_, message),) = in_backlog(client, secondary, 1)
     assert bodies([message]) == ["accepted"]
