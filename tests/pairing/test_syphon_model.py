@@ -7,6 +7,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -53,9 +54,13 @@ class Killed(BaseException):
     """The process dies here."""
 
 
-def received(message: ServiceBusMessage) -> ServiceBusReceivedMessage:
-    outgoing = PyamqpTransport.to_outgoing_amqp_message(message.raw_amqp_message)
-    return ServiceBusReceivedMessage.from_bytes(bytes(encode_payload(bytearray(), outgoing)))
+@cache
+def encoded(path: str, message_id: str, *, poisoned: bool) -> bytes:
+    """What an application sends, on the wire: the same in each life, so encoded once."""
+    message = ServiceBusMessage("body", message_id=message_id)
+    sent = message if poisoned else to_backlog(message, path)
+    outgoing = PyamqpTransport.to_outgoing_amqp_message(sent.raw_amqp_message)
+    return bytes(encode_payload(bytearray(), outgoing))
 
 
 @dataclass
@@ -90,9 +95,8 @@ class World:
 
     def store(self, path: str, message_id: str, *, poisoned: bool) -> None:
         number = len(self.queue) + 1
-        message = ServiceBusMessage("body", message_id=message_id)
-        sent = message if poisoned else to_backlog(message, path)
-        self.queue[number] = Stored(number, received(sent))
+        message = ServiceBusReceivedMessage.from_bytes(encoded(path, message_id, poisoned=poisoned))
+        self.queue[number] = Stored(number, message)
 
     def strike(self) -> str:
         """The next trouble, if any."""

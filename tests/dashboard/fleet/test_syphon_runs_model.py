@@ -35,6 +35,8 @@ class Fleet:
     ledgers: dict[str, Ledger] = field(default_factory=dict)
     frozen: list[list[Step]] = field(default_factory=list)
     """What is left to do of the looks of workers that are frozen."""
+    runs: list[SyphonRun] | None = None
+    """Those in the database, in their order; None where they may have changed since they were read."""
 
     def lease(self, queue: str, holder: str | None) -> None:
         """It moves to this process, or expires."""
@@ -70,11 +72,18 @@ class Fleet:
         ]
 
     def work(self, steps: list[Step], count: int) -> None:
-        """So many of them; a worker that does not do all is frozen before the rest."""
+        """So many of them; a worker that does not do all is frozen before the rest. Nothing else writes runs."""
+        if steps[:count]:
+            self.runs = None
         for step in steps[:count]:
             step()
         if steps[count:]:
             self.frozen.append(steps[count:])
+
+    def runs_of(self, queue: str) -> list[SyphonRun]:
+        if self.runs is None:
+            self.runs = list(SyphonRun.objects.order_by("started_at", "id"))
+        return [run for run in self.runs if run.queue == queue]
 
     def held_at(self, run: SyphonRun) -> bool:
         times = self.held.get((run.queue, run.holder), [])
@@ -106,8 +115,8 @@ def test_runs_of_syphons_are_those_of_the_leases_and_count_no_message_twice(pair
             fleet.now += timedelta(seconds=LOOK_S)
         for queue in QUEUES:
             holds(fleet, queue)
-            is_open = SyphonRun.objects.filter(queue=queue, ended_at__isnull=True).values_list("holder", flat=True)
-            assert list(is_open) == [holder for one, holder in fleet.leases.items() if one == queue]
+            is_open = [run.holder for run in fleet.runs_of(queue) if run.ended_at is None]
+            assert is_open == [holder for one, holder in fleet.leases.items() if one == queue]
         transaction.set_rollback(True)
 
 
@@ -128,7 +137,7 @@ def happens(fleet: Fleet, event: str, *about: object) -> None:
 
 def holds(fleet: Fleet, queue: str) -> None:
     """At any time: runs of a queue follow each other, each is of a process that held it, and none counts too much."""
-    runs = list(SyphonRun.objects.filter(queue=queue).order_by("started_at", "id"))
+    runs = fleet.runs_of(queue)
     for before, after in pairwise(runs):
         assert before.ended_at is not None
         assert before.ended_at <= after.started_at, f"{before.holder} until {before.ended_at}: {after.started_at}"
