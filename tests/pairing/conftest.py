@@ -25,6 +25,7 @@ import pairing.aio
 from pairing import SendAvailabilityOptions
 from tests.pace import GUARD
 from tests.pairing import leftovers
+from tests.pairing.model_redis import NearRedis
 from tests.pairing.own_redis import RedisServer
 
 _KEY = "local-namespace-key"
@@ -142,6 +143,13 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
     yield server
     server.thaw()
     server.kill()
+
+
+@pytest.fixture
+def near_redis(server: RedisServer) -> Iterator[NearRedis]:
+    """A client for a random model, of a Redis of the test's own."""
+    with NearRedis.of(server.url) as client:
+        yield client
 
 
 @pytest.fixture(autouse=True)

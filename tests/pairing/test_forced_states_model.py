@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from redis.exceptions import ConnectionError as RedisIsAwayError
 
 from pairing import SendAvailabilityOptions
-from pairing.fleet import health_store, shared_state
+from pairing.fleet import coordination, health_store, shared_state
 from pairing.fleet.coordination import RedisCoordination
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import SharedState
@@ -24,6 +24,7 @@ from pairing.health.flows import PingResult
 from pairing.membership import Fleet
 from pairing.pair import GuardedEntity, Pair
 from pairing.testing import ManualClock
+from tests.pairing.model_redis import ClockedScript, NearRedis
 from tests.selection import lives
 
 RUNS = lives(150)
@@ -50,18 +51,17 @@ class ModelTime(datetime):
 def clocked(shared: SharedState) -> SharedState:
     """The same scripts, by the model's clock."""
     for name, text in (("change", health_store._CHANGE), ("claim", shared_state._CLAIM)):
-        reported = text.replace("redis.call('TIME')", "{redis.call('GET', 'test:s'), redis.call('GET', 'test:us')}")
-        setattr(shared, f"_{name}", shared.redis.register_script(reported))
+        setattr(shared, f"_{name}", ClockedScript(shared.redis, text, lambda: ModelTime.now().timestamp()))
     return shared
 
 
 class Process:
     """An application: the real machine and outbox, whose threads are the model's steps."""
 
-    def __init__(self, client, name: str, clock: ManualClock) -> None:
+    def __init__(self, name: str, clock: ManualClock) -> None:
         self.pair = Pair(OPTIONS, PAIR, name, clock)
-        self.coordination = RedisCoordination("redis://127.0.0.1:1/0", PAIR, name)
-        self.coordination.shared = clocked(SharedState(client, PAIR))
+        self.coordination = RedisCoordination("redis://one.for.all", PAIR, name)
+        clocked(self.coordination.shared)
         self.coordination._presences.report = lambda process, presence: None
         self.coordination._backlog.pulled = list
         self.fleet = Fleet(self.pair, None)
@@ -79,22 +79,20 @@ class Process:
 
 
 class FleetLife(RuleBasedStateMachine):
-    redis = None
+    redis: NearRedis
 
     @initialize()
     def begin(self):
         self.redis.flushall()
         self.clock = ModelTime.clock = ManualClock()
         self.advance(0)
-        self.processes = {name: Process(self.redis, name, self.clock) for name in BOTH}
+        self.processes = {name: Process(name, self.clock) for name in BOTH}
         self.web = clocked(SharedState(self.redis, PAIR))
         self.written: SharedHealth | None = None
         self.highest = 0
 
     def advance(self, by):
         self.clock.advance(by)
-        now = ModelTime.now().timestamp()
-        self.redis.mset({"test:s": int(now), "test:us": round(now % 1 * 1_000_000)})
 
     # What is written, and who may write it -------------------------------------------------------------------------
 
@@ -275,11 +273,18 @@ class FleetLife(RuleBasedStateMachine):
                 assert machine.held_by == stands.held_by or not self.is_held(stands), (process.pair.process, stands)
 
 
-@pytest.mark.slow
-def test_no_report_ends_an_operators_hold_and_all_agree_in_the_end(redis_client, monkeypatch):
+@pytest.fixture
+def world(near_redis, monkeypatch):
+    """One Redis and one client for all processes: to make one for each life takes as long as a tenth of it."""
     for module in (health_store, shared_state):
         monkeypatch.setattr(module, "datetime", ModelTime)
-    FleetLife.redis = redis_client
+    monkeypatch.setattr(coordination, "client_of", lambda *arguments, **options: near_redis)
+    FleetLife.redis = near_redis
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("world")
+def test_no_report_ends_an_operators_hold_and_all_agree_in_the_end():
     run_state_machine_as_test(
         FleetLife,
         settings=settings(
@@ -289,10 +294,7 @@ def test_no_report_ends_an_operators_hold_and_all_agree_in_the_end(redis_client,
 
 
 @pytest.fixture
-def life(redis_client, monkeypatch):
-    for module in (health_store, shared_state):
-        monkeypatch.setattr(module, "datetime", ModelTime)
-    FleetLife.redis = redis_client
+def life(world):
     life = FleetLife()
     life.begin()
     return life

@@ -30,33 +30,31 @@ from pairing.sessions import shared as shared_sessions
 from pairing.sessions.gates import SessionGates
 from pairing.sessions.order import Consult, Move, SessionSend
 from pairing.sessions.shared import SharedSessions
+from tests.pairing.model_redis import ClockedScript, NearRedis
 from tests.selection import lives
 
 RUNS = lives(150)
 ENTITY, SESSION = "orders", "s"
 QUEUES = ("backlog/0", "backlog/1")
 LOCK_S = 60.0
-SCRIPTS = ("sync", "enter", "leave", "move", "bar", "barred", "lift", "hold")
+SCRIPTS = ("sync", "enter", "leave", "bar", "barred", "lift", "hold")
+"""Those that ask for the time."""
 
 
 class Clock:
     """The time of all machines, Redis's included."""
 
-    def __init__(self, redis_client) -> None:
-        self.redis, self.now = redis_client, 1_000_000.0
-        self.advance(0)
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
 
     def advance(self, by: float) -> None:
         self.now += by
-        self.redis.set("test:s", int(self.now))
-        self.redis.set("test:us", int(self.now % 1 * 1_000_000))
 
-    def clocked(self, sessions: SharedSessions) -> SharedSessions:
+    def clocked(self, sessions: SharedSessions, client) -> SharedSessions:
         """The same scripts, by this clock."""
         for name in SCRIPTS:
             text = getattr(shared_sessions, f"_{name.upper()}")
-            reported = text.replace("redis.call('TIME')", "{redis.call('GET', 'test:s'), redis.call('GET', 'test:us')}")
-            setattr(sessions, f"_{name}", self.redis.register_script(reported))
+            setattr(sessions, f"_{name}", ClockedScript(client, text, lambda: self.now))
         return sessions
 
 
@@ -68,13 +66,13 @@ class Process:
     def __init__(self, fleet, name: str) -> None:
         self.fleet, self.is_down = fleet, False
         self.gates = SessionGates(
-            SharedState(fleet.redis, "model"),
+            fleet.shared,
             name,
             endangered=lambda: [ENTITY] if self.is_down else [],
             at_risk=lambda entity, reason: None,
             now=lambda: fleet.clock.now,
         )
-        fleet.clock.clocked(self.gates._sessions)
+        fleet.clock.clocked(self.gates._sessions, fleet.redis)
 
     def is_failed_over(self, now):
         return self.is_down
@@ -104,13 +102,14 @@ def stored(number: int, body: int):
 
 
 class FleetLife(RuleBasedStateMachine):
-    redis = None
+    redis: NearRedis
 
     @initialize()
     def begin(self):
         self.redis.flushall()
-        self.clock = Clock(self.redis)
-        self.sessions = self.clock.clocked(SharedSessions(SharedState(self.redis, "model")))
+        self.clock = Clock()
+        self.shared = SharedState(self.redis, "model")
+        self.sessions = self.clock.clocked(SharedSessions(self.shared), self.redis)
         self.names = 0
         self.processes = [self.new_process(), self.new_process()]
         self.writer = 0
@@ -348,8 +347,8 @@ class FleetLife(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_a_session_that_one_process_at_a_time_writes_stays_in_order_whoever_dies(redis_client):
-    FleetLife.redis = redis_client
+def test_a_session_that_one_process_at_a_time_writes_stays_in_order_whoever_dies(near_redis):
+    FleetLife.redis = near_redis
     run_state_machine_as_test(
         FleetLife,
         settings=settings(
@@ -358,9 +357,9 @@ def test_a_session_that_one_process_at_a_time_writes_stays_in_order_whoever_dies
     )
 
 
-def test_a_session_that_is_written_without_a_pause_gets_rid_of_its_barrier(redis_client):
+def test_a_session_that_is_written_without_a_pause_gets_rid_of_its_barrier(near_redis):
     """A message of the session arrives during each look at the queue, so that no look alone could lift the barrier."""
-    FleetLife.redis = redis_client
+    FleetLife.redis = near_redis
     life = FleetLife()
     life.begin()
     writer = life.processes[0]
@@ -417,8 +416,8 @@ def begun_with_a_barrier(life):
     return queue, syphon
 
 
-def test_a_message_waits_for_an_older_one_that_went_with_a_dead_link(redis_client):
-    FleetLife.redis = redis_client
+def test_a_message_waits_for_an_older_one_that_went_with_a_dead_link(near_redis):
+    FleetLife.redis = near_redis
     life = FleetLife()
     life.begin()
     queue, syphon = begun_with_a_barrier(life)
@@ -438,8 +437,8 @@ def test_a_message_waits_for_an_older_one_that_went_with_a_dead_link(redis_clien
     assert life.home == [0, 1, 2]
 
 
-def test_a_message_waits_while_the_queue_cannot_be_searched_for_older_ones(redis_client):
-    FleetLife.redis = redis_client
+def test_a_message_waits_while_the_queue_cannot_be_searched_for_older_ones(near_redis):
+    FleetLife.redis = near_redis
     life = FleetLife()
     life.begin()
     queue, syphon = begun_with_a_barrier(life)
@@ -454,8 +453,8 @@ def test_a_message_waits_while_the_queue_cannot_be_searched_for_older_ones(redis
     assert life.home == [0]
 
 
-def test_messages_that_follow_each_other_need_no_search(redis_client):
-    FleetLife.redis = redis_client
+def test_messages_that_follow_each_other_need_no_search(near_redis):
+    FleetLife.redis = near_redis
     life = FleetLife()
     life.begin()
     queue, syphon = begun_with_a_barrier(life)
