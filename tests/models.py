@@ -25,7 +25,9 @@ from tests.selection import LIVES
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".campaign" / "models"
-GOAL, PART = 20_000, 200
+GOAL, PART = 20_000, 1_000
+"""To begin a part costs four seconds of a processor, as much as a hundred lives."""
+REDIS = "tests/pairing/model_redis.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class Model:
 
     test: str
     about: tuple[str, ...] = ("pairing",)
+    uses: tuple[str, ...] = ()
+    """Further files that decide how it lives."""
 
     @property
     def file(self) -> str:
@@ -42,11 +46,13 @@ class Model:
 
 MODELS: Mapping[str, Model] = {
     "forced-states": Model(
-        "tests/pairing/test_forced_states_model.py::test_no_report_ends_an_operators_hold_and_all_agree_in_the_end"
+        "tests/pairing/test_forced_states_model.py::test_no_report_ends_an_operators_hold_and_all_agree_in_the_end",
+        uses=(REDIS,),
     ),
     "sessions": Model(
         "tests/pairing/test_session_order_model.py"
-        "::test_a_session_that_one_process_at_a_time_writes_stays_in_order_whoever_dies"
+        "::test_a_session_that_one_process_at_a_time_writes_stays_in_order_whoever_dies",
+        uses=(REDIS,),
     ),
     "syphons": Model(
         "tests/pairing/test_syphon_model.py::test_every_message_comes_home_or_is_dead_lettered_with_a_reason"
@@ -99,7 +105,7 @@ class Progress:
 def fingerprint(model: Model, root: Path = ROOT) -> str:
     """Changes with every file of the code that the model is about, and with the model itself."""
     digest = hashlib.sha256()
-    for file in (root / model.file, *_sources(model, root)):
+    for file in (root / model.file, *(root / used for used in model.uses), *_sources(model, root)):
         digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:16]
 
