@@ -151,15 +151,16 @@ class InTurn:
 
     def _look(self) -> OrderedSteps[None]:
         """What the fleet waits for, and whether this queue still holds it."""
-        began = self._now()
+        began, from_number = self._now(), self._turns.look_from
         barred = yield from Barred()
         self._is_kept = barred is not None and (self._is_kept or not isinstance(barred, Failed))
         if isinstance(barred, dict) and (barred or self._turns.sessions() or not self._has_begun):
             yield from self._survey(barred)
         took = self._now() - began
         is_holding = self._now() < self._held_until and isinstance(barred, dict) and not self._held.isdisjoint(barred)
-        self._look_at = self._now() + (0 if is_holding else max(_LOOK_S, 5 * took))
-        if isinstance(barred, dict) and not is_holding:
+        is_beginning = not self._has_begun and self._turns.look_from > from_number
+        self._look_at = self._now() + (0 if is_holding or is_beginning else max(_LOOK_S, 5 * took))
+        if isinstance(barred, dict) and self._has_begun and not is_holding:
             yield from self._hold(barred, min(max(_SHORTEST_HOLD_S, 5 * took), _LONGEST_HOLD_S))
 
     def _hold(self, barred: dict[str, int], seconds: float) -> OrderedSteps[None]:
@@ -177,15 +178,18 @@ class InTurn:
         return [key for key, count in counts.items() if not count or (count <= _FEW and key in self._sent_since)]
 
     def _survey(self, barred: dict[str, int]) -> OrderedSteps[None]:
-        """Peek to the end of the queue; all of it before the first message under a lease is sent."""
+        """Peek towards the end of the queue, some pages at a time: messages are sent meanwhile, because a syphon that
+        looked through a long queue first would send nothing where it is restarted often.
+        """
         turns = self._turns
         turns.is_whole = False
-        self._doubt_what_stays()
-        pages = _PAGES if self._has_begun else None
-        while not turns.is_whole and pages != 0 and self._may_work():
+        if self._has_begun:
+            self._doubt_what_stays()
+        for _ in range(_PAGES):
+            if turns.is_whole or not self._may_work():
+                break
             if not (yield from self._read_page()):
                 return
-            pages = None if pages is None else pages - 1
         self._has_begun = self._has_begun or turns.is_whole
         missing = sorted(turns.sessions() - barred.keys())
         if missing:

@@ -51,7 +51,7 @@ class Turns:
         """Process one page of the queue, read from ``look_from`` on; an empty page is the end."""
         shown = {number for number, _ in found}
         last = max(shown, default=None)
-        for number in [n for n in self._keys if n >= self.look_from and (last is None or n <= last)]:
+        for number in self._known_on_page(last):
             if number not in shown:
                 self.gone(number)
         for number, key in found:
@@ -61,6 +61,12 @@ class Turns:
         self.look_from = self.look_from if last is None else last + 1
         self._known_below = max(self._known_below, self.look_from)
         self._join_run()
+
+    def _known_on_page(self, last: int | None) -> list[int]:
+        """The messages with a session that are believed to be between the start of a page and its last number."""
+        if last is not None and last - self.look_from < len(self._keys):
+            return [number for number in range(self.look_from, last + 1) if number in self._keys]
+        return [number for number in self._keys if number >= self.look_from and (last is None or number <= last)]
 
     def doubt(self) -> None:
         """Verify again all messages that are assumed to be in the queue."""

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import hypothesis.strategies as st
 from hypothesis import given
 
-from pairing.drain.actions import Fetch, Peek, Send, Sent
-from pairing.drain.session_order import Barred, InTurn
+from pairing.drain.actions import Fetch, Peek, Receive, Send, Sent, Settle
+from pairing.drain.session_order import Barred, InTurn, Lift
 from pairing.messages.rewriting import PATH, SCHEDULED_ENQUEUE_TIME, SESSION_ID
 from pairing.sessions.rulings import session_key
 from pairing.sessions.turns import Turns
@@ -75,9 +75,9 @@ def test_a_look_from_the_beginning_knows_what_the_queue_holds(sessions, data):
     assert turns.sessions() == {key for key in queue.values() if key}
 
 
-def waiting(number, *, scheduled=False):
-    """A message of the one session in the backlog."""
-    properties = {PATH.encode(): b"orders", SESSION_ID.encode(): b"s"}
+def waiting(number, *, session=b"s", scheduled=False):
+    """A message in the backlog."""
+    properties = {PATH.encode(): b"orders"} | ({} if session is None else {SESSION_ID.encode(): session})
     if scheduled:
         properties[SCHEDULED_ENQUEUE_TIME.encode()] = b"later"
     return SimpleNamespace(sequence_number=number, application_properties=properties)
@@ -115,3 +115,71 @@ def test_a_scheduled_message_takes_none_of_its_session_along_out_of_turn():
     except StopIteration:
         pass
     assert [(sent.count, sent.why) for sent in outcomes] == [(1, None), (0, "turn")]
+
+
+class LongQueue:
+    """A queue with messages of two sessions and of none, the primary, and syphons that are restarted."""
+
+    def __init__(self, length):
+        keys = [b"s", b"t", None]
+        self.held = {number: waiting(number, session=keys[number % 3]) for number in range(1, length + 1)}
+        self.home, self.peeks, self.lifted = [], 0, set()
+
+    def syphon_lives(self, actions):
+        """It is killed after so many; returns whether it had more to do."""
+        steps = InTurn(may_work=lambda: True, now=lambda: 0.0, note=lambda found: None).run(self.moving())
+        action = next(steps)
+        for _ in range(actions):
+            try:
+                action = steps.send(self.performed(action))
+            except StopIteration:
+                return False
+        return True
+
+    def moving(self):
+        while found := (yield Receive(100, 1.0)):
+            for message in found:
+                item = SimpleNamespace(number=message.sequence_number, received=message)
+                sent = yield Send("orders", [item])
+                yield Settle("complete" if sent.count else "abandon", [item])
+
+    def performed(self, action):
+        match action:
+            case Barred():
+                return {session_key("orders", session): 1 for session in "st" if session not in self.lifted}
+            case Peek(number=number):
+                self.peeks += 1
+                return [message for n, message in self.held.items() if n >= number][:100]
+            case Receive(count=count):
+                return [*self.held.values()][:count]
+            case Send(items=items):
+                self.home += [item.number for item in items]
+                return Sent(len(items))
+            case Settle(verb=verb, items=items):
+                for item in items:
+                    if verb == "complete":
+                        del self.held[item.number]
+                return ["done"] * len(items)
+            case Lift(drained=drained):
+                self.lifted |= {session for session in "st" if session_key("orders", session) in drained}
+                return len(drained)
+            case _:
+                return None
+
+
+def test_a_long_queue_is_drained_although_its_syphon_is_killed_again_and_again():
+    """Each of them looks through the whole queue once, but sends from the beginning."""
+    queue = LongQueue(3000)
+    lives = next(life for life in range(1, 1000) if not queue.syphon_lives(actions=25))  # to look through it takes 30
+    assert lives > 400
+    came_home = list(dict.fromkeys(queue.home))  # what a killed one had sent and not completed is sent again
+    assert came_home == list(range(1, 3001))
+
+
+def test_a_syphon_that_stays_looks_through_a_long_queue_once_and_lifts_its_barriers():
+    queue = LongQueue(3000)
+    assert not queue.syphon_lives(actions=100_000)
+    assert queue.home == list(range(1, 3001))
+    assert queue.peeks < 2 * 30 + 10
+    assert not queue.syphon_lives(actions=10)  # the queue is empty now
+    assert queue.lifted == {"s", "t"}
