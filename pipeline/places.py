@@ -6,16 +6,16 @@ these only the minute in which it begins is processed row by row. All arithmetic
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
-from operator import add
+from operator import add, or_
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from pipeline.schemas import RULES
-from pipeline.transforms import KEY, SUMS, billed, by_rule
+from pipeline.transforms import KEY, SUMS, billed
 
 COUNTED = ("operations", "messages", "bytes", "rows")
 """Of a row of the report, what no rule has a say in."""
@@ -23,34 +23,66 @@ ORDER_IN_MINUTE = ("namespace", "entity", "kind", "pair")
 REPLACEMENT = "\ufffd"
 """For zero bytes, which databases reject."""
 SPLIT = -1  # the tier of an hour in which one begins
+ENDS = {"lowest": F.min, "highest": F.max}
 
 
 def hours_on_the_ladder(paces: DataFrame, starts: Sequence[int]) -> DataFrame:
-    """Per rule, scope and hour: the units used `before` it in the month, and its `lowest` and `highest` tier."""
-    sums = paces.groupBy("scope", "date", "hour").agg(*(F.sum(r).alias(r) for r in RULES))
-    used = sums.unpivot(["scope", "date", "hour"], list(RULES), "rule", "used").where("used > 0")
-    return _climbed(used.withColumn("begin", F.lit(0)), ("rule", "scope"), "hour", starts)
+    """Per scope and hour, under each rule: the units used `before` it in the month, and its `lowest` and `highest` tier
+    (see `_of`).
+    """
+    sums = paces.groupBy("scope", "date", "hour").agg(*(F.sum(rule).alias(rule) for rule in RULES))
+    return _climbed(sums, ("scope",), ("date", "hour"), {rule: F.lit(0) for rule in RULES}, starts)
 
 
 def minutes_on_the_ladder(minutes: DataFrame, ladder: DataFrame, starts: Sequence[int]) -> DataFrame:
-    """The same per minute, of the hours in which a tier begins."""
-    split = ladder.where("lowest < highest").select("rule", "scope", "hour", F.col("before").alias("begin"))
-    sums = minutes.groupBy("scope", "hour", "minute").agg(*(F.sum(billed(rule)).alias(rule) for rule in RULES))
-    used = sums.unpivot(["scope", "hour", "minute"], list(RULES), "rule", "used")
-    return _climbed(
-        used.join(F.broadcast(split), ["rule", "scope", "hour"]), ("rule", "scope", "hour"), "minute", starts
+    """The same per minute, of the hours in which a tier begins; null under a rule by which none does."""
+    befores = {rule: F.col(_of(rule, "before")) for rule in RULES}
+    split = ladder.where(_is_split_somewhere()).select(
+        "scope",
+        "hour",
+        *(F.when(_is_split(rule), before).alias(_of(rule, "before")) for rule, before in befores.items()),
     )
+    sums = minutes.groupBy("scope", "hour", "minute").agg(*(F.sum(billed(rule)).alias(rule) for rule in RULES))
+    return _climbed(sums.join(F.broadcast(split), ["scope", "hour"]), ("scope", "hour"), ("minute",), befores, starts)
 
 
-def _climbed(used: DataFrame, on_its_own: Sequence[str], time: str, starts: Sequence[int]) -> DataFrame:
-    """What was `used` at each time, with the units `before` it and its `lowest` and `highest` tier, by the rule and
-    whatever else stands `on_its_own`, from the unit where it is to `begin`.
+def _of(rule: str, what: str) -> str:
+    """The column of a ladder that says this under the rule. Both rules stand beside each other, so that the month is
+    climbed once.
     """
-    earlier = Window.partitionBy(*on_its_own).orderBy(time).rowsBetween(Window.unboundedPreceding, -1)
-    placed = used.withColumn("before", F.col("begin") + F.coalesce(F.sum("used").over(earlier), F.lit(0)))
-    last = F.greatest(F.col("before"), F.col("before") + F.col("used") - 1)
-    tiers = {"lowest": _tier_at(F.col("before"), starts), "highest": _tier_at(last, starts)}
-    return placed.withColumns(tiers).drop("begin", "used")
+    return f"{rule}_{what}"
+
+
+def _climbed(
+    used: DataFrame,
+    on_its_own: Sequence[str],
+    times: Sequence[str],
+    begins: Mapping[str, Column],
+    starts: Sequence[int],
+) -> DataFrame:
+    """What was used at each of the times under each rule, with the units before it and its lowest and highest tier, by
+    whatever stands `on_its_own`, from the unit where it begins.
+    """
+    earlier = Window.partitionBy(*on_its_own).orderBy(times[-1]).rowsBetween(Window.unboundedPreceding, -1)
+    so_far = {rule: F.coalesce(F.sum(rule).over(earlier), F.lit(0)) for rule in RULES}
+    befores = {rule: (begins[rule] + so_far[rule]).alias(_of(rule, "before")) for rule in RULES}
+    placed = used.select(*on_its_own, *times, *RULES, *befores.values())
+    tiers: list[Column] = []
+    for rule in RULES:
+        first = F.col(_of(rule, "before"))
+        last = first + F.greatest(F.col(rule) - 1, F.lit(0))
+        tiers += [first, _tier_at(first, starts).alias(_of(rule, "lowest"))]
+        tiers += [_tier_at(last, starts).alias(_of(rule, "highest"))]
+    return placed.select(*on_its_own, *times, *tiers)
+
+
+def _is_split(rule: str) -> Column:
+    """Whether a tier begins within the time, under the rule."""
+    return F.col(_of(rule, "lowest")) < F.col(_of(rule, "highest"))
+
+
+def _is_split_somewhere() -> Column:
+    return reduce(or_, map(_is_split, RULES))
 
 
 def _tier_at(unit: Column, starts: Sequence[int]) -> Column:
@@ -60,12 +92,15 @@ def _tier_at(unit: Column, starts: Sequence[int]) -> Column:
 
 def days_of_steps(ladder: DataFrame) -> DataFrame:
     """The scopes and days in which another tier begins, with the `hours` within which one does (seconds since 1970)."""
-    within = F.when(F.col("lowest") < F.col("highest"), F.unix_seconds("hour"))
-    days = ladder.groupBy("rule", "scope", "date").agg(
-        F.min("lowest").alias("lowest"), F.max("highest").alias("highest"), F.collect_set(within).alias("hours")
-    )
-    steps = days.where("lowest < highest").groupBy("scope", "date")
-    return steps.agg(F.array_distinct(F.flatten(F.collect_list("hours"))).alias("hours"))
+    within = F.when(_is_split_somewhere(), F.unix_seconds("hour"))
+    days = _by_date(ladder, F.collect_set(within).alias("hours"))
+    return days.where(_is_split_somewhere()).select("scope", "date", "hours")
+
+
+def _by_date(ladder: DataFrame, *further: Column) -> DataFrame:
+    """The lowest and highest tier of whole days."""
+    ends = [end(_of(rule, name)).alias(_of(rule, name)) for rule in RULES for name, end in ENDS.items()]
+    return ladder.groupBy("scope", "date").agg(*ends, *further)
 
 
 def days_in_one_tier(
@@ -78,37 +113,33 @@ def days_in_one_tier(
     """
     stepped = F.concat_ws(" ", "date", "scope").isin(*(f"{step['date']} {step['scope']}" for step in steps))
     whole = days.where(~stepped).select(*KEY, "date", *SUMS)
-    whole = whole.join(F.broadcast(_tiers_at(ladder, "date")), ["scope", "date"], "left")
+    whole = whole.join(F.broadcast(_tiers_at(_by_date(ladder), "date")), ["scope", "date"])
     on_its_days = F.col("date").isin(*{step["date"] for step in steps})  # of no other file is read
     parted = _with_tiers(hours.where(on_its_days & stepped), ladder)
-    return _in_places(whole.unionByName(parted), starts, without_tier=True)
+    return _in_places(whole.unionByName(parted), starts)
 
 
 def hours_in_one_tier(hours: DataFrame, ladder: DataFrame, starts: Sequence[int]) -> DataFrame:
     """The same of hours alone, in one pass."""
-    return _in_places(_with_tiers(hours, ladder), starts, without_tier=True)
+    return _in_places(_with_tiers(hours, ladder), starts)
 
 
 def _with_tiers(hours: DataFrame, ladder: DataFrame) -> DataFrame:
     sums = hours.select(*KEY, "date", "hour", *SUMS)
-    return sums.join(F.broadcast(_tiers_at(ladder, "hour")), ["scope", "hour"], "left").drop("hour")
+    return sums.join(F.broadcast(_tiers_at(ladder, "hour")), ["scope", "hour"]).drop("hour")
 
 
 def minutes_in_one_tier(minutes: DataFrame, ladder: DataFrame, starts: Sequence[int]) -> DataFrame:
     """The same of minutes, whose `ladder` has them under the rules by which a tier begins in their hour."""
-    placed = minutes.join(F.broadcast(_tiers_at(ladder, "minute")), ["scope", "minute"])
-    return _in_places(placed, starts, without_tier=False)
+    return _in_places(minutes.join(F.broadcast(_tiers_at(ladder, "minute")), ["scope", "minute"]), starts)
 
 
 def _tiers_at(ladder: DataFrame, time: str) -> DataFrame:
     """By scope and time the tier under each rule, a column each: SPLIT where one begins in it, null where the ladder
     has none.
     """
-    of_rule = {rule: F.col("rule") == rule for rule in RULES}
-    lowest = {rule: F.min(F.when(is_it, F.col("lowest"))) for rule, is_it in of_rule.items()}
-    highest = {rule: F.max(F.when(is_it, F.col("highest"))) for rule, is_it in of_rule.items()}
-    tiers = (F.when(lowest[rule] < highest[rule], SPLIT).otherwise(lowest[rule]).alias(rule) for rule in RULES)
-    return ladder.groupBy("scope", time).agg(*tiers)
+    tiers = (F.when(_is_split(rule), SPLIT).otherwise(F.col(_of(rule, "lowest"))).alias(rule) for rule in RULES)
+    return ladder.select("scope", time, *tiers)
 
 
 def place(rule: str, number: int) -> str:
@@ -116,12 +147,10 @@ def place(rule: str, number: int) -> str:
     return f"{rule}_{number}"
 
 
-def _in_places(sums: DataFrame, starts: Sequence[int], *, without_tier: bool) -> DataFrame:
-    """Sums that have their tier under each rule, with their units in its place. They count where that is one tier, and
-    where there is none, if so requested.
-    """
+def _in_places(sums: DataFrame, starts: Sequence[int]) -> DataFrame:
+    """Sums that have their tier under each rule, with their units in its place. They count where that is one tier."""
     # A part of the sums that counts under one rule alone counts elsewhere under the other: operations are taken once.
-    counts = F.coalesce(F.col(RULES[0]) != SPLIT, F.lit(without_tier))
+    counts = F.col(RULES[0]) != SPLIT
     counted = (F.when(counts, F.col(name)).otherwise(0).alias(name) for name in COUNTED)
     units = (
         F.when(F.col(rule) == n, of_rule).otherwise(0).alias(place(rule, n))
@@ -133,20 +162,18 @@ def _in_places(sums: DataFrame, starts: Sequence[int], *, without_tier: bool) ->
 
 def across_tiers(minutes: DataFrame, ladder: DataFrame, starts: Sequence[int]) -> DataFrame:
     """The minutes in which a tier begins, row by row: by namespace, entity and kind."""
-    split = F.broadcast(ladder.where("lowest < highest").select("rule", "scope", "minute", "before"))
-    rows = by_rule(minutes).join(split, ["rule", "scope", "minute"])
-    so_far = (
-        Window.partitionBy("rule", "scope", "minute")
-        .orderBy(*ORDER_IN_MINUTE)
-        .rowsBetween(Window.unboundedPreceding, 0)
-    )
-    placed = rows.withColumn("top", F.col("before") + F.sum("units").over(so_far))
-    of_rule = {rule: F.col("rule") == rule for rule in RULES}
-    counted = (F.when(of_rule[RULES[0]], F.col(name)).otherwise(0).alias(name) for name in COUNTED)
+    befores = (F.when(_is_split(rule), F.col(_of(rule, "before"))).alias(_of(rule, "before")) for rule in RULES)
+    split = ladder.where(_is_split_somewhere()).select("scope", "minute", *befores)
+    so_far = Window.partitionBy("scope", "minute").orderBy(*ORDER_IN_MINUTE)
+    so_far = so_far.rowsBetween(Window.unboundedPreceding, 0)
+    tops = {_of(rule, "top"): F.col(_of(rule, "before")) + F.sum(billed(rule)).over(so_far) for rule in RULES}
+    placed = minutes.join(F.broadcast(split), ["scope", "minute"]).withColumns(tops)
+    is_split = {rule: F.col(_of(rule, "before")).isNotNull() for rule in RULES}
+    counted = (F.when(is_split[RULES[0]], F.col(name)).otherwise(0).alias(name) for name in COUNTED)
     ends = tuple(enumerate(zip(starts, (*starts[1:], None), strict=True)))
     units = (
-        F.when(is_it, _overlap(start, end)).otherwise(0).alias(place(rule, n))
-        for rule, is_it in of_rule.items()
+        F.when(is_split[rule], _overlap(rule, start, end)).otherwise(0).alias(place(rule, n))
+        for rule in RULES
         for n, (start, end) in ends
     )
     return placed.select(*KEY, "date", *counted, *units)
@@ -168,11 +195,11 @@ def with_places_beside(rows: DataFrame, tiers: int) -> DataFrame:
     return rows.withColumns({place(rule, tiers + n): F.lit(0).cast("long") for rule in RULES for n in (0, 1)})
 
 
-def _overlap(start: int, end: int | None) -> Column:
-    """How many units of a row that ends at `top` are in the tier."""
-    highest = F.col("top") if end is None else F.least(F.col("top"), F.lit(end))
-    lowest = F.greatest(F.col("top") - F.col("units"), F.lit(start))
-    return F.greatest(F.lit(0), highest - lowest)
+def _overlap(rule: str, start: int, end: int | None) -> Column:
+    """How many units of a row that ends at the rule's top are in the tier."""
+    top = F.col(_of(rule, "top"))
+    highest = top if end is None else F.least(top, F.lit(end))
+    return F.greatest(F.lit(0), highest - F.greatest(top - billed(rule), F.lit(start)))
 
 
 def totals(placed: DataFrame, tiers: int) -> DataFrame:

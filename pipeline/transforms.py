@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -153,13 +152,6 @@ def with_hour(rows: DataFrame) -> DataFrame:
 
 def _summed(rows: DataFrame, *further: str, sums: Sequence[str] = SUMS) -> DataFrame:
     return rows.groupBy(*KEY, *further).agg(*(F.sum(name).alias(name) for name in sums))
-
-
-def by_rule(rows: DataFrame) -> DataFrame:
-    """Each row once per counting rule, with `units` billed under that rule."""
-    rules = rows.withColumn("rule", F.explode(F.array(*map(F.lit, RULES))))
-    units = reduce(lambda rest, rule: F.when(F.col("rule") == rule, billed(rule)).otherwise(rest), RULES, F.lit(None))
-    return rules.withColumn("units", units)
 
 
 def billed(rule: str) -> Column:
