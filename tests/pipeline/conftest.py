@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.errors import PipelineError
 from pipeline.java import require_java
+from pipeline.schemas import USAGE, ddl
 from pipeline.spark import FOR_LITTLE_DATA, INTERPRETED, build_session
 
 TYPES = {"timestamp": pa.timestamp("us", tz="UTC"), "string": pa.string(), "long": pa.int64()}
@@ -49,6 +50,12 @@ def write_table(path: Path, rows: Iterable[Mapping[str, Any]], columns: Mapping[
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema), path)
     return path
+
+
+def frame_of(spark: SparkSession, path: Path, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
+    """Usage rows with their `date`, read from a file: made of a list, a frame starts Python processes."""
+    write_table(path, rows, USAGE | {"date": "string"})
+    return spark.read.schema(ddl(USAGE)).parquet(str(path))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from datetime import timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -14,7 +15,8 @@ from pyspark.sql import functions as F
 from pipeline import transforms
 from pipeline.additions import add
 from pipeline.held import hold
-from pipeline.schemas import USAGE, ddl
+from pipeline.schemas import USAGE
+from tests.pipeline.conftest import frame_of
 from tests.pipeline.test_charges_on_spark import OCTOBER, record
 
 pytestmark = pytest.mark.spark
@@ -63,10 +65,10 @@ def counted(rows: list[Row]) -> dict[str, int]:
     return dict(Counter(row["date"] for row in rows))
 
 
-def test_sums_that_are_added_to_are_those_of_all_rows_together(spark: SparkSession) -> None:
+def test_sums_that_are_added_to_are_those_of_all_rows_together(spark: SparkSession, tmp_path: Path) -> None:
     random = Random(4711)
     old, new = some_rows(random, 150), some_rows(random, 40)
-    frames = [spark.createDataFrame(rows, ddl(USAGE)) for rows in (old, new)]
+    frames = [frame_of(spark, tmp_path / f"{n}.parquet", rows) for n, rows in enumerate((old, new))]
     old_rows, new_rows = (transforms.hashed(frame, transforms.WITHIN_A_DAY) for frame in frames)
     copies = transforms.find_copies(old_rows, identity=transforms.WITHIN_A_DAY)
     kept = transforms.hourly_without_copies(old_rows, copies, transforms.WITHIN_A_DAY)

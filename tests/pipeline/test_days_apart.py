@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from pipeline import hourly
 from pipeline.charges import Request, compute
-from pipeline.schemas import USAGE, ddl
+from pipeline.schemas import USAGE
 from pipeline.strays import is_stray
-from tests.pipeline.conftest import Write
+from tests.pipeline.conftest import Write, frame_of
 from tests.pipeline.test_charges_on_spark import MILLION, NOW, OCTOBER, PRICES, computed, record
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -81,7 +81,7 @@ def test_days_that_share_nothing_are_kept_again_once_the_shared_record_is_gone(
     assert compute(spark, request, NOW) == after
 
 
-def test_no_id_names_two_days(spark: SparkSession) -> None:
+def test_no_id_names_two_days(spark: SparkSession, tmp_path: Path) -> None:
     ids = [
         *(own_id(minute) for minute in (FIRST, SECOND)),
         f"contoso/20261001T0300/20261002T0300/{own_id(FIRST)}",
@@ -95,7 +95,8 @@ def test_no_id_names_two_days(spark: SparkSession) -> None:
         OTHERS,
     ]
     rows = [record(one, minute) | {"date": f"{minute:%Y-%m-%d}"} for one in ids for minute in (FIRST, SECOND)]
-    named = spark.createDataFrame(rows, ddl(USAGE)).where(~is_stray()).select("record_id", "date").collect()
+    frame = frame_of(spark, tmp_path / "rows.parquet", rows)
+    named = frame.where(~is_stray()).select("record_id", "date").collect()
     days = [row["record_id"] for row in named]
     assert len(days) == len(set(days))
     assert {(row["record_id"], row["date"]) for row in named} >= {

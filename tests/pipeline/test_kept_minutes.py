@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pipeline import transforms
 from pipeline.minutes import MinuteStore, Wanted, of_hours, of_kinds
-from pipeline.schemas import USAGE, ddl
+from tests.pipeline.conftest import frame_of
 from tests.pipeline.test_charges_on_spark import OCTOBER, record
 
 pytestmark = pytest.mark.spark
@@ -44,7 +44,7 @@ class Month:
             for hour in (0, 1)
             if units > 0
         ]
-        frame = self.spark.createDataFrame(rows, ddl(USAGE))
+        frame = frame_of(self.spark, self.folder / "rows" / f"{len(self.looks)}.parquet", rows)
         chosen = transforms.with_hour(frame).where(wanted.condition)
         return transforms.by_minute(chosen.where(chosen["date"].isin(*wanted.days)))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import timedelta
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.charges import Request, compute
+from pipeline.counts import Counts, refuse_too_much
 from pipeline.errors import InputError
 from pipeline.schemas import CONNECTIONS, USAGE
 from pipeline.sources import list_month, parse_schema
 from tests.pipeline.conftest import Write, write_table
 from tests.pipeline.test_charges_on_spark import OCTOBER, PRICES, computed, invoice_of, record
+from tests.selection import nightly
 
 pytestmark = pytest.mark.spark
 DAY = "usage/date=2026-10-01"
@@ -92,7 +96,7 @@ def test_a_clock_that_runs_ahead_is_noticed_in_the_running_month(
     assert outcome.counts.reasons == {"the minute lies in the future": 1}
 
 
-@pytest.mark.parametrize("unusable", ["rows", "files"])
+@pytest.mark.parametrize("unusable", ["rows", *nightly("files")])
 def test_nothing_is_published_when_too_much_is_unusable(
     spark: SparkSession, usage: Path, write: Write, unusable: str
 ) -> None:
@@ -111,7 +115,33 @@ def peaks(good: int) -> list[dict[str, Any]]:
     return [{"hour": OCTOBER.start, "scope": "sub", "namespace": "contoso", "peak": peak} for peak in counts]
 
 
-@pytest.mark.parametrize(("of_usage", "good"), [(200, 9), (0, 39)], ids=["too much of connections", "little of them"])
+@pytest.mark.parametrize(
+    ("counts", "why"),
+    [
+        (Counts(read=20, quarantined=1, files=9), None),
+        (Counts(read=20, quarantined=2, reasons={"too odd": 2}), r"2 of 20 rows.* published\. 2 rows: too odd\."),
+        (Counts(read=9, files=20, files_rejected=1), None),
+        (
+            Counts(read=9, files=20, files_rejected=2, rejected=[("x", "is odd")] * 2),
+            r"2 of 20 files.* x is odd; x is odd",
+        ),
+        (Counts(), None),
+    ],
+    ids=["few rows", "too many rows", "few files", "too many files", "nothing at all"],
+)
+def test_rows_and_files_are_each_measured(counts: Counts, why: str | None) -> None:
+    expectation = nullcontext() if why is None else pytest.raises(InputError, match=why)
+    with expectation:
+        refuse_too_much(counts, Fraction(5, 100))
+
+
+@pytest.mark.parametrize(
+    ("of_usage", "good"),
+    [
+        pytest.param(200, 9, id="too much of connections"),
+        pytest.param(0, 39, id="little of them", marks=pytest.mark.nightly),
+    ],
+)
 def test_each_source_is_measured_by_itself(
     spark: SparkSession, usage: Path, write: Write, of_usage: int, good: int
 ) -> None:
