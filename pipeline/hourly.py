@@ -76,7 +76,7 @@ def full(
         none = read_hours(spark, "", [])
         return HourlyTable(none, transforms.paces(none), count_files(listing), lambda wanted: no_minutes)
     valid, copies = _looked_through(spark, listing, month, now, progress, transforms.ANYWHERE)
-    if listing.rows > transforms.FEW and transforms.is_summed_in_vain(valid):
+    if listing.rows > transforms.FEW and transforms.is_summed_in_vain(read_files(spark, listing, USAGE)):
         hours = transforms.facts_of_hours(valid, copies)
     else:
         hours = hold(transforms.hourly_without_copies(valid, copies))

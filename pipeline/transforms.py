@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.held import FEW_ROWS, hold
-from pipeline.schemas import RULES, SETTLEMENTS, USAGE
+from pipeline.held import FEW_ROWS, hold, nothing
+from pipeline.schemas import RULES, SETTLEMENTS, USAGE, ddl
 from pipeline.strays import is_stray
 
 KEY = ("scope", "pair", "namespace", "entity", "kind")
@@ -66,8 +66,10 @@ def find_copies(
         placed = placed.repartition(max(least, min(expected // PORTION, MOST_PORTIONS)), "h")
     hashes = hold(placed.groupBy("h").agg(F.count(F.lit(1)).alias("n")).where("n > 1").select("h"))
     count = hashes.count()
-    suspects = rows.join(_small(hashes, count <= FEW), "h", "left_semi").select(*USAGE, "date")
-    suspects = hold(suspects) if count else suspects.limit(0)
+    if not count:
+        none = nothing(rows.sparkSession, ddl(USAGE))
+        return Copies(hashes, none, none, count)
+    suspects = hold(rows.join(_small(hashes, count <= FEW), "h", "left_semi").select(*USAGE, "date"))
     if good is not None:
         suspects = suspects.where(good)
     return Copies(hashes, suspects, hold(winners(suspects, identity)), count)
@@ -120,10 +122,12 @@ def _as_hours(rows: DataFrame) -> DataFrame:
 
 
 def is_summed_in_vain(rows: DataFrame) -> bool:
-    """Whether sums by hour would be more than a third as many as the rows, as far as SOME rows show."""
-    some = with_hour(rows.limit(SOME)).select(*KEY, "hour")
-    found, groups = some.agg(F.count(F.lit(1)), F.count_distinct(*KEY, "hour")).collect()[0]
-    return bool(groups * 3 > found)
+    """Whether sums by hour would be more than a third as many as the rows, as far as SOME of them show; these need not
+    be checked.
+    """
+    by_hour = with_hour(rows.limit(SOME)).groupBy(*KEY, "hour").agg(F.count(F.lit(1)).alias("n"))
+    found, groups = by_hour.agg(F.sum("n"), F.count(F.lit(1))).collect()[0]
+    return bool(groups * 3 > (found or 0))
 
 
 def _small(frame: DataFrame, few: bool) -> DataFrame:
