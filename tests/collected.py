@@ -154,7 +154,7 @@ class Forking:
         config.pluginmanager.unregister(self)
         interactor = remote.interactor = remote.WorkerInteractor(config, channel)
         interactor.pytest_sessionstart(session)
-        for report in self._reports:  # warnings are told again to whoever registers
+        for report in self._reports:  # warnings are reported again to whoever registers
             interactor.pytest_collectreport(report)
         interactor.pytest_collection_finish(session)
         status = ExitCode.INTERRUPTED
