@@ -510,7 +510,7 @@ def test_the_time_in_the_backlog_counts_where_the_policy_says_so(home, primary, 
 @both_worlds
 def test_locks_are_renewed_where_a_destination_is_slow(home, primary, secondary, queue, monkeypatch):
     monkeypatch.setattr(drain_flow, "_RENEW_AFTER_S", 0.5)
-    name, lock_s = f"contoso-{uuid4().hex[:8]}", slowed(LOCK_S)
+    name, lock_s = f"contoso-{uuid4().hex[:8]}", slowed(2 * LOCK_S)
     with secondary.administration() as administration:
         administration.create_queue(f"{name}/x-servicebus-transfer/0", lock_duration=timedelta(seconds=lock_s))
     here = home(primary_namespace=name, max_rate=30 / lock_s)
