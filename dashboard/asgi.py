@@ -16,7 +16,9 @@ from dashboard.site.bodies import BoundedBodies
 from dashboard.site.connections import bound_connections_of
 from dashboard.site.forwarded import ForwardedClients, disregard_trust_of, loading_server, named_networks
 from dashboard.site.logs import adopt_server
+from dashboard.site.memory import share_arenas
 
+share_arenas()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 
 

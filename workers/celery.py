@@ -18,8 +18,8 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from kombu import Exchange, Queue
 
+from dashboard.site.memory import share_arenas
 from workers.broker import EXCHANGE, QUEUES, broker_url
-from workers.memory import share_arenas
 
 share_arenas()
 try:
@@ -90,7 +90,7 @@ app.conf.update(
     task_ignore_result=True,
     task_serializer="json",
     accept_content=["json"],
-    worker_pool="threads",  # looping tasks receive worker_shutting_down immediately
+    worker_pool="workers.threads:Threads",
     worker_concurrency=16,
     worker_prefetch_multiplier=1,
     worker_hijack_root_logger=False,

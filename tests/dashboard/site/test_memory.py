@@ -1,4 +1,4 @@
-"""The threads of a worker share few arenas, so that its memory does not grow with threads that come and go."""
+"""The threads of a process share few arenas, so that its memory does not grow with threads that come and go."""
 
 import os
 import subprocess
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 THREADS = 12
 PROGRAM = f"""
-import ctypes, re, sys, tempfile, threading
-import workers.celery
+import ctypes, importlib, re, sys, tempfile, threading
+importlib.import_module(sys.argv[1])
 import pyarrow
 
 libc = ctypes.CDLL(None)
@@ -38,23 +38,23 @@ print(arenas, pyarrow.default_memory_pool().backend_name)
 """
 
 
-def arenas(**variables: str) -> tuple[int, str]:
-    """How many arenas a worker's process has for many threads, and the name of Arrow's allocator."""
+def arenas(module: str, **variables: str) -> tuple[int, str]:
+    """How many arenas a process that loads the module has for many threads, and the name of Arrow's allocator."""
     kept = {name: value for name, value in os.environ.items() if name not in ("MALLOC_ARENA_MAX",)}
     kept.pop("ARROW_DEFAULT_MEMORY_POOL", None)
-    said = subprocess.run(
-        (sys.executable, "-c", PROGRAM), cwd=ROOT, env=kept | variables, capture_output=True, text=True, timeout=120
-    )
+    argv = (sys.executable, "-c", PROGRAM, module)
+    said = subprocess.run(argv, cwd=ROOT, env=kept | variables, capture_output=True, text=True, timeout=120)
     if "malloc_info" in said.stderr:
         pytest.skip("this C library does not tell its arenas")
     count, name = said.stdout.split()
     return int(count), name
 
 
-def test_many_threads_share_two_arenas_and_arrow_has_none_of_its_own() -> None:
-    assert arenas() == (2, "system")
+@pytest.mark.parametrize("module", ["workers.celery", "dashboard.asgi"])
+def test_many_threads_share_two_arenas_and_arrow_has_none_of_its_own(module: str) -> None:
+    assert arenas(module) == (2, "system")
 
 
 def test_what_the_environment_says_comes_first() -> None:
-    count, name = arenas(MALLOC_ARENA_MAX="8", ARROW_DEFAULT_MEMORY_POOL="mimalloc")
+    count, name = arenas("workers.celery", MALLOC_ARENA_MAX="8", ARROW_DEFAULT_MEMORY_POOL="mimalloc")
     assert (count > 2, name) == (True, "mimalloc")

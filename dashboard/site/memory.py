@@ -1,7 +1,8 @@
 """Memory of a process whose threads come and go: what they give back is used again.
 
-Workers kept growing by 0.3 MiB an outage though they held nothing more: each thread takes memory from an arena of its
-own, of glibc and of Arrow, and what is free in one is of no use to the others (docs/proof.md, "Soak").
+A worker kept growing by 0.3 MiB an outage although it held nothing more: each thread takes memory from an arena of its
+own, of glibc and of Arrow, and what is free in one is of no use to the others (docs/proof.md, "An hour of the demo").
+Web has threads of the same kind: each request that is answered by blocking code has one.
 """
 
 import ctypes

@@ -1,0 +1,25 @@
+"""The pool of a worker's tasks: threads, all of them there from its start.
+
+Threads, because looping tasks then receive worker_shutting_down immediately. From the start, because a pool that is
+filled only when more tasks run at one time than ever before takes its threads, and the connections of each, in the
+busiest moment of an outage; what a worker needs is then known a day later, not after a minute.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+from celery.concurrency.thread import TaskPool
+
+
+class Threads(TaskPool):
+    """Celery's pool of threads, full when it starts."""
+
+    executor: ThreadPoolExecutor
+    """Celery's, which its types leave out."""
+
+    def on_start(self) -> None:
+        """A thread is started for each of these calls, since none of the others is idle meanwhile."""
+        all_started = Event()
+        for _ in range(self.limit):
+            self.executor.submit(all_started.wait)
+        all_started.set()
