@@ -5,7 +5,7 @@ An estimate with the prices that the run stored; the next run prices it exactly.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,8 +14,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from dashboard.costs.insight import beside_the_ladder, standard_units
-from dashboard.costs.outages import OutageCost, flat_rate
+from dashboard.costs.insight import standard_units
+from dashboard.costs.outages import Bill, OutageCost
 from dashboard.costs.price_tiers import charge, ladder_of
 from dashboard.fleet import metered
 from dashboard.fleet.outages import TURNS, outages
@@ -62,14 +62,14 @@ def not_priced(invoices: Sequence[Invoice], pair: str = "") -> NotPriced | None:
 def _price(month: str, rows: Iterable[Mapping[str, Any]], rule: str) -> Fraction:
     """The price of these operations as the next ones on each bill, under one counting rule."""
     bills = {bill.scope: bill for bill in Invoice.objects.filter(month=month, rule=rule).select_related("run")}
-    beside = {scope: set(beside_the_ladder(bill)) for scope, bill in bills.items()}
+    priced = {scope: Bill(bill) for scope, bill in bills.items()}
     on_the_ladder, money = Counter[str](), Fraction(0)
     for row in rows:
-        bill = bills.get(row["scope"])
+        bill = priced.get(row["scope"])
         if rule == PUBLISHED and row["kind"] in SETTLEMENT_KINDS:
             continue
-        if bill is not None and row["namespace"] in beside[bill.scope]:
-            money += flat_rate(bill, row["namespace"]) * row["billing_units"]
+        if bill is not None and bill.has_flat_rate(row["namespace"]):
+            money += bill.flat_rate(row["namespace"]) * row["billing_units"]
         else:
             on_the_ladder[row["scope"]] += row["billing_units"]
     ladder = ladder_of(next((bill.run.details.get("prices", []) for bill in bills.values()), []))
@@ -136,13 +136,15 @@ def live_availability(
     if not rows:
         return rows
     until = min(now, _end(rows[0].month))
+    of_entity: dict[tuple[str, str], list[LiveOutage]] = defaultdict(list)
+    for one in found:
+        of_entity[one.outage.pair, one.outage.entity].append(one)
     for row in rows:
         row.period_s += max(0.0, (until - run_at).total_seconds())
-        for one in found:
-            if (one.outage.pair, one.outage.entity) == (row.pair, row.entity):
-                later = (one.outage.ended_at or until) - max(one.outage.started_at, run_at)
-                row.down_s += max(0.0, later.total_seconds())
-                row.episodes += one.priced is None
+        for one in of_entity[row.pair, row.entity]:
+            later = (one.outage.ended_at or until) - max(one.outage.started_at, run_at)
+            row.down_s += max(0.0, later.total_seconds())
+            row.episodes += one.priced is None
     return sorted(rows, key=lambda row: (-row.down_s, row.pair, row.entity))
 
 

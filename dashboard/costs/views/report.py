@@ -36,6 +36,8 @@ from dashboard.site.pages import only_as_part
 from dashboard.site.queries import choice_of
 from dashboard.site.snapshot import from_one_reading
 
+MOST_OUTAGES = {"": 100, "all": None}
+"""How many the page lists: one outage of a namespace is an outage of each of its entities."""
 BY_RULE = {"": "", **{name: name for name, _ in RULES}}
 
 
@@ -79,7 +81,7 @@ def _page(
     if (found := context["report"]) is not None:
         days = BacklogRollup.objects.filter(month=month, is_day=True, queue="*")
         context |= {
-            **_since_the_run(found, now),
+            **_since_the_run(found, now, choice_of(request, "outages", MOST_OUTAGES, "Outages")),
             "budget_states": budget_states(month, found.rule, found.pair),
             "backlog_days": days.filter(pair=found.pair) if found.pair else days,
             "reconciled": against_bill(month, found.currency),
@@ -87,14 +89,15 @@ def _page(
     return render(request, "costs/report.html", context, status=status)
 
 
-def _since_the_run(found: cost_report.Report, now: datetime) -> dict[str, Any]:
+def _since_the_run(found: cost_report.Report, now: datetime, most_outages: int | None) -> dict[str, Any]:
     """Operations that are not priced yet, and outages, availability and depth as they are now."""
     lately = live_outages(found.month, found.pair, found.outages, now)
     availability = live_availability(found.availability, lately, found.run.started_at, now)
     counts = watched_pairs(now).filter(name=found.pair) if found.pair else watched_pairs(now)
     return {
         "not_priced": None if found.chosen.is_used else not_priced(found.invoices, found.pair),
-        "outages": [(each, as_now(each)) for each in lately],
+        "outages": [(each, as_now(each)) for each in lately[:most_outages]],
+        "outage_count": len(lately),
         "availability": availability,
         "availability_by_pair": by_pair(availability, [each.outage for each in lately]),
         "in_backlog": sum(vars(pair)["waiting"] for pair in counts),

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from dashboard.costs import report as cost_report
@@ -128,6 +130,43 @@ def test_an_outage_costs_what_the_tier_of_the_secondary_takes(tmp_path: Path, ti
 
     assert report is not None
     assert [part.charge for part in report.outages[0].parts] == [charge]
+
+
+def several(count: int) -> list[dict[str, Any]]:
+    """So many outages of as many entities, with operations in both namespaces and bytes between regions."""
+    places = [place("sub", "contoso", 3_600), place("sub", "contoso-dr", 40_000, 10**9)]
+    extra = {"published": 43_600, "settlements": 43_600, "places": places}
+    return [EPISODE | {"entity": f"orders-{number:04}", "extra": extra} for number in range(count)]
+
+
+def month_of(outages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    tiers = {"contoso": "standard", "contoso-dr": "basic"}
+    egress = line("bandwidth", 100, namespace="contoso-dr") | {"quantity": "20.000000000000"}
+    own = line("send_backlog", 0, namespace="contoso-dr", units=4_000_000) | {"exact": "0.2"}
+    return [RUN | {"tiers": tiers}, *outages, invoice("published", 1_560), line("send", 560, units=10**7), own, egress]
+
+
+def queries_of_report() -> int:
+    with CaptureQueriesContext(connection) as captured:
+        assert cost_report.report(MONTH) is not None
+    return len(captured)
+
+
+def test_a_report_with_many_outages_asks_the_database_no_more_often(tmp_path: Path) -> None:
+    stored(tmp_path, month_of(several(1)))
+    once = queries_of_report()
+    stored(tmp_path, month_of(several(30)))
+    assert queries_of_report() == once
+
+
+def test_the_newest_outages_are_listed_and_all_of_them_on_request(client: Client, tmp_path: Path) -> None:
+    client.force_login(viewer())
+    stored(tmp_path, month_of(several(120)))
+    page, whole = (client.get("/costs/", {"month": MONTH} | more).text for more in ({}, {"outages": "all"}))
+    assert (page.count("data-outage="), whole.count("data-outage=")) == (100, 120)
+    assert "These are the 100 newest of 120." in one_line(page)
+    assert f'href="?month={MONTH}&amp;outages=all#outages"' in page
+    assert "newest of" not in whole
 
 
 def test_the_job_gets_the_turns_up_to_the_months_end_and_every_entity(tmp_path: Path) -> None:
