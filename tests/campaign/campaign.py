@@ -24,7 +24,7 @@ from tests.campaign.schedule import Disturbance
 from tests.campaign.stage import Stage
 
 STEP_S = 0.05
-PROGRESS_S = 10.0
+PROGRESS_S, SETTLING_S = 10.0, 30.0
 PROGRESS = "progress.json"
 QUEUES = tuple(f"{PAIR}/x-servicebus-transfer/{number}" for number in range(BACKLOG_QUEUES))
 REPORTED_S = 30.0
@@ -133,7 +133,11 @@ class Campaign:
     def _until(self, stage: Stage, actions: Actions, holds: Callable[[], bool]) -> bool:
         """False if it does not hold although nothing has moved for ``settle_s``."""
         looked, self._moved_at = 0.0, time.monotonic()
+        said = time.monotonic()
         while time.monotonic() - self._moved_at < self._plan.settle_s:
+            if time.monotonic() - said > SETTLING_S and self._fewest[0] < math.inf:
+                said = time.monotonic()
+                self._say("{} messages are in the secondary, {} in the primary".format(*self._fewest))
             if time.monotonic() - looked > 0.5:
                 looked = time.monotonic()
                 if holds():

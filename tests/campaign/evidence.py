@@ -7,12 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from tests.campaign.journal import read
 
 SENDERS, RECEIVERS, DRAINERS = "sender-", "receiver-", "drainer-"
+LOADED = re.compile(r"\d+:M (\S+ \S+ \S+ \S+) \* Ready to accept connections")
 FAILED_TASK = re.compile(r"Task (\S+?)\[[^]]*\] raised unexpected: (\w+)")
 
 
@@ -133,6 +135,8 @@ class Evidence:
     """Sessions that still have to go to the backlog at the end."""
     failed_tasks: Mapping[str, int] = field(default_factory=dict)
     """How often a task of the workers ended with an exception that it does not handle, by task and exception."""
+    redis_loaded: tuple[float, ...] = ()
+    """When Redis had loaded its data after a start: with a long file of its writes that takes seconds."""
     is_settled: bool = True
     """Whether everything had arrived before the time was over."""
 
@@ -153,13 +157,14 @@ def gather(folder: Path) -> Evidence:
         depths=observed["depths"],
         billed=observed["billed"],
         barriers=tuple(observed["barriers"]),
-        failed_tasks=failed_tasks(_lines(folder)),
+        failed_tasks=failed_tasks(_lines(folder, "worker-*")),
+        redis_loaded=tuple(loaded_at(_lines(folder, "redis"))),
         is_settled=observed["is_settled"],
     )
 
 
-def _lines(folder: Path) -> Iterator[str]:
-    for file in sorted((folder / "logs").glob("worker-*.log")):
+def _lines(folder: Path, processes: str) -> Iterator[str]:
+    for file in sorted((folder / "logs").glob(f"{processes}.log")):
         with file.open(encoding="utf-8", errors="replace") as lines:
             yield from lines
 
@@ -167,6 +172,13 @@ def _lines(folder: Path) -> Iterator[str]:
 def failed_tasks(lines: Iterable[str]) -> Mapping[str, int]:
     """The tasks that Celery logs as failed, by task and exception."""
     return Counter(" ".join(found.groups()) for line in lines if (found := FAILED_TASK.search(line)))
+
+
+def loaded_at(lines: Iterable[str]) -> Iterator[float]:
+    """When Redis says that it accepts connections; it writes the time of this machine's zone."""
+    for line in lines:
+        if found := LOADED.match(line):
+            yield datetime.strptime(found[1], "%d %b %Y %H:%M:%S.%f").timestamp()
 
 
 def _attempts(folder: Path) -> Iterator[Attempt]:

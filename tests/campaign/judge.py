@@ -19,8 +19,8 @@ INTENT_S = 35.0
 """How long the order of a session is at risk after Redis was not there (docs/design/session-order.md)."""
 USAGE_LOST_S = 75.0
 """A process that is killed takes at most the usage of its last minute with it, and what was on its way."""
-ANSWERS_S = 2.0
-"""How long Redis takes to answer after it was started, or the way to it was mended."""
+CLOSED_S = 2.0
+"""How long ago a process may have given up reporting when it has ended, on a busy machine."""
 WORKERS = ("worker-", "beat", "web")
 
 
@@ -233,16 +233,20 @@ def usage(facts: Facts) -> Found:
         if not life.reporter or not life.process.startswith(SENDERS):
             continue
         attempts, billed = sent[life], facts.evidence.billed.get(life.reporter, 0)
-        may_lose = life.how != "asked" or any(began <= life.ended <= ended + ANSWERS_S for began, ended in away)
+        may_lose = life.how != "asked" or any(began <= life.ended <= ended + CLOSED_S for began, ended in away)
         most, least = len(attempts), sum(1 for one in attempts if _must_be_billed(one, life, may_lose))
         if not least <= billed <= most:
             yield life.reporter, f"{billed} messages billed, {least} to {most} sent by {life.process}"
 
 
 def _without_redis(evidence: Evidence) -> Iterator[tuple[float, float]]:
-    """When senders could not reach Redis: between two of its lives, while it was frozen, or without a way to it."""
+    """When senders could not use Redis: from the end of a life until it had loaded its data in the next one, while it
+    was frozen, or without a way to it.
+    """
     lives = sorted((one for one in evidence.lives if one.process == "redis"), key=lambda one: one.began)
-    yield from ((before.ended, after.began) for before, after in pairwise(lives))
+    for before, after in pairwise(lives):
+        loaded = (at for at in evidence.redis_loaded if after.began <= at <= after.ended)
+        yield before.ended, min(loaded, default=after.ended)
     for one in evidence.windows:
         if (one.what, one.target) in (("freeze", "redis"), ("network", "senders-redis")):
             yield one.began, one.ended

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.campaign.evidence import (
     Window,
     attempts_of,
     failed_tasks,
+    loaded_at,
 )
 from tests.campaign.judge import CHECKS, judge
 
@@ -190,19 +192,27 @@ def test_a_process_that_ends_while_redis_is_away_takes_the_usage_of_its_last_min
     life = replace(LIFE, ended=104.0)
     ended = replace(SOUND, lives=(life,), billed={"vm:10": 0})
 
-    def with_redis_back_at(began: float, sender: Life = life) -> Evidence:
+    def with_redis_back_at(began: float, sender: Life = life, loading_s: float = 0.0) -> Evidence:
         first = Life("redis", 20, 80.0, 103.0, "killed", -9)
-        return replace(ended, lives=(sender, first, replace(first, pid=21, began=began, ended=300.0, how="asked")))
+        lives = (sender, first, replace(first, pid=21, began=began, ended=300.0, how="asked"))
+        return replace(ended, lives=lives, redis_loaded=(80.0, began + loading_s))
 
     assert found(ended) == {"usage"}
     assert found(with_redis_back_at(104.5)) == set()
     assert found(with_redis_back_at(103.5, replace(life, ended=106.0))) == {"usage"}
+    assert found(with_redis_back_at(103.5, replace(life, ended=106.0), loading_s=3.0)) == set()
     assert found(with_redis_back_at(200.5, LIFE)) == {"usage"}  # it had reported the minutes before
     assert found(replace(ended, windows=window("network", "senders-redis", 103.0, 110.0))) == set()
     assert found(replace(ended, windows=window("freeze", "redis", 103.0, 110.0))) == set()
     for elsewhere in ("workers-redis", "senders-primary"):
         assert found(replace(ended, windows=window("network", elsewhere, 103.0, 110.0))) == {"usage"}
     assert found(replace(ended, windows=window("network", "senders-redis", 80.0, 90.0))) == {"usage"}
+
+
+def test_redis_has_loaded_its_data_when_it_says_so() -> None:
+    started = "27880:M 25 Nov 2026 19:33:02.373 # Server initialized\n"
+    loaded = "27880:M 25 Nov 2026 19:33:05.632 * Ready to accept connections\n"
+    assert list(loaded_at([started, loaded])) == [datetime(2026, 11, 25, 19, 33, 5, 632_000).timestamp()]
 
 
 def test_failed_tasks_are_counted_by_task_and_exception() -> None:
