@@ -142,10 +142,14 @@ def _merge(store: pafs.FileSystem, day: str, files: Sequence[str], schema: pa.Sc
 
 
 def _read(store: pafs.FileSystem, path: str, schema: pa.Schema) -> pa.Table | None:
-    """The rows of the file. None if it is damaged; it then stays, and the report names it."""
+    """The rows of the file. None if it is damaged; it then stays, and the report names it.
+
+    By this thread alone: those that Arrow starts otherwise stay in the worker, with what they have taken of its memory.
+    """
     try:
         with store.open_input_file(path) as file:
-            return pq.read_table(file, schema=schema, page_checksum_verification=True)
+            parquet = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
+            return parquet.read(use_threads=False).cast(schema)
     except (pa.ArrowInvalid, OSError) as error:
         log.warning("a usage file cannot be read", file=path, problem=str(error)[:200])
         return None
@@ -155,7 +159,9 @@ def _without_copies(table: pa.Table) -> pa.Table:
     """The rows without exact duplicates in all columns; rows without an identity are all kept."""
     schema = table.schema
     known = pc.is_valid(table[IDENTITY if IDENTITY in schema.names else "hour"])
-    named = table.filter(known).group_by(schema.names).aggregate([]).select(schema.names).cast(schema)
+    named = (
+        table.filter(known).group_by(schema.names, use_threads=False).aggregate([]).select(schema.names).cast(schema)
+    )
     order = [(name, "ascending") for name in ORDER if name in schema.names]
     return pa.concat_tables([named.sort_by(order), table.filter(pc.invert(known))])
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ import pytest
 from pairing.telemetry.metering import UsageRecord
 from workers import compaction, usage
 
+ROOT = Path(__file__).resolve().parents[2]
 DAY = datetime(2026, 11, 2, tzinfo=UTC)
 NOW = DAY + timedelta(days=1, hours=2)
 FOLDER = "usage/date=2026-11-02"
@@ -148,6 +150,25 @@ def test_peaks_of_connections_are_compacted_too(tmp_path: Path) -> None:
     assert compaction.compact(str(tmp_path), NOW) == 3
     (file,) = (tmp_path / "connections/date=2026-11-02").iterdir()
     assert sorted(row["peak"] for row in pq.ParquetFile(file).read().to_pylist()) == [3, 4]
+
+
+COMPACTING = """
+import os, sys
+from datetime import datetime
+from workers import compaction
+before = len(os.listdir("/proc/self/task"))
+compaction.compact(sys.argv[1], datetime.fromisoformat(sys.argv[2]))
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted as Linux shows them")
+def test_a_compaction_leaves_no_threads_behind_in_the_worker(tmp_path: Path) -> None:
+    collected(tmp_path)
+    argv = (sys.executable, "-c", COMPACTING, str(tmp_path), NOW.isoformat())
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split()[-1] == "0"
+    assert names(tmp_path) == ["compact"]
 
 
 @contextmanager
