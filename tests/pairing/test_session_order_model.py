@@ -154,7 +154,13 @@ class FleetLife(RuleBasedStateMachine):
             self.send(count)
 
     @precondition(lambda self: self.flow is None)
-    @rule()
+    @rule(asks=st.booleans())
+    def begins_to_send(self, asks):
+        """Up to its first step; one that asks may have a barrier counting it while it sends nothing."""
+        self.begin_to_send()
+        if asks and isinstance(self.action, Consult):
+            self.advance_flow(self.perform(self.action))
+
     def begin_to_send(self):
         process = self.processes[self.writer]
         send = SessionSend(
@@ -264,7 +270,18 @@ class FleetLife(RuleBasedStateMachine):
 
     # The syphon ----------------------------------------------------------------------------------------------------
 
-    @rule(queue=st.sampled_from(QUEUES), steps=st.integers(1, 12), dies=st.booleans(), count=st.integers(1, 3))
+    @rule(
+        queue=st.sampled_from(QUEUES),
+        steps=st.integers(1, 12),
+        dies=st.booleans(),
+        count=st.integers(1, 3),
+        after_s=st.sampled_from([0.0, 0.0, 1.1]),
+    )
+    def a_syphon_works_after(self, queue, steps, dies, count, after_s):
+        """Where a second has passed it looks whether barriers can be lifted."""
+        self.clock.advance(after_s)
+        self.a_syphon_works(queue, steps, dies, count)
+
     def a_syphon_works(self, queue, steps, dies, count):
         """So many actions; one that dies leaves what it held locked, the other finishes what it holds."""
         flow = self.syphons[queue].run(self.moving(count))
@@ -416,6 +433,27 @@ def begun_with_a_barrier(life):
     while not life.home or not isinstance(action, Receive):
         action = syphon.send(life.syphon_performs(queue, action))
     return queue, syphon
+
+
+def test_a_barrier_stays_while_a_send_behind_it_is_under_way(near_redis):
+    FleetLife.redis = near_redis
+    life = FleetLife()
+    life.begin()
+    queue, syphon = begun_with_a_barrier(life)
+    life.processes[0].is_down = False
+    life.begins_to_send(asks=True)
+    assert isinstance(life.action, ToBacklog)
+
+    life.clock.advance(1.1)  # the syphon looks: nothing of the session is in the queue
+    action = syphon.send(life.syphon_performs(queue, Receive(3, 0.1)))
+    while not isinstance(action, Receive):
+        action = syphon.send(life.syphon_performs(queue, action))
+    life.advance_flow(life.perform(life.action))
+    life.send(1)
+    while life.queues[queue]:
+        action = syphon.send(life.syphon_performs(queue, action))
+        life.clock.advance(0.5)
+    assert life.home == [0, 1, 2]
 
 
 def test_a_message_waits_for_an_older_one_that_went_with_a_dead_link(near_redis):
