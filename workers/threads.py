@@ -1,8 +1,8 @@
 """The pool of a worker's tasks: threads, all of them there from its start.
 
-Threads, because looping tasks then receive worker_shutting_down immediately. From the start, because a pool that is
-filled only when more tasks run at one time than ever before takes its threads, and the connections of each, in the
-busiest moment of an outage; what a worker needs is then known a day later, not after a minute.
+Threads, because looping tasks then receive worker_shutting_down immediately. From the start, because Celery's pool
+starts a thread only when more tasks run at one time than ever before: the number of threads of a worker, with their
+connections, would rise for hours, and in the busiest moment of an outage.
 """
 
 from concurrent.futures import ThreadPoolExecutor

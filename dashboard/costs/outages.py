@@ -79,7 +79,7 @@ class Bill:
         """By namespace without tiers (Basic, Premium), the price of an operation; those of Premium are free."""
         self.egress_rate = cache(self._egress_rate)
         """By pair, what it paid on this bill for a GB that crossed regions; 0 if it paid for none."""
-        self.names = cache(self._names)
+        self.has_pair = cache(self._has_pair)
         """By pair, whether it is charged for anything."""
 
     def has_flat_rate(self, namespace: str) -> bool:
@@ -100,7 +100,7 @@ class Bill:
         quantity = sum((Fraction(row.quantity) for row in rows), Fraction(0))
         return sum((Fraction(row.exact) for row in rows), Fraction(0)) / quantity if quantity else Fraction(0)
 
-    def _names(self, pair: str) -> bool:
+    def _has_pair(self, pair: str) -> bool:
         return self._invoice.charges.filter(pair=pair).exists()
 
 
@@ -126,7 +126,7 @@ def outage_costs(month: str, rule: str, pair: str, invoices: Sequence[Invoice]) 
 def _places(outage: Outage, bills: Mapping[str, Bill]) -> list[tuple[str, list[Place]]]:
     """The outage's operations by billing scope; in months computed by earlier versions, the scope with its pair."""
     if "places" not in outage.extra:
-        return [(scope, [outage.extra]) for scope, bill in bills.items() if bill.names(outage.pair)][:1]
+        return [(scope, [outage.extra]) for scope, bill in bills.items() if bill.has_pair(outage.pair)][:1]
     by_scope: dict[str, list[Place]] = defaultdict(list)
     for place in outage.extra["places"]:
         by_scope[place["scope"]].append(place)

@@ -137,7 +137,7 @@ class Campaign:
         while time.monotonic() - self._moved_at < self._plan.settle_s:
             if time.monotonic() - said > SETTLING_S and self._fewest[0] < math.inf:
                 said = time.monotonic()
-                self._say("{} messages are in the secondary, {} in the primary".format(*self._fewest))
+                self._say("fewest so far: {} messages in the secondary, {} in the primary".format(*self._fewest))
             if time.monotonic() - looked > 0.5:
                 looked = time.monotonic()
                 if holds():
