@@ -17,6 +17,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.costs.chart import GROUPS
+from dashboard.fleet.rates import ARRIVED
 from dashboard.site.money import small_money
 from dashboard.templatetags.dashboard import roughly
 from pairing.telemetry.metering import KINDS
@@ -102,15 +103,15 @@ def _first_ledger(page: str) -> str:
 def of_trend(seen: Readings) -> None:
     """Where the backlog is going, and for how long it has room: the API's seconds, and the words of the pages.
 
-    Both follow from the last whole minutes, so that all of it is read in one minute.
+    Both follow from the last minutes that are reported, so that all of it is read while those stay the same.
     """
-    minute = None
-    while minute != (minute := _this_minute()):
+    minutes = None
+    while minutes != (minutes := _this_minute_and_the_reported_one()):
         _read_trend(seen)
 
 
-def _this_minute() -> datetime:
-    return timezone.now().replace(second=0, microsecond=0)
+def _this_minute_and_the_reported_one() -> tuple[datetime, ...]:
+    return tuple((timezone.now() - ago).replace(second=0, microsecond=0) for ago in (timedelta(), ARRIVED))
 
 
 def _read_trend(seen: Readings) -> None:
