@@ -16,6 +16,7 @@ from pairing.fleet.shared_backlog import SharedBacklog
 from workers.celery import app
 from workers.censuses import Counted, as_counted, count, is_named_after, keep, kept
 from workers.connections import client, outages_reported, pairs
+from workers.ended_processes import end_failures
 from workers.heartbeats import heartbeats
 from workers.orphans import all_backlog_queues
 from workers.slices import slice_of
@@ -27,7 +28,7 @@ PAGE = 100  # queues per page of the administration API
 
 @app.task(name="samples.reconcile")
 def refresh() -> None:
-    """Store health changes that collectors missed, and the live workers.
+    """Store health changes that collectors missed, and the live workers; end failures whose process has ended.
 
     Pauses and paces are written from the database to Redis, in case Redis was restarted empty.
     """
@@ -35,6 +36,7 @@ def refresh() -> None:
         projection.record_heartbeat(worker, ", ".join(heartbeat.queues), heartbeat.time, heartbeat.problems)
     changed = [catch_up(pair) for pair in pairs()]
     changed += [store_reported_states(pair) for pair in pairs()]
+    changed += [end_failures(pair) for pair in pairs()]
     for pair in pairs():
         restore_pauses(pair, shared_state(pair))
         restore_paces(pair, shared_state(pair))

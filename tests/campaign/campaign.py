@@ -151,11 +151,18 @@ class Campaign:
             there = sum(_there(stage, "secondary")), sum(_there(stage, "primary"))
             if there < self._fewest:  # no more are sent: they are moved home, and received there
                 self._fewest, self._moved_at = there, time.monotonic()
-            healthy = all(one.state == "healthy" for one in stage.shared.health().values())
+            healthy = all(state == "healthy" for state in self._states(stage).values())
             in_doubt = any(json.loads(text)["pending"] for text in stage.shared.ledgers().values())
             return not any(there) and not in_doubt and healthy and not _barriers(stage)
         except (OSError, redis.RedisError):
             return False
+
+    def _states(self, stage: Stage) -> dict[str, str]:
+        """The states of the entities. Once all senders have ended, only the control plane ends what is left failing."""
+        states = {path: str(one.state) for path, one in stage.shared.health().items()}
+        if not self._plan.has_control_plane:
+            return {path: "healthy" if state == "failing" else state for path, state in states.items()}
+        return states
 
     # the end ----------------------------------------------------------------------------------------------------------
 
@@ -174,8 +181,7 @@ class Campaign:
     def _observe_pages(self, stage: Stage) -> dict[str, Any]:
         """What the pages show, as soon as they show the end; what they show at the latest if they never do."""
         if not self._plan.has_control_plane:
-            states = {path: str(one.state) for path, one in stage.shared.health().items()}
-            return {"statuses": states, "depths": {}}
+            return {"statuses": self._states(stage), "depths": {}}
         shown: dict[str, Any] = {"statuses": {}, "depths": {}}
         until = time.monotonic() + REPORTED_S
         while time.monotonic() < until:

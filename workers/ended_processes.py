@@ -1,0 +1,59 @@
+"""The end of failures whose process has ended: nobody else would report that the entity is healthy again.
+
+Each process judges an entity by its own sends. One that reports `failing` and is then killed or stopped neither fails
+the entity over nor reports a success, and processes that send without a failure have nothing to report.
+"""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import NAMESPACE_URL, uuid5
+
+from dashboard.actions.events import fleet_now, process
+from dashboard.fleet.catching_up import take_over
+from dashboard.models import EntityHealth
+from dashboard.site.redis import shared_state
+from pairing.events import Event
+from pairing.fleet.presence import ALIVE_S, Presences
+from pairing.fleet.shared_health import SharedHealth
+
+REASON = "the process that reported failures has ended, or does not respond"
+
+
+def end_failures(pair: str) -> bool:
+    """Report entities as healthy that are only failing in a process without reports for 15 s. Returns whether any was.
+
+    The event is reported first, under an identity that a repetition has again: whoever is killed in between leaves
+    nothing out. Raises RedisError.
+    """
+    before = datetime.now(UTC) - timedelta(seconds=ALIVE_S)
+    rows = EntityHealth.objects.filter(pair__name=pair, state="failing", applied_at__lt=before)
+    paths = list(rows.values_list("path", flat=True))
+    if not paths:
+        return False
+    shared = shared_state(pair)
+    living = Presences(shared).living()
+    ended = []
+    for path in paths:
+        failing = shared.health_of(path)
+        if failing is not None and failing.state == "failing" and failing.process not in living:
+            shared.report(_event(pair, failing))
+            _, now = shared.exchange(_healthy(failing), recovers=False)
+            ended += [now] if now is not None else []
+    return take_over(pair, ended)
+
+
+def _healthy(failing: SharedHealth) -> SharedHealth:
+    """Since the failure: if its process is only late, its failover is later than this and replaces it."""
+    return replace(failing, state="healthy", reason=REASON, process=process())
+
+
+def _event(pair: str, failing: SharedHealth) -> Event:
+    return Event(
+        id=uuid5(NAMESPACE_URL, f"{pair}/{failing.path.lower()}/{failing.version}/ended").hex,
+        time=fleet_now(pair),
+        pair=pair,
+        entity=failing.path,
+        kind="recovered",
+        reason=REASON,
+        process=process(),
+    )
