@@ -33,6 +33,7 @@ class Allowance:
 ALLOWANCES: Mapping[str, Allowance] = {
     "memory (MiB)": Allowance(0.05, 4.0),
     "descriptors": Allowance(0.05, 2.0),
+    "database files": Allowance(0.05, 2.0),
     "threads": Allowance(0.05, 1.0),
     "connections": Allowance(0.05, 2.0),
     "keys": Allowance(0.05, 2.0),
@@ -40,6 +41,8 @@ ALLOWANCES: Mapping[str, Allowance] = {
     "rows": Allowance(0.05, 5.0),
 }
 """By kind of series: the first part of its name."""
+BOUNDED: Mapping[str, str] = {"database files": "threads"}
+"""Kinds that may rise up to another series of the same process: each thread has one connection to the database."""
 RETAINED: Mapping[str, str] = {
     "rows: DepthSample": "8 days",
     "rows: WaitingSample": "8 days; 400 days without a backlog",
@@ -75,7 +78,7 @@ class Judged:
     rise: float
     allowed: float
     result: str
-    """`flat`, `grows`, or `kept for …` if it grows by design."""
+    """`flat`, `grows`, or `kept for …` or `at most …` if it grows by design."""
 
     @property
     def is_constant(self) -> bool:
@@ -107,11 +110,18 @@ def _judge(name: str, samples: Sequence[Mapping[str, Any]]) -> Judged | None:
     values = [value for _, value in points]
     slope, level = slope_of(points), median(values)
     rise = slope.middle * (points[-1][0] - points[0][0])
-    allowed = ALLOWANCES[name.partition(": ")[0]].of(level)
+    kind, _, process = name.partition(": ")
+    allowed = ALLOWANCES[kind].of(level)
     result = "grows" if rise > allowed and slope.lower > 0 else "flat"
+    if result == "grows" and kind in BOUNDED and _is_within(f"{BOUNDED[kind]}: {process}", name, samples):
+        result = f"at most the {BOUNDED[kind]}"
     if result == "grows" and (kept := RETAINED.get(name) or FOR_EVER.get(name)):
         result = f"kept for {kept}"
     return Judged(name, values[0], values[-1], level, slope.middle * 3600, rise, allowed, result)
+
+
+def _is_within(bound: str, name: str, samples: Sequence[Mapping[str, Any]]) -> bool:
+    return all(one["values"].get(name, 0.0) <= one["values"].get(bound, 0.0) for one in samples)
 
 
 def slope_of(points: Sequence[tuple[float, float]]) -> Slope:

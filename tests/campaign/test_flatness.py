@@ -114,3 +114,10 @@ def test_every_row_with_a_retention_is_one_that_is_pruned() -> None:
         model = name.removeprefix("rows: ")
         assert model in named
         assert f"{pruned[model].days} day" in text, f"{model} is kept for {pruned[model].days} days"
+
+
+@pytest.mark.parametrize(("an_hour", "result"), [(20.0, "at most the threads"), (90.0, "grows")])
+def test_database_files_may_become_as_many_as_the_threads(an_hour: float, result: str) -> None:
+    series = {"database_files__web": lambda at: an_hour * at / HOUR_S, "threads__web": lambda at: 30.0}
+    found = {one.name: one.result for one in judge(samples(**series), WARM_UP_S)}
+    assert found == {"database files: web": result, "threads: web": "flat"}

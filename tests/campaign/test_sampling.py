@@ -43,6 +43,20 @@ def test_a_descriptor_and_a_socket_more_are_counted(redis_url: str) -> None:
     assert after["memory (MiB): us"] > 10
 
 
+def test_the_files_of_a_database_are_counted_apart(tmp_path: Path) -> None:
+    """While another connection has a lock, SQLite keeps the file of a closed one, and uses it for the next one."""
+    before = sampling.of_processes({"us": os.getpid()})
+    name = tmp_path / "control-plane.sqlite3"
+    with closing(sqlite3.connect(name)) as one:
+        one.execute("create table t (n)")
+        one.execute("begin exclusive")
+        for _ in range(5):
+            sqlite3.connect(name).close()
+        after = sampling.of_processes({"us": os.getpid()})
+    assert after["database files: us"] == before["database files: us"] + 2
+    assert sampling.of_processes({"us": os.getpid()})["database files: us"] == before["database files: us"]
+
+
 def test_a_process_that_has_ended_has_no_values() -> None:
     assert sampling.of_processes({"gone": 2**22 + 1}) == {}
 
