@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from uuid import NAMESPACE_URL, uuid5
 
 from dashboard.actions.events import fleet_now, process
-from dashboard.fleet.catching_up import take_over
 from dashboard.models import EntityHealth
 from dashboard.site.redis import shared_state
 from pairing.events import Event
@@ -19,8 +18,8 @@ from pairing.fleet.shared_health import SharedHealth
 REASON = "the process that reported failures has ended, or does not respond"
 
 
-def end_failures(pair: str) -> bool:
-    """Report entities as healthy that are only failing in a process without reports for 15 s. Returns whether any was.
+def end_failures(pair: str) -> None:
+    """Report entities to Redis as healthy that are only failing in a process without reports for 15 s.
 
     The event is reported first, under an identity that a repetition has again: whoever is killed in between leaves
     nothing out. Raises RedisError.
@@ -29,17 +28,14 @@ def end_failures(pair: str) -> bool:
     rows = EntityHealth.objects.filter(pair__name=pair, state="failing", applied_at__lt=before)
     paths = list(rows.values_list("path", flat=True))
     if not paths:
-        return False
+        return
     shared = shared_state(pair)
     living = Presences(shared).living()
-    ended = []
     for path in paths:
         failing = shared.health_of(path)
         if failing is not None and failing.state == "failing" and failing.process not in living:
             shared.report(_event(pair, failing))
-            _, now = shared.exchange(_healthy(failing), recovers=False)
-            ended += [now] if now is not None else []
-    return take_over(pair, ended)
+            shared.exchange(_healthy(failing), recovers=False)
 
 
 def _healthy(failing: SharedHealth) -> SharedHealth:

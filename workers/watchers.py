@@ -34,9 +34,10 @@ def refresh() -> None:
     """
     for worker, heartbeat in heartbeats().items():
         projection.record_heartbeat(worker, ", ".join(heartbeat.queues), heartbeat.time, heartbeat.problems)
+    for pair in pairs():
+        end_failures(pair)
     changed = [catch_up(pair) for pair in pairs()]
     changed += [store_reported_states(pair) for pair in pairs()]
-    changed += [end_failures(pair) for pair in pairs()]
     for pair in pairs():
         restore_pauses(pair, shared_state(pair))
         restore_paces(pair, shared_state(pair))
