@@ -4,25 +4,21 @@ Each process judges an entity by its own sends. One that reports `failing` and i
 the entity over nor reports a success, and processes that send without a failure have nothing to report.
 """
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from uuid import NAMESPACE_URL, uuid5
+from uuid import uuid4
 
 from dashboard.actions.events import fleet_now, process
 from dashboard.models import EntityHealth
 from dashboard.site.redis import shared_state
 from pairing.events import Event
 from pairing.fleet.presence import ALIVE_S, Presences
-from pairing.fleet.shared_health import SharedHealth
 
 REASON = "the process that reported failures has ended, or does not respond"
 
 
 def end_failures(pair: str) -> None:
-    """Report entities to Redis as healthy that are only failing in a process without reports for 15 s.
-
-    The event is reported first, under an identity that a repetition has again: whoever is killed in between leaves
-    nothing out. Raises RedisError.
+    """Report entities to Redis as healthy that are only failing in a process without reports for 15 s, each with its
+    event. One whose health changes meanwhile is left to the next call. Raises RedisError.
     """
     before = datetime.now(UTC) - timedelta(seconds=ALIVE_S)
     rows = EntityHealth.objects.filter(pair__name=pair, state="failing", applied_at__lt=before)
@@ -34,21 +30,15 @@ def end_failures(pair: str) -> None:
     for path in paths:
         failing = shared.health_of(path)
         if failing is not None and failing.state == "failing" and failing.process not in living:
-            shared.report(_event(pair, failing))
-            shared.exchange(_healthy(failing), recovers=False)
+            shared.end_failure(failing, REASON, process=process(), event=_event(pair, path))
 
 
-def _healthy(failing: SharedHealth) -> SharedHealth:
-    """Since the failure: if its process is only late, its failover is later than this and replaces it."""
-    return replace(failing, state="healthy", reason=REASON, process=process())
-
-
-def _event(pair: str, failing: SharedHealth) -> Event:
+def _event(pair: str, path: str) -> Event:
     return Event(
-        id=uuid5(NAMESPACE_URL, f"{pair}/{failing.path.lower()}/{failing.version}/ended").hex,
+        id=uuid4().hex,
         time=fleet_now(pair),
         pair=pair,
-        entity=failing.path,
+        entity=path,
         kind="recovered",
         reason=REASON,
         process=process(),

@@ -172,6 +172,26 @@ class HealthStore(PairKeys):
         """Like ``publish``, but also returns the stored health if the change was not applied."""
         return self._run("publish", change, recovers=recovers)
 
+    def end_failure(self, failing: SharedHealth, reason: str, *, process: str, event: Event) -> bool:
+        """Report a failing entity as healthy for a process that cannot, with the event, in one transaction.
+
+        Returns whether it was; nothing is changed and reported if the health of the pair has changed since it was read.
+        The failure's time is kept, so that a later failover of a process that was only late replaces it.
+        """
+        healthy = replace(failing, state="healthy", reason=reason, process=process)
+        with self.redis.pipeline(transaction=True) as pipeline:
+            pipeline.watch(self.channel)  # type: ignore[no-untyped-call]
+            if self.health_of(failing.path) != failing:
+                return False
+            pipeline.multi()
+            self._send("publish", healthy, pipeline, recovers=False)
+            add(pipeline, EVENTS, "event", event.to_json())
+            try:
+                pipeline.execute()
+            except redis.WatchError:
+                return False
+        return True
+
     def restore(self, known: SharedHealth) -> bool:
         """Restore what this process knows in a Redis that has lost it; whether it was restored."""
         return self._run("restore", known)[0]
