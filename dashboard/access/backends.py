@@ -4,7 +4,7 @@ from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AbstractBaseUser, Permission, User
 from django.db.models import QuerySet
 
-from dashboard.access.visibility import with_visibility
+from dashboard.access.visibility import people
 
 
 class GroupBackend(ModelBackend):
@@ -12,7 +12,7 @@ class GroupBackend(ModelBackend):
 
     def get_user(self, user_id: int) -> User | None:
         """The person of a session, read together with which pairs the person sees."""
-        person = with_visibility(User.objects.filter(pk=user_id)).first()
+        person = people().filter(pk=user_id).first()
         return person if person and self.user_can_authenticate(person) else None
 
     def _get_user_permissions(self, user_obj: AbstractBaseUser) -> QuerySet[Permission]:

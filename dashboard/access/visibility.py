@@ -5,10 +5,11 @@ superusers; what they may do is still decided by their role. Reading is limited 
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.deletion import ProtectedError
 from django.db.models.signals import pre_delete
 from django.dispatch import receiver
@@ -20,8 +21,8 @@ from dashboard.models import Pair
 from dashboard.models.visibility import Visible, seen_as, visible_here
 
 EVERYWHERE = "*"
-LACKS_PAIRS = "lacks_pairs"
-"""The attribute of a person for whom this was asked."""
+LACKS_PAIRS, SEEN_PAIRS = "lacks_pairs", "seen_pairs"
+"""Attributes of a person for whom this was asked."""
 NOT_ALL = "This concerns all pairs, and some of them belong to other groups. Somebody who sees all pairs can do it."
 NOT_YOURS = "The pair belongs to other groups."
 
@@ -36,18 +37,27 @@ def visible_pairs(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Pair] | No
     if getattr(user, "is_superuser", False):
         return None
     if not hasattr(user, LACKS_PAIRS):  # kept on this object only: one request's
-        setattr(user, LACKS_PAIRS, Pair._base_manager.filter(~_is_visible(user.pk)).exists())
-    return Pair._base_manager.filter(_is_visible(user.pk)) if getattr(user, LACKS_PAIRS) else None
+        setattr(user, LACKS_PAIRS, _links_without(user.pk).exists())
+    if not getattr(user, LACKS_PAIRS):
+        return None
+    if not hasattr(user, SEEN_PAIRS):
+        setattr(user, SEEN_PAIRS, Pair._base_manager.filter(~Exists(_links_without(user.pk, pair=OuterRef("pk")))))
+    return cast(QuerySet[Pair], getattr(user, SEEN_PAIRS))
 
 
-def with_visibility(users: QuerySet[User]) -> QuerySet[User]:
-    """The same people, read together with whether there are pairs that they do not see."""
-    return users.annotate(**{LACKS_PAIRS: Exists(Pair._base_manager.filter(~_is_visible(OuterRef(OuterRef("pk")))))})
+@cache
+def people() -> QuerySet[User]:
+    """All people, each read together with whether there are pairs that the person does not see.
+
+    Built once, as each request reads a person; never read itself.
+    """
+    return User.objects.annotate(**{LACKS_PAIRS: Exists(_links_without(OuterRef(OuterRef("pk"))))})
 
 
-def _is_visible(person: Any) -> Q:
-    links = Pair.groups.through._base_manager.filter(pair=OuterRef("pk"))
-    return Q(~Exists(links)) | Q(Exists(links.filter(group__user=person)))
+def _links_without(person: Any, **of: Any) -> QuerySet[Any]:
+    """The groups of pairs that the person does not see."""
+    links = Pair.groups.through._base_manager
+    return links.filter(~Exists(links.filter(pair=OuterRef("pair"), group__user=person)), **of)
 
 
 def sees_all() -> bool:

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 from django.apps import apps
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 from hypothesis import HealthCheck, assume, example, given, settings
@@ -76,8 +76,20 @@ def afterwards_as_before(shared) -> Iterator[None]:
 def everything(shared):
     """All that is stored: the fleet's keys in Redis, and every row of the database, when a token was used left out."""
     keys = {key: _content(shared.redis, key) for key in shared.redis.scan_iter(match="pairing:*")}
-    models = [model for model in apps.get_app_config("dashboard").get_models() if model is not ApiToken]
-    return keys, {model.__name__: list(model.objects.order_by("pk").values()) for model in models}
+    return keys, {name: _rows(statement) for name, statement in _TABLES.items()}
+
+
+_TABLES = {
+    model.__name__: f'SELECT * FROM "{model._meta.db_table}" ORDER BY "{model._meta.pk.column}"'
+    for model in apps.get_app_config("dashboard").get_models()
+    if model is not ApiToken
+}
+
+
+def _rows(statement):
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall()
 
 
 def _content(client, key):
