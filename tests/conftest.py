@@ -170,13 +170,18 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     process.stdout.close()
 
 
+@pytest.fixture(scope="session")
+def kept_redis_client(redis_url: str) -> Iterator["redis.Redis"]:
+    """Connected once: that takes a millisecond, which thousands of tests would spend."""
+    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+        yield client
+
+
 @pytest.fixture
-def redis_client(redis_url: str) -> Iterator["redis.Redis"]:
+def redis_client(kept_redis_client: "redis.Redis") -> "redis.Redis":
     """A client of that Redis, emptied before the test."""
-    client = redis.Redis.from_url(redis_url, decode_responses=True)
-    client.flushall()
-    yield client
-    client.close()
+    kept_redis_client.flushall()
+    return kept_redis_client
 
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")

@@ -1,8 +1,7 @@
 """Rights come from groups only, so the groups of a person show all of the person's rights."""
 
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.models import AbstractBaseUser, Permission, User
-from django.db.models import QuerySet
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 
 from dashboard.access.visibility import people
 
@@ -15,5 +14,5 @@ class GroupBackend(ModelBackend):
         person = people().filter(pk=user_id).first()
         return person if person and self.user_can_authenticate(person) else None
 
-    def _get_user_permissions(self, user_obj: AbstractBaseUser) -> QuerySet[Permission]:
-        return Permission.objects.none()
+    def get_user_permissions(self, user_obj: AbstractBaseUser | AnonymousUser, obj: object = None) -> set[str]:
+        return set()

@@ -2,8 +2,10 @@
 
 import pytest
 from django.apps import apps
-from django.contrib.auth.models import Group, Permission
+from django.contrib.auth.models import Group, Permission, User
 from django.core.management import call_command
+
+from dashboard.access.rights import Right, may
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres_nightly]
 
@@ -28,3 +30,18 @@ def test_administrators_manage_people_also_in_a_database_that_was_flushed() -> N
     Permission.objects.all().delete()
     call_command("migrate", verbosity=0)
     assert {"view_user", "change_user", "change_group"} <= rights("administrator")
+
+
+def test_a_permission_that_somebody_was_granted_alone_gives_nothing(people: dict[str, User]) -> None:
+    granted = Permission.objects.get(codename="operate_pair")
+    people["viewer"].user_permissions.add(granted)
+    person = User.objects.get(pk=people["viewer"].pk)
+    assert may(person, Right.VIEW)
+    assert not may(person, Right.OPERATE)
+    assert "dashboard.operate_pair" not in person.get_all_permissions() | person.get_user_permissions()
+
+
+def test_a_superuser_may_do_everything_without_a_group(people: dict[str, User]) -> None:
+    root = User.objects.create_superuser("root")
+    assert all(may(root, right) for right in Right)
+    assert "dashboard.operate_pair" in root.get_all_permissions()
