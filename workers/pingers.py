@@ -14,6 +14,7 @@ from dashboard.site.redis import RedisError, announce_change, shared_state
 from pairing import PairedServiceBusClient
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import Seen
+from workers import own_threads
 from workers.celery import app
 from workers.connections import REST_S, client, outages_reported, pairs
 from workers.slices import slice_of
@@ -60,8 +61,7 @@ def away(pair: str) -> set[str]:
 def watch(pair: str) -> None:
     """Start this process's pinger of the pair, if it is not running."""
     if pair not in _watches or not _watches[pair].is_alive():
-        _watches[pair] = threading.Thread(target=keep_pinging, args=(pair,), name=f"pings-{pair}", daemon=True)
-        _watches[pair].start()
+        _watches[pair] = own_threads.start("pings", keep_pinging, pair)
 
 
 def keep_pinging(pair: str) -> None:
@@ -72,8 +72,7 @@ def keep_pinging(pair: str) -> None:
             under_way = [thread for thread in under_way if thread.is_alive()]
             with outages_reported("ping", pair):
                 if len(under_way) < MOST_THREADS and _is_due(client(pair)):
-                    under_way.append(threading.Thread(target=ping, args=(pair,), daemon=True))
-                    under_way[-1].start()
+                    under_way.append(own_threads.start("ping", ping, pair))
                 continue
             stop.wait(REST_S)
 

@@ -13,6 +13,7 @@ from celery.signals import worker_shutdown
 from dashboard.site.redis import shared_state
 from pairing import PairedServiceBusClient, Syphon
 from pairing.backlog.rotation import backlog_path
+from workers import own_threads
 from workers.celery import app
 from workers.connections import REST_S, client, close_all, forget, is_current, outages_reported, pairs
 from workers.slices import slice_of
@@ -40,8 +41,7 @@ def host(pair: str) -> None:
     """Start this process's syphon of the pair, if it is not running."""
     with _hosting:
         if pair not in _hosts or not _hosts[pair].is_alive():
-            _hosts[pair] = threading.Thread(target=run_syphons, args=(pair,), name=f"syphon-{pair}", daemon=True)
-            _hosts[pair].start()
+            _hosts[pair] = own_threads.start("syphon", run_syphons, pair)
 
 
 def run_syphons(pair: str) -> None:

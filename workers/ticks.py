@@ -21,11 +21,12 @@ class Tick(Task):  # type: ignore[type-arg]  # generic for type checkers only
         try:
             return super().__call__(*args, **kwargs)
         except (RedisError, BrokerError) as error:  # the second one: where a task starts another
-            log.warning("Redis does not answer", task=self.name, problem=_line(error))
+            log.warning("Redis does not answer", task=self.name, problem=line_of(error))
         except AWAY as error:
-            log.warning("the database does not answer", task=self.name, problem=_line(error))
+            log.warning("the database does not answer", task=self.name, problem=line_of(error))
         return None
 
 
-def _line(error: Exception) -> str:
+def line_of(error: Exception) -> str:
+    """What an error says, on one line."""
     return " ".join(str(error).split())[:500]

@@ -1,9 +1,18 @@
 """Workers know what is failed over without reading it again and again (docs/specification.md, section 7)."""
 
-import redis
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+import redis
+import structlog
+from django.db import OperationalError, connections
+from django.db.backends.sqlite3.base import DatabaseWrapper
+
+from dashboard.models import Pair
 from pairing.fleet.coordination import SharedState
-from workers import pingers
+from workers import own_threads, pingers
 
 
 def test_an_entity_is_watched_while_it_is_failed_over(fleet: redis.Redis) -> None:
@@ -21,3 +30,49 @@ def test_a_redis_that_has_forgotten_has_nothing_failed_over(fleet: redis.Redis) 
     assert pingers.away("contoso") == {"orders"}
     fleet.flushall()
     assert pingers.away("contoso") == set()
+
+
+@pytest.fixture
+def pinged(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], list[Any]]:
+    """Runs a ping on a thread of its own that then stores its result, and gives that thread's connections."""
+
+    def run(store: Callable[[], object]) -> list[Any]:
+        used: list[Any] = []
+
+        def catch_up(pair: str, paths: set[str]) -> None:
+            assert (pair, paths) == ("contoso", {"orders"})
+            used.append(connections["default"])
+            store()
+
+        answered = SimpleNamespace(ping_due=lambda grace_s: [SimpleNamespace(path="orders")])
+        monkeypatch.setattr(pingers, "client", lambda pair: answered)
+        monkeypatch.setattr(pingers, "catch_up", catch_up)
+        monkeypatch.setattr(DatabaseWrapper, "is_in_memory_db", lambda self: False)  # those are never closed
+        own_threads.start("ping", pingers.ping, "contoso").join(60)
+        return used
+
+    return run
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_ping_leaves_no_connection_to_the_database_open(
+    pinged: Callable[[Callable[[], object]], list[Any]], fleet: redis.Redis
+) -> None:
+    """Not even until the garbage collector runs: a database has a limited number of them."""
+    (used,) = pinged(Pair.objects.exists)
+    assert used is not connections["default"]
+    assert used.connection is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_is_away_is_one_line_in_the_log(
+    pinged: Callable[[Callable[[], object]], list[Any]], fleet: redis.Redis
+) -> None:
+    def store() -> None:
+        raise OperationalError("the connection\nis closed")
+
+    with structlog.testing.capture_logs() as logged:
+        pinged(store)
+    assert [(one["event"], one["thread"], one["problem"]) for one in logged] == [
+        ("the database does not answer", "ping", "the connection is closed")
+    ]
