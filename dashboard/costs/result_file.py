@@ -118,6 +118,8 @@ def _check_of(of: models.Field[Any, Any]) -> Callable[[Any], str] | None:
             check = _moment_problem
         case models.DateField():
             check = _date_problem
+        case models.JSONField():
+            check = _json_check(of.default)
         case _:
             return None
     return (lambda value: "" if value is None else check(value)) if of.null else check
@@ -137,6 +139,20 @@ def _whole_check(least: int, most: int) -> Callable[[Any], str]:
         if not isinstance(value, int) or isinstance(value, bool):
             return "is not a whole number"
         return "" if least <= value <= most else "is a number that cannot be stored"
+
+    return problem
+
+
+def _json_check(kind: object) -> Callable[[Any], str]:
+    """Of a field whose default is made by `dict` or `list`, or that has none and is a list, too.
+
+    Django stores a null of JSON as one of the database, which refuses it.
+    """
+
+    def problem(value: Any) -> str:
+        if kind is dict:
+            return "" if isinstance(value, dict) else "is not an object"
+        return "" if isinstance(value, list) else "is not a list"
 
     return problem
 

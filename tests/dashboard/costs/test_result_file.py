@@ -56,6 +56,10 @@ ODD: list[tuple[Record, str]] = [
     ({name: value for name, value in KNOWN.items() if name != "down_s"} | {"entity": "a"}, "has no down_s"),
     (KNOWN | {"entity": "b", "episodes": -1}, "episodes is a number that cannot be stored"),
     (OUTAGE | {"entity": 5}, "entity is not a text"),
+    (OUTAGE | {"entity": "c", "extra": None}, "extra is not an object"),
+    (OUTAGE | {"entity": "d", "units": []}, "units is not an object"),
+    (line("receive", 9) | {"tiers": None}, "tiers is not a list"),
+    (PEAKS | {"namespace": "contoso-dr", "peaks": None}, "peaks is not a list"),
     (invoice("settlements", 5) | {"currency": "dollars"}, "currency has 7 characters, more than 3"),
     (line("receive", 7), "its invoice is not stored"),
 ]
@@ -68,7 +72,7 @@ def test_what_cannot_be_stored_is_left_out_and_reported(tmp_path: Path, as_role:
     assert (run.status, stored()) == (ChargeRun.Status.SUCCEEDED, len(GOOD))
     left_out = run.details["not_stored"]
     assert [reason for _, reason in left_out["examples"]] == [reason for _, reason in ODD]
-    assert (left_out["count"], left_out["cents"]) == (len(ODD), 560 + 5 + 2**63 + 5 + 5 + 5 + 7)
+    assert (left_out["count"], left_out["cents"]) == (len(ODD), 560 + 5 + 2**63 + 5 + 5 + 9 + 5 + 7)
     page = one_line(as_role("viewer").get("/costs/", {"month": MONTH}).content.decode())
     assert f"{len(ODD)} records of the result could not be stored" in page
     assert "charge sub" not in page
