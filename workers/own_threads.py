@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 
 
 def start(name: str, body: Callable[[str], object], pair: str) -> threading.Thread:
-    """A thread that calls the body for the pair, and closes its connections in the end.
+    """Start a thread that calls the body for the pair, and closes its connections to the database in the end.
 
     An outage of the database ends it with one line in the log.
     """

@@ -49,13 +49,13 @@ def visible_pairs(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Pair] | No
 def people() -> QuerySet[User]:
     """All people, each read together with whether there are pairs that the person does not see.
 
-    Built once, as each request reads a person; never read itself.
+    Built once and only filtered by callers, as each request reads a person.
     """
     return User.objects.annotate(**{LACKS_PAIRS: Exists(_links_without(OuterRef(OuterRef("pk"))))})
 
 
 def _links_without(person: Any, **of: Any) -> QuerySet[Any]:
-    """The groups of pairs that the person does not see."""
+    """The links from pairs to groups of those pairs that the person does not see."""
     links = Pair.groups.through._base_manager
     return links.filter(~Exists(links.filter(pair=OuterRef("pair"), group__user=person)), **of)
 

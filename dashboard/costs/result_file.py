@@ -144,9 +144,9 @@ def _whole_check(least: int, most: int) -> Callable[[Any], str]:
 
 
 def _json_check(kind: object) -> Callable[[Any], str]:
-    """Of a field whose default is made by `dict` or `list`, or that has none and is a list, too.
+    """A field with the default `dict` holds an object, any other one a list.
 
-    Django stores a null of JSON as one of the database, which refuses it.
+    Without this check a JSON null would become a NULL of the database, which refuses the whole month.
     """
 
     def problem(value: Any) -> str:

@@ -1,12 +1,14 @@
 """An entity does not stay failing because the process that saw it fail has ended."""
 
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
 import redis
-from redis.client import Pipeline
 
 from dashboard.fleet import catching_up
 from dashboard.fleet.pairs_file import PairConfig
@@ -114,21 +116,37 @@ def test_a_failover_in_the_moment_of_the_decision_stands_without_an_event(
     assert next(done) == 3
 
 
-def test_whoever_is_killed_before_the_decision_has_changed_nothing(
-    shared: SharedState, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
+ENDS_A_FAILURE = """
+import os, signal, sys
+import redis
+from redis.client import Pipeline
+from pairing.events import Event
+from pairing.fleet.shared_state import SharedState
+
+url, event, moment = sys.argv[1:]
+execute = Pipeline.execute
+
+def killed(pipeline, *args, **options):
+    if moment == "after":
+        execute(pipeline, *args, **options)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+shared = SharedState(redis.Redis.from_url(url, decode_responses=True), "contoso")
+failing = shared.health()["orders"]
+Pipeline.execute = killed
+shared.end_failure(failing, "ended", process="another", event=Event.from_json(event))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("moment", "state", "events"), [("before", "failing", 0), ("after", "healthy", 1)])
+def test_a_worker_that_is_killed_changes_and_reports_both_or_nothing(
+    shared: SharedState, fleet: redis.Redis, redis_url: str, moment: str, state: str, events: int
 ) -> None:
     Presences(shared).leave(SENDER)
-
-    def killed(*_: object, **__: object) -> None:
-        raise SystemExit
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Pipeline, "execute", killed)
-        with pytest.raises(SystemExit):
-            shared.end_failure(
-                shared.health()["orders"], "ended", process="another", event=ended_processes._event("contoso", "orders")
-            )
-    assert shared.health()["orders"].state == "failing"
-    assert not reported(fleet)
+    event = ended_processes._event("contoso", "orders").to_json()
+    ended = subprocess.run([sys.executable, "-c", ENDS_A_FAILURE, redis_url, event, moment], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert (shared.health()["orders"].state, len(reported(fleet))) == (state, events)
     assert refreshed() == "healthy"
     assert len(reported(fleet)) == 1
