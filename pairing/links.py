@@ -8,6 +8,7 @@ import contextlib
 import logging
 import queue
 import select
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -258,6 +259,7 @@ class Link:
     def _perform(self, operation: Operation, until: float, timeout_s: float) -> LinkFailure | None:
         sender = self._sender
         reused = sender is not None
+        handled = sys.exc_info()[1]
         try:
             if sender is None:
                 sender = self._open(until)
@@ -267,6 +269,7 @@ class Link:
             self._until = until - min(_AHEAD_S, left * 0.15)
             operation(sender, left - min(0.5, left * 0.25))
         except Exception as error:
+            raise_interruption(error, handled)
             return LinkFailure(self._failed(error, timeout_s), reused)
         return None
 
@@ -298,10 +301,12 @@ class Link:
         sender = self._sender
         if sender is None:
             return LinkFailure(ServiceBusConnectionError(message="The link broke in the meantime."), True)
+        handled = sys.exc_info()[1]
         try:
             self._until = time.monotonic() + timeout_s - _AHEAD_S
             sender.send_messages(message)
         except Exception as error:
+            raise_interruption(error, handled)
             return LinkFailure(self._failed(error, timeout_s), True)
         return None
 
@@ -439,6 +444,20 @@ def opening_error(error: Exception) -> Exception:
     torn = ServiceBusConnectionError(message=f"The link did not open: {error.message}")
     torn.__cause__ = error
     return torn
+
+
+def raise_interruption(error: Exception, handled: BaseException | None) -> None:
+    """Raise the KeyboardInterrupt, say, in whose handling the error occurred.
+
+    One that comes just after ``Condition.wait`` has released its lock makes the condition release it again, which is a
+    RuntimeError: no evidence about the entity. ``handled``: what was being handled before the operation, which belongs
+    to the caller.
+    """
+    cause = error.__context__
+    while cause is not None and cause is not handled:
+        if not isinstance(cause, Exception):
+            raise cause
+        cause = cause.__context__
 
 
 def keeps_link(error: Exception) -> bool:

@@ -193,6 +193,20 @@ def walk(story: Story, section: str) -> list[tuple[int, str]]:
     return [story.plane.shell(command) for command in commands.splitlines()]
 
 
+def walk_until_over(story: Story, section: str) -> list[tuple[int, str]]:
+    """Runs them again until the runbook's sign that *it is over*, as an operator does; their status and text then."""
+    found: list[tuple[int, str]] = []
+
+    def is_over() -> bool:
+        found[:] = walk(story, section)
+        return '"ready": true' in found[0][1]
+
+    deadline = time.monotonic() + GUARD * READY_WITHIN_S
+    while not is_over():
+        assert time.monotonic() < deadline, found
+    return found
+
+
 def stop(story: Story, server: str) -> datetime:
     """A server is gone, when everything works; since when."""
     began = datetime.now(UTC)
@@ -216,8 +230,8 @@ def test_the_runbook_of_redis_shows_that_it_is_away_and_when_that_is_over(story:
 
     story.plane.repair(["redis"], "kill")
     story.until_ready(datetime.now(UTC))
-    ready, ping = walk(story, "Redis is unavailable")
-    assert ('"ready": true' in ready[1], ping) == (True, (0, "PONG\n"))
+    _, ping = walk_until_over(story, "Redis is unavailable")
+    assert ping == (0, "PONG\n")
     story.recover()
     assert not story.plane.exits()
 
@@ -241,8 +255,8 @@ def test_the_runbook_of_postgresql_shows_that_it_is_away_and_when_that_is_over(s
 
     story.plane.repair(["postgres"], "kill")
     story.until_ready(datetime.now(UTC))
-    ready, status, answers = walk(story, "PostgreSQL is unavailable")
-    assert ('"ready": true' in ready[1], status[0], answers[0]) == (True, 0, 0)
+    _, status, answers = walk_until_over(story, "PostgreSQL is unavailable")
+    assert (status[0], answers[0]) == (0, 0)
     story.recover()
     assert not story.plane.exits()
 

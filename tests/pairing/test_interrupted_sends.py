@@ -5,11 +5,12 @@ the same moments, so raising from it is a signal at a chosen moment.
 """
 
 import sys
-from datetime import timedelta
+from datetime import date, timedelta
 from io import BytesIO
 
 import pytest
 from azure.servicebus import ServiceBusMessage
+from azure.servicebus.exceptions import ServiceBusConnectionError
 
 from tests.selection import is_nightly
 
@@ -28,7 +29,8 @@ class InterruptedAt:
         self.was_struck = False
 
     def __call__(self, frame, event, _):
-        if event in ("call", "c_return") and frame.f_code.co_filename.endswith(WHERE):
+        file = frame.f_code.co_filename
+        if event in ("call", "c_return") and file.endswith(WHERE) and file != __file__:
             self._left -= 1
             if self._left == 0:
                 self.was_struck = True
@@ -52,6 +54,12 @@ def interrupted(work, at):
     return interrupt.was_struck
 
 
+def moments_of_an_opening():
+    """A link opens in half a second: a fourth of the moments, another one each night."""
+    tonight = date.today().toordinal() % 4 if is_nightly() else 0
+    return range(1 + tonight, 100_000, 4)
+
+
 @pytest.fixture
 async def client(make_world):
     world = make_world("sync")
@@ -65,7 +73,7 @@ async def test_the_send_after_an_interrupted_one_works_and_stores_its_message_on
     sender = client.get_queue_sender(queue)
     sender.send_messages(ServiceBusMessage("before"))
     tried = []
-    for at in range(1, 100_000, 1 if is_open or is_nightly() else 4):
+    for at in range(1, 100_000) if is_open else moments_of_an_opening():
         tried.append(at)
         if not is_open:
             sender._link._drop(torn=False)
@@ -91,3 +99,37 @@ async def test_what_the_sdk_cannot_decode_is_a_torn_link_and_not_the_callers_fau
     assert sender._link.sender._handler._connection._transport is not transport
     assert client.entity_health(queue).state == "healthy"
     assert {str(message) for message in primary.drain(queue)} == {"before", "after"}
+
+
+def broken_by(sender, error, *, in_handling=None):
+    """Makes the next send of the open link fail with this error, raised where another one is handled."""
+
+    def send_messages(message, **kwargs):
+        try:
+            if in_handling is not None:
+                raise in_handling
+        finally:
+            raise error
+
+    sender._link.sender.send_messages = send_messages
+
+
+async def test_an_interruption_that_becomes_another_error_is_raised_and_is_no_failure_of_the_entity(client, queue):
+    sender = client.get_queue_sender(queue)
+    sender.send_messages(ServiceBusMessage("before"))
+    broken_by(sender, RuntimeError("release unlocked lock"), in_handling=KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        sender.send_messages(ServiceBusMessage("interrupted"))
+    assert client.entity_health(queue).state == "healthy"
+    sender.send_messages(ServiceBusMessage("after"))
+
+
+async def test_a_failure_while_the_caller_handles_an_interruption_is_a_failure_of_the_link(client, primary, queue):
+    sender = client.get_queue_sender(queue)
+    sender.send_messages(ServiceBusMessage("before"))
+    broken_by(sender, ServiceBusConnectionError(message="gone"))
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        sender.send_messages(ServiceBusMessage("last words"))
+    assert {str(message) for message in primary.drain(queue)} == {"before", "last words"}
