@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from math import floor
+from math import floor, lcm
 from typing import TypeVar
 
 Key = TypeVar("Key", bound=tuple[str, ...])
@@ -16,25 +16,21 @@ def round_half_up(amount: Fraction) -> int:
 
 
 def largest_remainder(total: int, shares: Mapping[Key, Fraction], parts: int = 1) -> dict[Key, int]:
-    """Whole parts of `total`, one per share and each within one of it; ties go by key, so reruns agree.
+    """Whole parts of `total`, one per share and each within one of it, in their order; ties go by key, so reruns agree.
 
     A share of 1 is as many `parts`. The shares are not negative and sum to `total`, give or take the one rounding of
     `total` itself.
     """
-    # In whole numbers: a report has hundreds of thousands of rows. Remainders that differ do so by more than one bit in
-    # so many, so that their order is that of the fractions.
-    bits = 2 * max((share.denominator for share in shares.values()), default=1).bit_length()
-    whole: dict[Key, int] = {}
-    by_remainder: list[tuple[int, Key]] = []
-    for key, share in shares.items():
-        denominator = share.denominator
-        whole[key], rest = divmod(share.numerator * parts, denominator)
-        by_remainder.append((-((rest << bits) // denominator), key))
-    missing = total - sum(whole.values())
-    if not 0 <= missing <= len(whole):
+    # In whole numbers over one denominator: a report has hundreds of thousands of rows, and few denominators.
+    ratios = [share.as_integer_ratio() for share in shares.values()]
+    common = lcm(*{denominator for _, denominator in ratios})
+    divided = [divmod(numerator * parts * (common // denominator), common) for numerator, denominator in ratios]
+    missing = total - sum(whole for whole, _ in divided)
+    if not 0 <= missing <= len(divided):
         raise ValueError(f"shares that sum to {float(sum(shares.values()) * parts)} cannot make up {total}")
-    if missing:
-        by_remainder.sort()
-    for _, key in by_remainder[:missing]:
-        whole[key] += 1
-    return whole
+    least = sorted(rest for _, rest in divided)[-missing] if missing else common
+    made = {key: whole + (rest > least) for key, (whole, rest) in zip(shares, divided, strict=True)}
+    tied = sorted(key for key, (_, rest) in zip(shares, divided, strict=True) if rest == least)
+    for key in tied[: total - sum(made.values())]:
+        made[key] += 1
+    return made

@@ -76,12 +76,16 @@ def full(
         none = read_hours(spark, "", [])
         return HourlyTable(none, transforms.paces(none), count_files(listing), lambda wanted: no_minutes)
     valid, copies = _looked_through(spark, listing, month, now, progress, transforms.ANYWHERE)
-    if listing.rows > transforms.FEW and transforms.is_summed_in_vain(read_files(spark, listing, USAGE)):
-        hours = transforms.facts_of_hours(valid, copies)
-    else:
+    is_held = not (listing.rows > transforms.FEW and transforms.is_summed_in_vain(read_files(spark, listing, USAGE)))
+    if is_held:
         hours = hold(transforms.hourly_without_copies(valid, copies))
+    else:
+        hours = transforms.facts_of_hours(valid, copies)
     paces = hold(transforms.paces(hours))
     by_day = _by_day(spark, listing, month, now, paces, copies)
+    if listing.rows > transforms.FEW and not any(counts.quarantined for counts in by_day.values()):
+        valid = all_rows(spark, listing)  # all are good: to find that again takes as long as to read them
+        hours = hours if is_held else transforms.facts_of_hours(valid, copies)
     clean = transforms.without_copies(valid, copies)
     return HourlyTable(
         hours=hours,
@@ -130,8 +134,11 @@ def _looked_through(
 def valid_rows(
     spark: SparkSession, listing: Listing, month: Month, now: datetime, identity: Sequence[str] = transforms.ANYWHERE
 ) -> DataFrame:
-    rows = read_files(spark, listing, USAGE)
-    return transforms.hashed(rows.where(reason_of(month, now).isNull()).drop("file"), identity)
+    return all_rows(spark, listing, identity).where(reason_of(month, now).isNull())
+
+
+def all_rows(spark: SparkSession, listing: Listing, identity: Sequence[str] = transforms.ANYWHERE) -> DataFrame:
+    return transforms.hashed(read_files(spark, listing, USAGE).drop("file"), identity)
 
 
 def reason_of(month: Month, now: datetime) -> Column:

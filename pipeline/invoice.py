@@ -35,6 +35,10 @@ class Usage:
     units: int = 0
     tiers: tuple[int, ...]
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.namespace, self.entity, self.kind, self.pair)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeakDay:
@@ -163,8 +167,8 @@ def invoice(terms: Terms, scope: str, usage: Sequence[Usage], connections: Seque
     exact = prices.price_of(tiers) + sum((line.exact for line in others), Fraction(0))
     cents = round_half_up(exact * 100)
     shares = largest_remainder(cents, {line.key: line.exact for line in lines}, 100)
-    for line in lines:
-        line.cents = shares[line.key]
+    for line, share in zip(lines, shares.values(), strict=True):
+        line.cents = share
     return Invoice(
         month=terms.month,
         scope=scope,
@@ -197,22 +201,18 @@ def unit_prices(terms: Terms, month: Sequence[int]) -> UnitPrices:
 
 def _operation_lines(terms: Terms, usage: Sequence[Usage], tiers: tuple[int, ...], prices: UnitPrices) -> list[Line]:
     included = _included(terms, usage, tiers)
-    return [_line(row, prices.price_of(row.tiers), included[_place(row)]) for row in usage]
+    return [_line(row, prices.price_of(row.tiers), free) for row, free in zip(usage, included, strict=True)]
 
 
-def _place(row: Usage) -> tuple[str, ...]:
-    return (row.namespace, row.entity, row.kind, row.pair)
-
-
-def _included(terms: Terms, usage: Sequence[Usage], tiers: tuple[int, ...]) -> dict[tuple[str, ...], int]:
+def _included(terms: Terms, usage: Sequence[Usage], tiers: tuple[int, ...]) -> list[int]:
     """The units of each row priced at 0; under pro-rata, those in tiers are shared in proportion, as the charge is."""
     is_free, steps = [rate == 0 for rate in terms.rates], len(terms.prices.operations.tiers)
     total = sum(tiers[:steps])
     if terms.allocation == "time" or not total:
-        return {_place(row): _free(is_free, row.tiers) for row in usage}
+        return [_free(is_free, row.tiers) for row in usage]
     shared = _free(is_free[:steps], tiers[:steps])
-    parts = largest_remainder(shared, {_place(row): Fraction(shared * sum(row.tiers[:steps]), total) for row in usage})
-    return {_place(row): parts[_place(row)] + _free(is_free[steps:], row.tiers[steps:]) for row in usage}
+    parts = largest_remainder(shared, {row.key: Fraction(shared * sum(row.tiers[:steps]), total) for row in usage})
+    return [part + _free(is_free[steps:], row.tiers[steps:]) for row, part in zip(usage, parts.values(), strict=True)]
 
 
 def _free(is_free: Sequence[bool], tiers: Sequence[int]) -> int:

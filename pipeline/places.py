@@ -208,6 +208,8 @@ def totals(placed: DataFrame, tiers: int) -> DataFrame:
     """
     names = (*COUNTED, *(place(rule, n) for rule in RULES for n in range(tiers)))
     # Here, so that two names which are stored as one are one row.
-    placed = placed.withColumn("entity", F.translate("entity", "\0", REPLACEMENT))
+    replaced = F.translate("entity", "\0", REPLACEMENT)  # takes longer than to look whether there is one
+    has_zero_byte = F.contains("entity", F.lit("\0"))
+    placed = placed.withColumn("entity", F.when(has_zero_byte, replaced).otherwise(F.col("entity")))
     sums = (F.sum(name).alias(name) for name in names)
     return placed.groupingSets([KEY, ("scope", "date", "kind")], *KEY, "date").agg(*sums).where("rows <> 0")

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from pipeline.schemas import RULES
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 ESCAPED = "\\u"
 ENCODER = json.JSONEncoder(ensure_ascii=False)
+MOST_NAMES = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,8 @@ class Priced:
 
 def decimal_text(amount: Fraction | int) -> str:
     """The amount with twelve digits after the point, rounded half up."""
+    if isinstance(amount, int):
+        return f"{amount}.000000000000"
     denominator = amount.denominator
     scaled = (amount.numerator * 2 * 10**12 + denominator) // (2 * denominator)
     return f"{scaled // 10**12}.{scaled % 10**12:012d}"
@@ -71,8 +75,8 @@ def write_results(path: Path, run: Mapping[str, Any], prices: PriceList, outcome
     beside = path.with_suffix(".part")
     with beside.open("w", encoding="utf-8") as out:
         count = 0
-        for record in _records(run, prices, outcome):
-            out.write(line_of(record))
+        for line in _lines(run, prices, outcome):
+            out.write(line)
             count += 1
         out.write(line_of({"record": "end", "records": count}))
     beside.replace(path)
@@ -98,6 +102,15 @@ def storable(value: Any) -> Any:
     return value
 
 
+def _lines(run: Mapping[str, Any], prices: PriceList, outcome: Outcome) -> Iterable[str]:
+    yield from map(line_of, _records(run, prices, outcome))
+    quoted = lru_cache(MOST_NAMES)(_quoted)  # a name stands in many lines
+    for each in outcome.priced:
+        yield line_of(_invoice(each.invoice))
+        yield from (_line(line, quoted) for line in each.invoice.lines)
+        yield from map(line_of, map(_day, each.days))
+
+
 def _records(run: Mapping[str, Any], prices: PriceList, outcome: Outcome) -> Iterable[dict[str, Any]]:
     yield {"record": "run", **run, "counts": asdict(outcome.counts), "prices": price_records(prices)}
     yield from (_episode(episode) for episode in outcome.episodes)
@@ -105,10 +118,10 @@ def _records(run: Mapping[str, Any], prices: PriceList, outcome: Outcome) -> Ite
     for rollup in outcome.rollups:
         yield {"record": "rollup", **asdict(rollup), "begins_at": rollup.begins_at.isoformat()}
     yield from ({"record": "peaks", **asdict(each)} for each in outcome.peaks)
-    for each in outcome.priced:
-        yield _invoice(each.invoice)
-        yield from (_line(line) for line in each.invoice.lines)
-        yield from (_day(day) for day in each.days)
+
+
+def _quoted(name: str) -> str:
+    return ENCODER.encode(storable(name))
 
 
 def _invoice(invoice: Invoice) -> dict[str, Any]:
@@ -127,23 +140,15 @@ def _invoice(invoice: Invoice) -> dict[str, Any]:
     }
 
 
-def _line(line: Line) -> dict[str, Any]:
-    return {
-        "record": "line",
-        "namespace": line.namespace,
-        "entity": line.entity,
-        "kind": line.kind,
-        "pair": line.pair,
-        "operations": line.operations,
-        "messages": line.messages,
-        "bytes": line.bytes,
-        "units": line.units,
-        "included": line.included,
-        "quantity": decimal_text(line.quantity),
-        "exact": decimal_text(line.exact),
-        "cents": line.cents,
-        "tiers": list(line.tiers),
-    }
+def _line(line: Line, quoted: Callable[[str], str]) -> str:
+    """As `line_of` writes it, by hand: there are hundreds of thousands of these lines, of names and whole numbers."""
+    return (
+        f'{{"record": "line", "namespace": {quoted(line.namespace)}, "entity": {quoted(line.entity)}, '
+        f'"kind": {quoted(line.kind)}, "pair": {quoted(line.pair)}, "operations": {line.operations}, '
+        f'"messages": {line.messages}, "bytes": {line.bytes}, "units": {line.units}, "included": {line.included}, '
+        f'"quantity": "{decimal_text(line.quantity)}", "exact": "{decimal_text(line.exact)}", "cents": {line.cents}, '
+        f'"tiers": {list(line.tiers)}}}\n'
+    )
 
 
 def _day(day: Day) -> dict[str, Any]:

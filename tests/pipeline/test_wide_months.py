@@ -87,8 +87,9 @@ def test_prices_of_units_are_exact(places: list[tuple[Fraction, int]]) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("bad", [0, 1], ids=["all rows are good", "a row is quarantined"])
 def test_a_month_in_which_sums_by_hour_are_as_many_as_rows_is_priced_from_the_rows(
-    spark: SparkSession, usage: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, usage: Path, write: Write, monkeypatch: pytest.MonkeyPatch, bad: int
 ) -> None:
     rows = [
         record(
@@ -97,8 +98,10 @@ def test_a_month_in_which_sums_by_hour_are_as_many_as_rows_is_priced_from_the_ro
         for n in range(9)
     ]
     again = [rows[5] | {"seq": 2, "kind": "settle"}, rows[8], rows[7] | {"seq": 2, "billing_units": 15_000_000}]
-    write(rows + again, USAGE)
-    summed = computed(spark, usage)
+    unbilled = [rows[4] | {"record_id": "bad", "bytes": -1}][:bad]
+    write(rows + again + unbilled, USAGE)
+    summed = computed(spark, usage, max_quarantined=Fraction(1, 10))
     monkeypatch.setattr(transforms, "FEW", 0)
     monkeypatch.delattr(transforms, "hourly_without_copies")
-    assert computed(spark, usage) == summed
+    assert computed(spark, usage, max_quarantined=Fraction(1, 10)) == summed
+    assert summed.counts.quarantined == bad
