@@ -172,13 +172,19 @@ def _table(spark: SparkSession, request: Request, now: datetime, progress: Progr
     root = f"{request.usage}/usage"
     if request.incremental:
         return incremental(spark, root, f"{request.usage}/hourly", request.month, now, progress, request.left_out)
-    return full(spark, root, request.month, now, progress, request.left_out)
+    by_namespace = bool(_beside_the_ladder(request.tariffs))
+    return full(spark, root, request.month, now, progress, request.left_out, by_namespace=by_namespace)
+
+
+def _beside_the_ladder(tariffs: Tariffs) -> list[str]:
+    """The namespaces whose units are in no tier: those of Basic and Premium."""
+    return [*tariffs.of(BASIC), *tariffs.of(PREMIUM)]
 
 
 def _placed(table: HourlyTable, request: Request) -> DataFrame:
     """The month's sums with their units in the tiers: see `places.totals`. Only Standard units are in tiers."""
     starts, tariffs = request.prices.operations.starts, request.tariffs
-    others = [*tariffs.of(BASIC), *tariffs.of(PREMIUM)]
+    others = _beside_the_ladder(tariffs)
     if not others:
         return places.totals(_on_the_ladder(table, starts), len(starts))
     elsewhere = F.col("namespace").isin(*others)

@@ -68,20 +68,25 @@ def full(
     now: datetime,
     progress: Progress,
     left_out: Mapping[str, str] = NOTHING_MORE,
+    *,
+    by_namespace: bool = True,
 ) -> HourlyTable:
-    """The month's table, from all of its files."""
+    """The month's table, from all of its files. `by_namespace`: whether a part of it may be asked for with `where`;
+    with a thousand billing scopes, the `paces` are then as many times more as these have namespaces.
+    """
     listing = list_month(spark, root, month, USAGE, left_out=left_out)
     if not listing.rows:
         no_minutes = transforms.by_minute(nothing(spark, ddl(USAGE)))
         none = read_hours(spark, "", [])
-        return HourlyTable(none, transforms.paces(none), count_files(listing), lambda wanted: no_minutes)
+        no_paces = transforms.paces(none, by_namespace=by_namespace)
+        return HourlyTable(none, no_paces, count_files(listing), lambda wanted: no_minutes)
     valid, copies = _looked_through(spark, listing, month, now, progress, transforms.ANYWHERE)
     is_held = not (listing.rows > transforms.FEW and transforms.is_summed_in_vain(read_files(spark, listing, USAGE)))
     if is_held:
         hours = hold(transforms.hourly_without_copies(valid, copies))
     else:
         hours = transforms.facts_of_hours(valid, copies)
-    paces = hold(transforms.paces(hours))
+    paces = hold(transforms.paces(hours, by_namespace=by_namespace))
     by_day = _by_day(spark, listing, month, now, paces, copies)
     if listing.rows > transforms.FEW and not any(counts.quarantined for counts in by_day.values()):
         valid = all_rows(spark, listing)  # all are good: to find that again takes as long as to read them

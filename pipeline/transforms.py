@@ -175,11 +175,11 @@ def in_brief(hours: DataFrame) -> DataFrame:
     return units.groupingSets([days, paces], *KEY, "date", "hour").agg(*(F.sum(name).alias(name) for name in names))
 
 
-def paces(hours: DataFrame) -> DataFrame:
-    """The units of each rule by namespace and hour, and the number of `rows`."""
-    units = hours.select("scope", "namespace", "date", "hour", "rows", *(billed(rule).alias(rule) for rule in RULES))
-    sums = (F.sum(name).alias(name) for name in (*RULES, "rows"))
-    return units.groupBy("scope", "namespace", "date", "hour").agg(*sums)
+def paces(hours: DataFrame, *, by_namespace: bool = True) -> DataFrame:
+    """The units of each rule by scope, hour and perhaps namespace, and the number of `rows`."""
+    key = ("scope", *(["namespace"] if by_namespace else []), "date", "hour")
+    units = hours.select(*key, "rows", *(billed(rule).alias(rule) for rule in RULES))
+    return units.groupBy(*key).agg(*(F.sum(name).alias(name) for name in (*RULES, "rows")))
 
 
 def connection_days(peaks: DataFrame) -> DataFrame:
