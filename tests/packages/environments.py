@@ -17,7 +17,9 @@ INTERPRETERS = "WHEEL_PYTHONS"
 """Environment variable: further interpreters, separated like those of PATH."""
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
-HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "DJANGO_SETTINGS_MODULE")
+OF_MAKE = ("MAKEFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "MFLAGS", "ARGS")
+"""`make nightly ARGS=-v` would give its arguments to each `make` that a test starts."""
+HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "DJANGO_SETTINGS_MODULE", *OF_MAKE)
 
 
 @dataclass(frozen=True, slots=True)
