@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from datetime import timedelta
 from fractions import Fraction
 from math import floor
@@ -14,11 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from pipeline import results, transforms
 from pipeline import spark as session
-from pipeline import transforms
 from pipeline.allocation import largest_remainder, round_half_up
 from pipeline.amounts import Amount, of_month, rows_in
+from pipeline.invoice import Line
 from pipeline.price_tiers import UnitPrices
+from pipeline.results import decimal_text, line_of
 from pipeline.schemas import USAGE
 from pipeline.spark import FOR_LITTLE_DATA, INTERPRETED, OF_LOCAL_FILES, settings_for
 from tests.pipeline.conftest import Write
@@ -84,6 +88,31 @@ def test_the_missing_cents_go_to_the_largest_remainders_by_name_where_they_are_e
 def test_prices_of_units_are_exact(places: list[tuple[Fraction, int]]) -> None:
     prices, units = zip(*places, strict=True)
     assert UnitPrices.of(prices).price_of(units) == sum(price * count for price, count in places)
+
+
+NAMES = st.text(max_size=20)
+WHOLE = st.integers(0, 10**18)
+
+
+@given(NAMES, NAMES, WHOLE, WHOLE, PARTS)
+def test_a_line_is_written_as_any_other_record(
+    namespace: str, entity: str, size: int, units: int, exact: Fraction
+) -> None:
+    line = Line(
+        namespace=namespace,
+        entity=entity,
+        kind="send",
+        bytes=size,
+        units=units,
+        quantity=units,
+        exact=exact,
+        tiers=(units, 0),
+    )
+    record = {"record": "line", **asdict(line), "quantity": decimal_text(Fraction(units)), "exact": decimal_text(exact)}
+    written = results._line(line, results._quoted)
+    assert json.loads(written) == json.loads(line_of(record))
+    assert written.endswith("}\n")
+    assert written.count("\n") == 1
 
 
 @pytest.mark.spark
