@@ -22,13 +22,14 @@ from pipeline import backlog, outages, places, transforms
 from pipeline.checks import connection_reason
 from pipeline.counts import Counts, refuse_too_much, total
 from pipeline.errors import FileGoneError, FilesLieError
-from pipeline.held import hold, many_sums
+from pipeline.held import hold
 from pipeline.hourly import HourlyTable, full
 from pipeline.invoice import Connections, PeakDay, Terms, Usage, connections_of, invoice, unit_prices
 from pipeline.kept import incremental
 from pipeline.minutes import of_hours, of_kinds
 from pipeline.months import Month
 from pipeline.outages import Episode, availability
+from pipeline.plans import for_few_rows, for_sums
 from pipeline.price_tiers import UnitPrices
 from pipeline.prices import PriceList
 from pipeline.progress import Progress, silent
@@ -135,7 +136,7 @@ def compute(spark: SparkSession, request: Request, now: datetime, progress: Prog
         refuse_too_much(of_source, request.max_quarantined)
     counts = total([table.counts, connection_counts])
     progress("pricing", 0.8, counts.read)
-    with collector_paused(), many_sums(spark):
+    with collector_paused(), for_few_rows(spark) if table.are_few else for_sums(spark):
         rows = list(map(tuple, _placed(table, request).collect())) if table.counts.accepted else []
     episodes = _outages(spark, request, table, now, progress) if request.outages else []
     known = availability(episodes, request.inventory, request.month, now) if request.outages else []

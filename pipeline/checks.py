@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum, auto
 from functools import reduce
 
 from pyspark.sql import Column
@@ -13,27 +15,76 @@ from pipeline.schemas import KINDS, LARGEST_MESSAGE_BYTES, MOST, MOST_UNITS, TRA
 
 LONGEST = {"scope": 200, "pair": 63, "namespace": 260, "entity": 300}  # bytes; no such name can be stored
 ZERO_BYTE = "\0"
+OTHER_DAY = "the minute is not of the folder's day"
 FUTURE = "the minute lies in the future"
 COUNTS = ("operations", "messages", "bytes", "billing_units")
 
 
+class _Of(Enum):
+    """What breaks a rule: a row by itself; or its names and hour, as all rows break it that share them; or that it has
+    no id.
+    """
+
+    ROW = auto()
+    HOUR = auto()
+    ID = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    broken: Column
+    reason: str
+    of: _Of = _Of.ROW
+
+
 def usage_reason(not_after: datetime | None) -> Column:
     """Why a usage row is not billed; null for a good row. `not_after`: later minutes come from a fast clock."""
-    rules: list[tuple[Column, str]] = [
-        *((F.col(name).isNull(), f"{name} is missing") for name in USAGE),
-        (~F.col("kind").isin(*KINDS), "the kind is unknown"),
-        *_impossible_names(*LONGEST),
-        *((F.col(name) < 0, f"{name} is negative") for name in COUNTS),
-        (_impossible_units(), "billing_units is less than messages"),
-        (_impossible_size(), "bytes is more than the messages can hold"),
-        *((F.col(name) > MOST, f"{name} is more than a minute can have") for name in COUNTS),
-        (_impossible_cost(), "billing_units is more than the messages can cost"),
-        (F.to_date("minute") != F.to_date("date"), "the minute is not of the folder's day"),
-        (F.col("minute") != F.date_trunc("minute", "minute"), "the minute is not a whole minute"),
-    ]
+    return _reason(_usage_rules(not_after), *_Of)
+
+
+def is_good_but_for_its_id(not_after: datetime | None) -> Column:
+    """Whether a row is good, or would be if it had an id."""
+    return _reason(_usage_rules(not_after), _Of.ROW, _Of.HOUR).isNull()
+
+
+def is_good_in_its_hour(not_after: datetime | None) -> Column:
+    """The same of a row whose hour is good."""
+    return _reason(_usage_rules(not_after), _Of.ROW).isNull()
+
+
+def is_good_hour() -> Column:
+    """Whether the names and the `hour` of a sum of `rows` are good.
+
+    Of a condition on these columns alone, Spark sees that it can ask it of each row instead.
+    """
+    return F.when(F.col("rows") != 0, _reason(_usage_rules(None, "hour"), _Of.HOUR).isNull())
+
+
+def _usage_rules(not_after: datetime | None, time: str = "minute") -> Iterator[_Rule]:
+    for name in USAGE:
+        yield _Rule(F.col(name).isNull(), f"{name} is missing", OF_NAMES.get(name, _Of.ROW))
+    yield _Rule(~F.col("kind").isin(*KINDS), "the kind is unknown", _Of.HOUR)
+    for broken, reason in _impossible_names(*LONGEST):
+        yield _Rule(broken, reason, _Of.HOUR)
+    for name in COUNTS:
+        yield _Rule(F.col(name) < 0, f"{name} is negative")
+    yield _Rule(_impossible_units(), "billing_units is less than messages")
+    yield _Rule(_impossible_size(), "bytes is more than the messages can hold")
+    for name in COUNTS:
+        yield _Rule(F.col(name) > MOST, f"{name} is more than a minute can have")
+    yield _Rule(_impossible_cost(), "billing_units is more than the messages can cost")
+    yield _Rule(F.unix_micros("minute") < 0, OTHER_DAY)  # no month is so early; their hours are not looked at
+    yield _Rule(F.to_date(time) != F.to_date("date"), OTHER_DAY, _Of.HOUR)
+    yield _Rule(F.col("minute") != F.date_trunc("minute", "minute"), "the minute is not a whole minute")
     if not_after is not None:
-        rules.append((F.col("minute") > F.lit(not_after), FUTURE))
-    return _first_reason(rules)
+        yield _Rule(F.col("minute") > F.lit(not_after), FUTURE)
+
+
+OF_NAMES = {"record_id": _Of.ID} | dict.fromkeys((*LONGEST, "kind"), _Of.HOUR)
+
+
+def _reason(rules: Iterable[_Rule], *of: _Of) -> Column:
+    return _first_reason((rule.broken, rule.reason) for rule in rules if rule.of in of)
 
 
 def _impossible_names(*names: str) -> Iterator[tuple[Column, str]]:
@@ -76,6 +127,6 @@ def connection_reason() -> Column:
     )
 
 
-def _first_reason(rules: list[tuple[Column, str]]) -> Column:
+def _first_reason(rules: Iterable[tuple[Column, str]]) -> Column:
     (first, its_reason), *others = rules
     return reduce(lambda so_far, rule: so_far.when(*rule), others, F.when(first, its_reason))

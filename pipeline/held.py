@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -47,20 +45,3 @@ def nothing(spark: SparkSession, schema: str) -> DataFrame:
     jvm: Any = spark._jvm
     columns = jvm.org.apache.spark.sql.types.StructType.fromDDL(schema)
     return DataFrame(spark._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), columns), spark)
-
-
-FIRST_MAP = "spark.sql.codegen.aggregate.map.twolevel.enabled"
-
-
-@contextmanager
-def many_sums(spark: SparkSession) -> Iterator[None]:
-    """What is computed meanwhile comes to many sums: hundreds of thousands, say.
-
-    Spark looks for the sum of a row in a map of the first 65,536 before it looks in that of all. With more sums, it
-    mostly compares names in vain there, a fifth of the time.
-    """
-    spark.conf.set(FIRST_MAP, "false")
-    try:
-        yield
-    finally:
-        spark.conf.unset(FIRST_MAP)

@@ -7,6 +7,7 @@ run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import reduce
@@ -16,12 +17,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import transforms
-from pipeline.checks import usage_reason
+from pipeline.checks import is_good_but_for_its_id, is_good_hour, is_good_in_its_hour, usage_reason
 from pipeline.counts import Counts, require_sum
 from pipeline.counts import total as total_counts
-from pipeline.held import hold, nothing, release
+from pipeline.held import FEW_ROWS, hold, nothing, release, together
 from pipeline.minutes import Wanted
 from pipeline.months import Month
+from pipeline.plans import MANY_SUMS, for_few_rows, for_sums
 from pipeline.progress import Progress
 from pipeline.schemas import RULES, USAGE, ddl
 from pipeline.sources import NOTHING_MORE, Listing, list_month, read_files
@@ -35,6 +37,7 @@ CLOCK_SKEW = timedelta(hours=1)
 class HourlyTable:
     """The hours, the `paces` (see `transforms`) and, where they are kept, the sums of `days` from them, the results of
     the rows, and a way to get some of the sums by minute. The hours may be in parts: several rows of one KEY and hour.
+    `are_few`: whether what is made of the hours is cheaper with plans for few rows than with those of the session.
     """
 
     hours: DataFrame
@@ -42,6 +45,7 @@ class HourlyTable:
     counts: Counts
     minutes: Callable[[Wanted], DataFrame]
     days: DataFrame | None = None
+    are_few: bool = False
 
     def where(self, condition: Column) -> HourlyTable:
         """The part of the table whose `namespace` satisfies the condition; the counts are still those of the whole
@@ -80,23 +84,29 @@ def full(
         none = read_hours(spark, "", [])
         no_paces = transforms.paces(none, by_namespace=by_namespace)
         return HourlyTable(none, no_paces, count_files(listing), lambda wanted: no_minutes)
+    is_large = listing.rows > transforms.FEW
+    expected = transforms.expected_hours(read_files(spark, listing, USAGE), listing.rows) if is_large else 0
     valid, copies = _looked_through(spark, listing, month, now, progress, transforms.ANYWHERE)
-    is_held = not (listing.rows > transforms.FEW and transforms.is_summed_in_vain(read_files(spark, listing, USAGE)))
-    if is_held:
-        hours = hold(transforms.hourly_without_copies(valid, copies))
-    else:
+    is_summed, are_few = expected * 3 <= listing.rows, False
+    if not is_summed:
         hours = transforms.facts_of_hours(valid, copies)
-    paces = hold(transforms.paces(hours, by_namespace=by_namespace))
-    by_day = _by_day(spark, listing, month, now, paces, copies)
-    if listing.rows > transforms.FEW and not any(counts.quarantined for counts in by_day.values()):
+    elif is_large:
+        hours, are_few = _hours_of_many(spark, listing, month, now, copies, transforms.ANYWHERE, expected)
+    else:
+        hours = hold(transforms.hourly_without_copies(valid, copies))
+    with for_few_rows(spark) if are_few else nullcontext():
+        paces = hold(transforms.paces(hours, by_namespace=by_namespace))
+        by_day = _by_day(spark, listing, month, now, paces, copies)
+    if is_large and not any(counts.quarantined for counts in by_day.values()):
         valid = all_rows(spark, listing)  # all are good: to find that again takes as long as to read them
-        hours = hours if is_held else transforms.facts_of_hours(valid, copies)
+        hours = hours if is_summed else transforms.facts_of_hours(valid, copies)
     clean = transforms.without_copies(valid, copies)
     return HourlyTable(
         hours=hours,
         paces=paces,
         counts=total_counts([count_files(listing), *by_day.values()]),
         minutes=lambda wanted: hold(transforms.by_minute(chosen(clean, wanted))),
+        are_few=are_few,
     )
 
 
@@ -110,9 +120,37 @@ def sum_up(
 ) -> tuple[DataFrame, DataFrame, dict[str, Counts]]:
     """The files' hours, their rows without copies, and the counts of each day."""
     valid, copies = _looked_through(spark, listing, month, now, progress, identity)
-    hours = hold(transforms.hourly_without_copies(valid, copies, identity))
+    if listing.rows > transforms.FEW:
+        hours, _ = _hours_of_many(spark, listing, month, now, copies, identity)
+    else:
+        hours = hold(transforms.hourly_without_copies(valid, copies, identity))
     days = _by_day(spark, listing, month, now, hours, copies)
     return hours, transforms.without_copies(valid, copies), days
+
+
+def _hours_of_many(
+    spark: SparkSession,
+    listing: Listing,
+    month: Month,
+    now: datetime,
+    copies: transforms.Copies,
+    identity: Sequence[str],
+    expected: int = MANY_SUMS,
+) -> tuple[DataFrame, bool]:
+    """The hours of the files and whether they are few. What rows have in common is checked of their sum; whether they
+    have an id, of the copies, so that only these are asked for it.
+    """
+    not_after = _not_after(month, now)
+    rows = all_rows(spark, listing, identity).where(is_good_in_its_hour(not_after))
+    with for_sums(spark, expected):
+        sums = hold(transforms.hourly(rows, identity).where(is_good_hour()))
+        number = sums.count()
+    are_few = number <= FEW_ROWS
+    if copies.count:
+        counted = copies.met.where(is_good_but_for_its_id(not_after))
+        with for_few_rows(spark) if are_few else nullcontext():
+            sums = hold(transforms.corrected(together(sums, number), counted, copies.winners, identity))
+    return sums, are_few
 
 
 def _looked_through(
@@ -143,12 +181,17 @@ def valid_rows(
 
 
 def all_rows(spark: SparkSession, listing: Listing, identity: Sequence[str] = transforms.ANYWHERE) -> DataFrame:
-    return transforms.hashed(read_files(spark, listing, USAGE).drop("file"), identity)
+    return transforms.hashed(read_files(spark, listing, USAGE), identity)
 
 
 def reason_of(month: Month, now: datetime) -> Column:
-    """The reason function of a month; in a future month no minute is refused as being in the future."""
-    return usage_reason(now + CLOCK_SKEW if month.start <= now else None)
+    """The reason function of a month."""
+    return usage_reason(_not_after(month, now))
+
+
+def _not_after(month: Month, now: datetime) -> datetime | None:
+    """In a future month no minute is refused as being in the future."""
+    return now + CLOCK_SKEW if month.start <= now else None
 
 
 def _by_day(
@@ -182,7 +225,8 @@ def _liars(spark: SparkSession, listing: Listing, day: str) -> list[tuple[str, s
     """The day's files whose number of rows differs from their footers."""
     of_day = replace(listing, files=tuple(file for file in listing.files if file.day == day))
     counted = {
-        _name(row["file"]): row["count"] for row in read_files(spark, of_day, USAGE).groupBy("file").count().collect()
+        _name(row["file"]): row["count"]
+        for row in read_files(spark, of_day, USAGE, name_files=True).groupBy("file").count().collect()
     }
     reported = ((file, counted.get(_name(file.path), 0)) for file in of_day.files)
     return [(file.path, f"says it has {file.rows} rows and has {rows}") for file, rows in reported if file.rows != rows]
@@ -209,7 +253,8 @@ def with_reasons(
 ) -> dict[str, Counts]:
     concerned = replace(listing, files=tuple(file for file in listing.files if file.day in days))
     record_id = F.substring("record_id", 1, MOST_OF_AN_ID).alias("record_id")
-    rows = read_files(spark, concerned, USAGE).select("date", record_id, "file", reason.alias("reason"))
+    rows = read_files(spark, concerned, USAGE, name_files=True)
+    rows = rows.select("date", record_id, "file", reason.alias("reason"))
     bad = hold(rows.where("reason is not null"))
     reasons: dict[str, dict[str, int]] = {day: {} for day in days}
     for row in bad.groupBy("date", "reason").count().collect():

@@ -242,19 +242,26 @@ def _time_unit(types: dict[str, tuple[str, str]], columns: dict[str, str]) -> st
     return NANOSECONDS if any("NANOS" in annotation for annotation in times) else MICROSECONDS
 
 
-def read_files(spark: SparkSession, listing: Listing, columns: dict[str, str]) -> DataFrame:
-    """The rows of the files, with `date` (text, from the folder) and `file`; never a guessed schema."""
+def read_files(
+    spark: SparkSession, listing: Listing, columns: dict[str, str], *, name_files: bool = False
+) -> DataFrame:
+    """The rows of the files, with `date` (text, from the folder) and, if `name_files`, `file`; never a guessed schema.
+
+    A frame that had `file` once is slower even where it is dropped: Spark then numbers the rows of each file.
+    """
     frames = [
-        _read(spark, listing.root, [file.path for file in files], columns, unit)
+        _read(spark, listing.root, [file.path for file in files], columns, unit, name_files)
         for unit in (MICROSECONDS, NANOSECONDS)
         if (files := [file for file in listing.files if file.time_unit == unit])
     ]
     if not frames:
-        return nothing(spark, ddl(columns) + ", file string")
+        return nothing(spark, ddl(columns) + (", file string" if name_files else ""))
     return together(frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1]), listing.rows)
 
 
-def _read(spark: SparkSession, root: str, paths: list[str], columns: dict[str, str], unit: str) -> DataFrame:
+def _read(
+    spark: SparkSession, root: str, paths: list[str], columns: dict[str, str], unit: str, name_files: bool
+) -> DataFrame:
     as_stored = {
         name: "long" if kind == "timestamp" and unit == NANOSECONDS else kind for name, kind in columns.items()
     }
@@ -265,7 +272,8 @@ def _read(spark: SparkSession, root: str, paths: list[str], columns: dict[str, s
         F.timestamp_micros(F.expr(f"{name} div 1000")).alias(name) if as_stored[name] != kind else F.col(name)
         for name, kind in columns.items()
     ]
-    return frame.select(*selected, "date", F.col("_metadata.file_path").alias("file"))
+    named = [F.col("_metadata.file_path").alias("file")] if name_files else []
+    return frame.select(*selected, "date", *named)
 
 
 def is_date(text: str) -> bool:

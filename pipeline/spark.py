@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pipeline import class_archive
 from pipeline.amounts import Amount, of_month, to_be_read
 from pipeline.java import require_java
+from pipeline.plans import FOR_FEW_ROWS
 
 SEMANTICS = {
     "spark.sql.session.timeZone": "UTC",
@@ -22,7 +23,7 @@ SEMANTICS = {
 # called so often, too.
 ONLY_OF_ROWS = (
     "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=20000 "
-    "-XX:Tier4CompileThreshold=200000 -XX:Tier4BackEdgeThreshold=1000000"
+    "-XX:Tier4CompileThreshold=200000 -XX:Tier4BackEdgeThreshold=250000"
 )
 LOCAL_DEFAULTS = {
     "spark.driver.memory": "4g",
@@ -36,20 +37,13 @@ LOCAL_DEFAULTS = {
     "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC {ONLY_OF_ROWS}",
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000000",
 }
-# Little data spends its time compiling: a JVM that compiles lightly, no shuffle to speak of, and a plan that is made
-# once, not anew after each of its stages, halve that. A fifth of the rest is planning that nobody needs here: checks of
-# the plan after each rule, filters inferred from others, and the text of the plan for pages that are not served.
+# Little data spends its time compiling: a JVM that compiles lightly, and cheaper plans, halve that.
 FOR_LITTLE_DATA = {
-    "spark.sql.adaptive.enabled": "false",
+    **FOR_FEW_ROWS,
     "spark.driver.memory": "1g",
     # 48 MiB of code would be kept: the plans of a few months' runs fill them, and are compiled again and again.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
-    "spark.sql.shuffle.partitions": "1",
     "spark.buffer.pageSize": "1m",  # by itself 16 MB: so much each sum and each side of a join takes, and is cleared
-    "spark.sql.lightweightPlanChangeValidation": "false",
-    "spark.sql.constraintPropagation.enabled": "false",
-    "spark.sql.ui.explainMode": "simple",
-    "spark.sql.maxPlanStringLength": "100",
 }
 OF_LOCAL_FILES = {
     # A collector writes a file every half minute. Listed by tasks, they take as long as being read; and each would

@@ -6,35 +6,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.held import FEW_ROWS, hold, nothing
+from pipeline.held import FEW_ROWS, hold, nothing, together
+from pipeline.plans import for_few_rows
 from pipeline.schemas import RULES, SETTLEMENTS, USAGE, ddl
 from pipeline.strays import is_stray
 
 KEY = ("scope", "pair", "namespace", "entity", "kind")
 SUMS = ("operations", "messages", "bytes", "billing_units", "rows")
 OF_AN_HOUR = (*SUMS, "strays")
+HOUR = 3_600_000_000  # microseconds
 SOME = 50_000
 FEW = 1_000_000  # suspects that every task can hold in memory
 PORTION = 2_000_000  # hashes that are counted at once
 MOST_PORTIONS = 5_000  # each writer of a shuffle writes a block for each of its readers
 
 
+NO_ID = 0
+"""The hash of rows without an id."""
 ANYWHERE, WITHIN_A_DAY = ("record_id",), ("record_id", "date")
 """What makes two rows versions of one record: their id, wherever they are, or only beside each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Where record_ids repeat: the hashes concerned, all `suspects` (rows with such a hash), and of them those that
-    count, the `winners`.
+    """Where record_ids repeat: the hashes concerned, all rows that have `met` there, the good ones of them (the
+    `suspects`), and of these those that count, the `winners`.
     """
 
     hashes: DataFrame
+    met: DataFrame
     suspects: DataFrame
     winners: DataFrame
     count: int
@@ -47,13 +53,14 @@ class Copies:
 
 def hashed(rows: DataFrame, identity: Sequence[str] = ANYWHERE) -> DataFrame:
     """The rows with `h`, a hash of the identity, so that eight bytes instead of the whole text are shuffled."""
-    return rows.withColumn("h", F.xxhash64(*identity))
+    return rows.withColumn("h", F.when(F.col("record_id").isNull(), NO_ID).otherwise(F.xxhash64(*identity)))
 
 
 def find_copies(
     rows: DataFrame, expected: int = 0, identity: Sequence[str] = ANYWHERE, good: Column | None = None
 ) -> Copies:
-    """The identities that occur more than once (or share a hash), resolved: of one record the highest seq counts.
+    """The identities that occur more than once (or share a hash, or are missing), resolved: of one record the highest
+    seq counts.
 
     Two rows with the same record_id and seq but different contents: the greater row in column order, so reruns agree.
     `expected`: about how many rows there are; they are counted in portions that fit in memory. `good`: which of them
@@ -64,15 +71,17 @@ def find_copies(
         # Nearly all hashes are unique: to add them up before the shuffle, as a bare groupBy would, is work for nothing.
         least = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
         placed = placed.repartition(max(least, min(expected // PORTION, MOST_PORTIONS)), "h")
-    hashes = hold(placed.groupBy("h").agg(F.count(F.lit(1)).alias("n")).where("n > 1").select("h"))
+    hashes = hold(placed.groupBy("h").agg(F.count(F.lit(1)).alias("n")).where(f"n > 1 or h = {NO_ID}").select("h"))
     count = hashes.count()
     if not count:
         none = nothing(rows.sparkSession, ddl(USAGE))
-        return Copies(hashes, none, none, count)
-    suspects = hold(rows.join(_small(hashes, count <= FEW), "h", "left_semi").select(*USAGE, "date"))
-    if good is not None:
-        suspects = suspects.where(good)
-    return Copies(hashes, suspects, hold(winners(suspects, identity)), count)
+        return Copies(hashes, none, none, none, count)
+    met = hold(rows.join(_small(hashes, count <= FEW), "h", "left_semi").select(*USAGE, "date"))
+    number = met.count() if expected > FEW_ROWS else 0  # held by that, by as many tasks as there are files for
+    met = together(met, number) if number else met
+    suspects = met if good is None else met.where(good)
+    with for_few_rows(rows.sparkSession) if 0 < number <= FEW_ROWS else nullcontext():
+        return Copies(hashes, met, suspects, hold(winners(suspects, identity)), count)
 
 
 def winners(rows: DataFrame, identity: Sequence[str]) -> DataFrame:
@@ -121,13 +130,11 @@ def _as_hours(rows: DataFrame) -> DataFrame:
     return with_hour(rows).withColumn("rows", F.lit(1)).select(*KEY, "date", "hour", *SUMS)
 
 
-def is_summed_in_vain(rows: DataFrame) -> bool:
-    """Whether sums by hour would be more than a third as many as the rows, as far as SOME of them show; these need not
-    be checked.
-    """
+def expected_hours(rows: DataFrame, number: int) -> int:
+    """About how many sums by hour these rows come to, as far as SOME of them show, which need not be checked."""
     by_hour = with_hour(rows.limit(SOME)).groupBy(*KEY, "hour").agg(F.count(F.lit(1)).alias("n"))
     found, groups = by_hour.agg(F.sum("n"), F.count(F.lit(1))).collect()[0]
-    return bool(groups * 3 > (found or 0))
+    return int(groups * number // (found or 1))
 
 
 def _small(frame: DataFrame, few: bool) -> DataFrame:
@@ -150,8 +157,9 @@ def by_minute(rows: DataFrame) -> DataFrame:
 
 
 def with_hour(rows: DataFrame) -> DataFrame:
-    """The rows with the hour their minute is in."""
-    return rows.withColumn("hour", F.date_trunc("hour", "minute"))
+    """The rows with the hour their minute is in. Of minutes before 1970, which no good row has, it is another one."""
+    whole_hours = F.expr(f"unix_micros(minute) div {HOUR} * {HOUR}")  # date_trunc asks for the time zone of each row
+    return rows.withColumn("hour", F.timestamp_micros(whole_hours))
 
 
 def _summed(rows: DataFrame, *further: str, sums: Sequence[str] = SUMS) -> DataFrame:

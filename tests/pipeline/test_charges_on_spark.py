@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from pipeline import transforms
 from pipeline.charges import Request, compute
 from pipeline.invoice import Invoice
 from pipeline.jobs.charges import SAMPLE_PRICES
@@ -23,7 +24,7 @@ from pipeline.schemas import CONNECTIONS, KINDS, OF_A_PROCESS, USAGE
 from pipeline.spark import INTERPRETED
 from tests.pipeline.conftest import Write
 from tests.pipeline.reference import charges
-from tests.selection import is_nightly
+from tests.selection import is_nightly, nightly
 
 pytestmark = pytest.mark.spark
 OCTOBER = Month.parse("2026-10")
@@ -48,6 +49,13 @@ def compiled_at_night(request: pytest.FixtureRequest) -> None:
     """All plans of this file; `make test` compiles those of one test."""
     if is_nightly():
         request.getfixturevalue("compiled")
+
+
+def as_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are summed as many rows are: without being held, and with most of the checks made of the sums."""
+    monkeypatch.setattr(transforms, "FEW", 0)
+    monkeypatch.setattr(transforms, "expected_hours", lambda rows, number: 0)
+    monkeypatch.delattr(transforms, "hourly_without_copies")
 
 
 def record(record_id: str, minute: datetime = OCTOBER.start, **fields: Any) -> dict[str, Any]:
@@ -206,10 +214,18 @@ def months(draw: st.DrawFn) -> Rows:
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
+@pytest.mark.parametrize("are_many", [False, *nightly(True)])
 @given(cases=st.lists(months(), min_size=40, max_size=40))
 def test_random_months_agree_with_the_reference_to_the_last_digit(
-    spark: SparkSession, usage: Path, write: Write, cases: list[Rows]
+    spark: SparkSession, usage: Path, write: Write, are_many: bool, cases: list[Rows]
 ) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        if are_many:
+            as_of_many_rows(patched)
+        agree_with_the_reference(spark, usage, write, cases)
+
+
+def agree_with_the_reference(spark: SparkSession, usage: Path, write: Write, cases: list[Rows]) -> None:
     rows = [
         row | {"scope": f"scope-{n}", "record_id": f"{n}-{row['record_id']}"}
         for n, case in enumerate(cases)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.schemas import USAGE
 from tests.pipeline.conftest import write_table
-from tests.pipeline.test_charges_on_spark import MILLION, OCTOBER, computed, record
+from tests.pipeline.test_charges_on_spark import MILLION, OCTOBER, as_of_many_rows, computed, record
 from tests.pipeline.test_incremental import kept_in_brief
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -69,7 +69,12 @@ class Collector:
 
 
 @pytest.mark.nightly
-def test_whatever_becomes_of_the_files_the_kept_sums_are_those_of_all_of_them(spark: SparkSession, usage: Path) -> None:
+@pytest.mark.parametrize("are_many", [False, True], ids=["few rows", "many rows"])
+def test_whatever_becomes_of_the_files_the_kept_sums_are_those_of_all_of_them(
+    spark: SparkSession, usage: Path, monkeypatch: pytest.MonkeyPatch, are_many: bool
+) -> None:
+    if are_many:
+        as_of_many_rows(monkeypatch)
     random = Random(4711)
     collector = Collector(usage, random)
     for day in DAYS:

@@ -17,7 +17,7 @@ from pipeline.errors import InputError
 from pipeline.schemas import CONNECTIONS, USAGE
 from pipeline.sources import list_month, parse_schema
 from tests.pipeline.conftest import Write, write_table
-from tests.pipeline.test_charges_on_spark import OCTOBER, PRICES, computed, invoice_of, record
+from tests.pipeline.test_charges_on_spark import OCTOBER, PRICES, as_of_many_rows, computed, invoice_of, record
 from tests.selection import nightly
 
 pytestmark = pytest.mark.spark
@@ -51,10 +51,13 @@ def test_files_that_cannot_be_read_are_named_with_the_reason(spark: SparkSession
     }
 
 
+@pytest.mark.parametrize("are_many", [False, True], ids=["few rows", "many rows"])
 def test_rows_that_cannot_be_billed_are_counted_by_reason_and_the_rest_is_billed(
-    spark: SparkSession, usage: Path, write: Write
+    spark: SparkSession, usage: Path, write: Write, monkeypatch: pytest.MonkeyPatch, are_many: bool
 ) -> None:
-    good = [record(f"good-{n}", units=1_000) for n in range(200)]
+    if are_many:
+        as_of_many_rows(monkeypatch)
+    good = [record(f"good-{n}", units=1_000) for n in range(400)]
     dearest = record("dearest", operations=1, messages=1, units=1_600)  # a message of 100 MiB
     bad: list[dict[str, Any]] = [
         record("null", entity=None),
@@ -65,13 +68,20 @@ def test_rows_that_cannot_be_billed_are_counted_by_reason_and_the_rest_is_billed
         record("second", OCTOBER.start + timedelta(seconds=1)),
         dearest | {"record_id": "dearer", "billing_units": 1_601},
         *(record(f"wild-{n}", units=2**62) for n in range(2)),  # whose sum no 64 bits hold
+        record("") | {"record_id": None},
+        record("long", entity="x" * 301),
+        record("zero", pair="contoso\0"),
+        good[7] | {"seq": 2, "kind": "teleport"},  # of two versions, the one that can be billed counts
     ]
-    write([*good, dearest, *bad], USAGE)
+    write([*good, *good[:9], dearest, *bad], USAGE)
     write_table(usage / DAY / "wrong-day.parquet", [record("day", OCTOBER.start + timedelta(days=1))], USAGE)
     outcome = computed(spark, usage)
     assert outcome.counts.reasons == {
         "entity is missing": 1,
-        "the kind is unknown": 1,
+        "the kind is unknown": 2,
+        "record_id is missing": 1,
+        "entity is too long": 1,
+        "pair contains a zero byte": 1,
         "operations is negative": 1,
         "billing_units is less than messages": 1,
         "bytes is more than the messages can hold": 1,
@@ -80,11 +90,22 @@ def test_rows_that_cannot_be_billed_are_counted_by_reason_and_the_rest_is_billed
         "operations is more than a minute can have": 2,
         "the minute is not of the folder's day": 1,
     }
-    assert (outcome.counts.read, outcome.counts.accepted, outcome.counts.quarantined) == (211, 201, 10)
-    assert outcome.counts.adds_up
+    assert (outcome.counts.read, outcome.counts.accepted, outcome.counts.quarantined) == (424, 401, 14)
+    assert (outcome.counts.copies, outcome.counts.adds_up) == (9, True)
     examples = {(row["record_id"], Path(row["file"]).name, row["reason"]) for row in outcome.counts.examples}
     assert ("day", "wrong-day.parquet", "the minute is not of the folder's day") in examples
-    assert invoice_of(outcome).units == 200_000 + 1_600
+    assert invoice_of(outcome).units == 400_000 + 1_600
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+def test_rows_without_an_id_are_no_versions_of_each_other(
+    spark: SparkSession, usage: Path, write: Write, monkeypatch: pytest.MonkeyPatch, missing: int
+) -> None:
+    as_of_many_rows(monkeypatch)
+    write([record(f"good-{n}") for n in range(60)] + [record("") | {"record_id": None}] * missing, USAGE)
+    outcome = computed(spark, usage)
+    assert outcome.counts.reasons == {"record_id is missing": missing}
+    assert (outcome.counts.accepted, outcome.counts.copies) == (60, 0)
 
 
 def test_a_clock_that_runs_ahead_is_noticed_in_the_running_month(
