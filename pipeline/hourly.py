@@ -89,7 +89,8 @@ def full(
     valid, copies = _looked_through(spark, listing, month, now, progress, transforms.ANYWHERE)
     is_summed, are_few = expected * 3 <= listing.rows, False
     if not is_summed:
-        hours = transforms.facts_of_hours(valid, copies)
+        rows = all_rows(spark, listing).where(is_good_but_for_its_id(_not_after(month, now)))
+        hours = transforms.facts_of_hours(rows, copies)
     elif is_large:
         hours, are_few = _hours_of_many(spark, listing, month, now, copies, transforms.ANYWHERE, expected)
     else:
@@ -147,9 +148,8 @@ def _hours_of_many(
         number = sums.count()
     are_few = number <= FEW_ROWS
     if copies.count:
-        counted = copies.met.where(is_good_but_for_its_id(not_after))
         with for_few_rows(spark) if are_few else nullcontext():
-            sums = hold(transforms.corrected(together(sums, number), counted, copies.winners, identity))
+            sums = hold(transforms.corrected(together(sums, number), copies.counted, copies.winners, identity))
     return sums, are_few
 
 
@@ -169,7 +169,8 @@ def _looked_through(
         copies = transforms.find_copies(valid, listing.rows, identity)
     else:  # of all these rows the id alone is read, and of the few that share one whether they are good
         rows = transforms.hashed(read_files(spark, listing, USAGE), identity)
-        copies = transforms.find_copies(rows, listing.rows, identity, reason_of(month, now).isNull())
+        good, good_but_for_its_id = reason_of(month, now).isNull(), is_good_but_for_its_id(_not_after(month, now))
+        copies = transforms.find_copies(rows, listing.rows, identity, good, good_but_for_its_id)
     progress("summing by hour", 0.4, listing.rows)
     return valid, copies
 

@@ -33,7 +33,6 @@ LOCAL_DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # several more calls of the JVM for every expression
     "spark.sql.shuffle.partitions": "8",
-    "spark.sql.files.maxPartitionBytes": "32m",
     "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC {ONLY_OF_ROWS}",
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000000",
 }

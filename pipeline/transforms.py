@@ -35,12 +35,13 @@ ANYWHERE, WITHIN_A_DAY = ("record_id",), ("record_id", "date")
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Where record_ids repeat: the hashes concerned, all rows that have `met` there, the good ones of them (the
-    `suspects`), and of these those that count, the `winners`.
+    """Where record_ids repeat: the hashes concerned, the good rows that have one of them (the `suspects`), and of these
+    those that count, the `winners`. `counted`: the rows with such a hash that are among rows which were not asked
+    whether they have an id.
     """
 
     hashes: DataFrame
-    met: DataFrame
+    counted: DataFrame
     suspects: DataFrame
     winners: DataFrame
     count: int
@@ -57,14 +58,19 @@ def hashed(rows: DataFrame, identity: Sequence[str] = ANYWHERE) -> DataFrame:
 
 
 def find_copies(
-    rows: DataFrame, expected: int = 0, identity: Sequence[str] = ANYWHERE, good: Column | None = None
+    rows: DataFrame,
+    expected: int = 0,
+    identity: Sequence[str] = ANYWHERE,
+    good: Column | None = None,
+    good_but_for_its_id: Column | None = None,
 ) -> Copies:
     """The identities that occur more than once (or share a hash, or are missing), resolved: of one record the highest
     seq counts.
 
     Two rows with the same record_id and seq but different contents: the greater row in column order, so reruns agree.
     `expected`: about how many rows there are; they are counted in portions that fit in memory. `good`: which of them
-    count, if not all do; those that share a hash are held before: Spark would ask all of them first.
+    count, if not all do, and which would, if they had an id; those that share a hash are held before: Spark would ask
+    all of them first.
     """
     placed = rows.select("h")
     if expected > FEW_ROWS:
@@ -80,8 +86,9 @@ def find_copies(
     number = met.count() if expected > FEW_ROWS else 0  # held by that, by as many tasks as there are files for
     met = together(met, number) if number else met
     suspects = met if good is None else met.where(good)
+    counted = suspects if good_but_for_its_id is None else met.where(good_but_for_its_id)
     with for_few_rows(rows.sparkSession) if 0 < number <= FEW_ROWS else nullcontext():
-        return Copies(hashes, met, suspects, hold(winners(suspects, identity)), count)
+        return Copies(hashes, counted, suspects, hold(winners(suspects, identity)), count)
 
 
 def winners(rows: DataFrame, identity: Sequence[str]) -> DataFrame:
@@ -105,7 +112,7 @@ def hourly_without_copies(rows: DataFrame, copies: Copies, identity: Sequence[st
     sums of all, and those of them that count are added again. Whole numbers, so nothing is lost by it.
     """
     everything = hourly(rows, identity)
-    return everything if copies.count == 0 else corrected(everything, copies.suspects, copies.winners, identity)
+    return everything if copies.count == 0 else corrected(everything, copies.counted, copies.winners, identity)
 
 
 def corrected(hours: DataFrame, less: DataFrame, more: DataFrame, identity: Sequence[str] = ANYWHERE) -> DataFrame:
@@ -122,7 +129,7 @@ def facts_of_hours(rows: DataFrame, copies: Copies) -> DataFrame:
     everything = _as_hours(rows)
     if copies.count == 0:
         return everything
-    off = _as_hours(copies.suspects).withColumns({name: -F.col(name) for name in SUMS})
+    off = _as_hours(copies.counted).withColumns({name: -F.col(name) for name in SUMS})
     return everything.unionByName(off).unionByName(_as_hours(copies.winners))
 
 

@@ -116,7 +116,7 @@ def test_a_line_is_written_as_any_other_record(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("bad", [0, 1], ids=["all rows are good", "a row is quarantined"])
+@pytest.mark.parametrize("bad", [0, 1, 2], ids=["all rows are good", "a row is quarantined", "and one without an id"])
 def test_a_month_in_which_sums_by_hour_are_as_many_as_rows_is_priced_from_the_rows(
     spark: SparkSession, usage: Path, write: Write, monkeypatch: pytest.MonkeyPatch, bad: int
 ) -> None:
@@ -127,10 +127,10 @@ def test_a_month_in_which_sums_by_hour_are_as_many_as_rows_is_priced_from_the_ro
         for n in range(9)
     ]
     again = [rows[5] | {"seq": 2, "kind": "settle"}, rows[8], rows[7] | {"seq": 2, "billing_units": 15_000_000}]
-    unbilled = [rows[4] | {"record_id": "bad", "bytes": -1}][:bad]
+    unbilled = [rows[4] | {"record_id": "bad", "bytes": -1}, rows[6] | {"record_id": None}][:bad]
     write(rows + again + unbilled, USAGE)
-    summed = computed(spark, usage, max_quarantined=Fraction(1, 10))
+    summed = computed(spark, usage, max_quarantined=Fraction(1, 5))
     monkeypatch.setattr(transforms, "FEW", 0)
     monkeypatch.delattr(transforms, "hourly_without_copies")
-    assert computed(spark, usage, max_quarantined=Fraction(1, 10)) == summed
+    assert computed(spark, usage, max_quarantined=Fraction(1, 5)) == summed
     assert summed.counts.quarantined == bad
