@@ -22,9 +22,9 @@ from pipeline import backlog, outages, places, transforms
 from pipeline.checks import connection_reason
 from pipeline.counts import Counts, refuse_too_much, total
 from pipeline.errors import FileGoneError, FilesLieError
-from pipeline.held import hold
+from pipeline.held import collected, hold
 from pipeline.hourly import HourlyTable, full
-from pipeline.invoice import Connections, PeakDay, Terms, Usage, connections_of, invoice, unit_prices
+from pipeline.invoice import Connections, Line, PeakDay, Terms, connections_of, invoice, unit_prices
 from pipeline.kept import incremental
 from pipeline.minutes import of_hours, of_kinds
 from pipeline.months import Month
@@ -137,7 +137,8 @@ def compute(spark: SparkSession, request: Request, now: datetime, progress: Prog
     counts = total([table.counts, connection_counts])
     progress("pricing", 0.8, counts.read)
     with collector_paused(), for_few_rows(spark) if table.are_few else for_sums(spark):
-        rows = list(map(tuple, _placed(table, request).collect())) if table.counts.accepted else []
+        are_many = table.counts.accepted > transforms.FEW and not table.are_few
+        rows = collected(_placed(table, request), are_many=are_many) if table.counts.accepted else []
     episodes = _outages(spark, request, table, now, progress) if request.outages else []
     known = availability(episodes, request.inventory, request.month, now) if request.outages else []
     depths = backlog.rollups(backlog.read_samples(spark, request.depths)) if request.depths else []
@@ -249,7 +250,7 @@ def _price(request: Request, rows: Iterable[Total], connections: Mapping[str, li
         terms, first = request.terms(rule), FIRST_PLACE + number * tiers
         of_rule = slice(first, first + tiers)
         for scope in sorted({*usage, *connections}):
-            used = [_usage(row, row[of_rule]) for row in usage[scope]]
+            used = [_line(row, row[of_rule]) for row in usage[scope]]
             made = invoice(terms, scope, used, connections.get(scope, ()))
             prices = unit_prices(terms, made.tiers)
             yield Priced(invoice=made, days=tuple(_day(prices, row, row[of_rule]) for row in days[scope]))
@@ -269,9 +270,9 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _usage(row: Total, tiers: tuple[int, ...]) -> Usage:
+def _line(row: Total, tiers: tuple[int, ...]) -> Line:
     _, pair, namespace, entity, kind, _, operations, messages, size, _ = row[:FIRST_PLACE]
-    return Usage(
+    return Line(
         namespace=namespace,
         entity=entity,
         kind=kind,

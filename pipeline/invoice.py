@@ -21,25 +21,6 @@ GIGABYTE = 10**9
 SYSTEM, ANY = "$system", "*"
 
 
-@dataclass(slots=True, kw_only=True)  # not frozen, as no other that there are hundreds of thousands of: that takes time
-class Usage:
-    """The usage of one namespace, entity and kind by a pair in the month; `tiers`: billable units by rate."""
-
-    namespace: str
-    entity: str
-    kind: str
-    pair: str = ""
-    operations: int = 0
-    messages: int = 0
-    bytes: int = 0
-    units: int = 0
-    tiers: tuple[int, ...]
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.namespace, self.entity, self.kind, self.pair)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeakDay:
     """The connection peaks of a namespace on one day, by hour (UTC); None if unknown."""
@@ -58,11 +39,12 @@ class Connections:
     hours: int
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # not frozen, as no other that there are hundreds of thousands of: that takes time
 class Line:
-    """A row of the report; `exact` is its share before rounding to cents, `quantity` is the priced quantity.
+    """A row of the report: what a pair used of one namespace, entity and kind in the month, `tiers` its billable units
+    by rate; or another charge. `exact` is its share before rounding to cents, `quantity` is the priced quantity.
 
-    The cents are filled in by the invoice: they depend on all lines.
+    The cents are filled in by the invoice: they depend on all lines. Of operations, so is what depends on prices.
     """
 
     namespace: str
@@ -155,15 +137,16 @@ def connections_of(days: Iterable[PeakDay]) -> dict[str, list[Connections]]:
     return by_scope
 
 
-def invoice(terms: Terms, scope: str, usage: Sequence[Usage], connections: Sequence[Connections]) -> Invoice:
-    """The scope's invoice; its lines sum to it to the cent."""
+def invoice(terms: Terms, scope: str, usage: Sequence[Line], connections: Sequence[Connections]) -> Invoice:
+    """The scope's invoice; its lines sum to it to the cent. The lines of `usage` are its first ones, and filled in."""
     tiers = _add_tiers(usage, len(terms.rates))
     prices = unit_prices(terms, tiers)
     crossing = _crossing(terms, usage)
     others = [*_connection_lines(terms, connections), *_bandwidth_lines(terms, crossing)]
     if usage:
         others += _base_lines(terms, scope, usage)
-    lines = (*_operation_lines(terms, usage, tiers, prices), *others)
+    _price(terms, usage, tiers, prices)
+    lines = (*usage, *others)
     exact = prices.price_of(tiers) + sum((line.exact for line in others), Fraction(0))
     cents = round_half_up(exact * 100)
     shares = largest_remainder(cents, {line.key: line.exact for line in lines}, 100)
@@ -183,7 +166,7 @@ def invoice(terms: Terms, scope: str, usage: Sequence[Usage], connections: Seque
     )
 
 
-def _add_tiers(usage: Iterable[Usage], count: int) -> tuple[int, ...]:
+def _add_tiers(usage: Iterable[Line], count: int) -> tuple[int, ...]:
     return tuple(map(sum, zip(*(row.tiers for row in usage), strict=True))) or (0,) * count
 
 
@@ -199,12 +182,12 @@ def unit_prices(terms: Terms, month: Sequence[int]) -> UnitPrices:
     return UnitPrices.of((*[average] * steps, *rates[steps:]))
 
 
-def _operation_lines(terms: Terms, usage: Sequence[Usage], tiers: tuple[int, ...], prices: UnitPrices) -> list[Line]:
-    included = _included(terms, usage, tiers)
-    return [_line(row, prices.price_of(row.tiers), free) for row, free in zip(usage, included, strict=True)]
+def _price(terms: Terms, usage: Sequence[Line], tiers: tuple[int, ...], prices: UnitPrices) -> None:
+    for line, free in zip(usage, _included(terms, usage, tiers), strict=True):
+        line.exact, line.included, line.quantity = prices.price_of(line.tiers), free, line.units
 
 
-def _included(terms: Terms, usage: Sequence[Usage], tiers: tuple[int, ...]) -> list[int]:
+def _included(terms: Terms, usage: Sequence[Line], tiers: tuple[int, ...]) -> list[int]:
     """The units of each row priced at 0; under pro-rata, those in tiers are shared in proportion, as the charge is."""
     is_free, steps = [rate == 0 for rate in terms.rates], len(terms.prices.operations.tiers)
     total = sum(tiers[:steps])
@@ -219,24 +202,7 @@ def _free(is_free: Sequence[bool], tiers: Sequence[int]) -> int:
     return sum(compress(tiers, is_free))
 
 
-def _line(row: Usage, exact: Fraction, included: int) -> Line:
-    return Line(
-        namespace=row.namespace,
-        entity=row.entity,
-        kind=row.kind,
-        pair=row.pair,
-        operations=row.operations,
-        messages=row.messages,
-        bytes=row.bytes,
-        units=row.units,
-        quantity=row.units,
-        included=included,
-        exact=exact,
-        tiers=row.tiers,
-    )
-
-
-def _base_lines(terms: Terms, scope: str, usage: Sequence[Usage]) -> list[Line]:
+def _base_lines(terms: Terms, scope: str, usage: Sequence[Line]) -> list[Line]:
     """Standard's base once for the scope, if it has a Standard namespace; Premium's messaging units by namespace."""
     hours = terms.month.hours
     lines = []
@@ -252,12 +218,12 @@ def _base_lines(terms: Terms, scope: str, usage: Sequence[Usage]) -> list[Line]:
     return lines
 
 
-def _crossing(terms: Terms, usage: Iterable[Usage]) -> list[Usage]:
+def _crossing(terms: Terms, usage: Iterable[Line]) -> list[Line]:
     """The rows whose bytes left a region."""
     return [row for row in usage if row.kind in CROSSING_KINDS and row.pair in terms.tariffs.crossings and row.bytes]
 
 
-def _bandwidth_lines(terms: Terms, crossing: Sequence[Usage]) -> list[Line]:
+def _bandwidth_lines(terms: Terms, crossing: Sequence[Line]) -> list[Line]:
     """One line per namespace and entity whose messages left a region, in proportion to the bytes."""
     sums: dict[tuple[str, str, str], int] = {}
     for row in crossing:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.invoice import Invoice, Terms, Usage, invoice
+from pipeline.invoice import Invoice, Line, Terms, invoice
 from pipeline.jobs.prices import SAMPLE_PRICES
 from pipeline.months import Month
 from pipeline.prices import parse_items, price_list
@@ -30,7 +30,7 @@ def of(meter: str, rows: list[Item]) -> list[Item]:
 def billed(rows: list[Item]) -> Invoice:
     """100 million operations of the queue, then 50 million of the topic."""
     usage = [
-        Usage(namespace="contoso", entity=entity, kind="send", units=sum(tiers), tiers=tiers)
+        Line(namespace="contoso", entity=entity, kind="send", units=sum(tiers), tiers=tiers)
         for entity, tiers in (
             ("orders", (13 * MILLION, 87 * MILLION, 0, 0)),
             ("shipments", (0, 0, 50 * MILLION, 0)),

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from pipeline.allocation import round_half_up
-from pipeline.invoice import Connections, Terms, Usage, invoice
+from pipeline.invoice import Connections, Line, Terms, invoice
 from pipeline.jobs.charges import SAMPLE_PRICES
 from pipeline.months import Month
 from pipeline.price_tiers import PriceTiers, Tier
@@ -159,7 +159,7 @@ def test_an_outage_that_straddles_the_allowance_is_billed_in_part() -> None:
 
 
 def test_forty_two_connections_cost_nothing() -> None:
-    usage = [Usage(namespace="contoso", entity="orders", kind="send", units=1, tiers=(1, 0, 0, 0))]
+    usage = [Line(namespace="contoso", entity="orders", kind="send", units=1, tiers=(1, 0, 0, 0))]
     terms = Terms(month=OCTOBER, prices=PRICES)
     made = invoice(terms, "sub", usage, [Connections(namespace="contoso", hours=42 * 744)])
     assert {line.kind: line.cents for line in made.lines} == {"send": 0, "connections": 0, "base": 1_000}

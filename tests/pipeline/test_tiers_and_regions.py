@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError, PriceError
-from pipeline.invoice import Connections, Terms, Usage, invoice
+from pipeline.invoice import Connections, Line, Terms, invoice
 from pipeline.jobs.charges import SAMPLE_PRICES
 from pipeline.prices import parse_items, price_list
 from pipeline.schemas import USAGE
@@ -62,13 +62,13 @@ def test_only_standard_operations_climb_the_ladder(
     assert invoice_of(outcome, "settlements").exact - made.exact == Fraction("0.05")
 
 
-def lines_of(usage: list[Usage], connections: list[Connections], tariffs: Tariffs) -> dict[tuple[str, str], Fraction]:
+def lines_of(usage: list[Line], connections: list[Connections], tariffs: Tariffs) -> dict[tuple[str, str], Fraction]:
     made = invoice(Terms(month=OCTOBER, prices=PRICES, tariffs=tariffs), "sub", usage, connections)
     return {(line.namespace, line.kind): line.exact for line in made.lines}
 
 
 def test_a_scope_of_basic_namespaces_has_no_base_charge_and_pays_for_no_connections() -> None:
-    usage = [Usage(namespace="small", entity="orders", kind="send", units=MILLION, tiers=(0, 0, 0, 0, MILLION, 0))]
+    usage = [Line(namespace="small", entity="orders", kind="send", units=MILLION, tiers=(0, 0, 0, 0, MILLION, 0))]
     tariffs = Tariffs(namespaces={"small": NAMESPACES["small"]}, crossings={})
     found = lines_of(usage, [Connections(namespace="small", hours=744 * 5_000)], tariffs)
     assert found == {("small", "send"): Fraction("0.05"), ("*", "connections"): 0}
@@ -79,7 +79,7 @@ def test_a_scope_of_basic_namespaces_has_no_base_charge_and_pays_for_no_connecti
 )
 def test_premium_is_paid_by_messaging_unit_and_hour(messaging_units: int, hours: int, cents: int) -> None:
     large = Namespace(name="large", scope="sub", tier="premium", messaging_units=messaging_units)
-    usage = [Usage(namespace="large", entity="orders", kind="send", units=9, tiers=(0, 0, 0, 0, 0, 9))]
+    usage = [Line(namespace="large", entity="orders", kind="send", units=9, tiers=(0, 0, 0, 0, 0, 9))]
     terms = Terms(month=OCTOBER, prices=PRICES, tariffs=Tariffs(namespaces={"large": large}, crossings={}))
     assert invoice(terms, "sub", usage, []).cents == cents
     assert OCTOBER.hours == hours
@@ -92,12 +92,12 @@ def test_a_tier_without_its_row_in_the_price_list_is_refused_by_name(tier: str, 
     tariffs = Tariffs(namespaces={"n": namespace}, crossings={})
     terms = Terms(month=OCTOBER, prices=price_list(items, OCTOBER), tariffs=tariffs)
     with pytest.raises(PriceError, match=meter):
-        invoice(terms, "sub", [Usage(namespace="n", entity="q", kind="send", units=1, tiers=(0, 0, 0, 0, 0, 1))], [])
+        invoice(terms, "sub", [Line(namespace="n", entity="q", kind="send", units=1, tiers=(0, 0, 0, 0, 0, 1))], [])
 
 
-def crossed(kind: str, pair: str = "contoso") -> Usage:
+def crossed(kind: str, pair: str = "contoso") -> Line:
     size = 1_000_000 * 71_680
-    return Usage(namespace="dr", entity="orders", kind=kind, pair=pair, bytes=size, tiers=(0, 0, 0, 0))
+    return Line(namespace="dr", entity="orders", kind=kind, pair=pair, bytes=size, tiers=(0, 0, 0, 0))
 
 
 @pytest.mark.parametrize(
