@@ -74,11 +74,11 @@ def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
         printed("written", timed([sys.executable, "-c", GENERATE, str(rows), name, *identities]))
         size = sum(file.stat().st_size for file in folder.rglob("*.parquet"))
         full = printed("full run", _charges(folder, rows))
-        duck = _duckdb(folder)
+        duck = duckdb_of(folder)
         first = printed("first incremental run", _charges(folder, rows, "--incremental"))
         _change_a_day(folder)
         again = printed("one day changed", _charges(folder, rows, "--incremental"))
-        tiers = _tiers(folder)
+        ratios = compared(full, duck, folder)
     figures: dict[str, Any] = {
         "rows": rows,
         "input_mb": round(size / 1e6),
@@ -89,16 +89,24 @@ def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
         "one_day_changed_s": again.seconds,
         "one_day_changed_cpu_s": again.cpu_s,
     }
-    ratios: dict[str, float | dict[str, Any]] = {
+    ratios |= {
         "one changed day : full run": round(again.seconds / full.seconds, 3),
         "one changed day : full run, CPU time": round(again.cpu_s / full.cpu_s, 3),
     }
     if duck is not None:
         figures |= {"duckdb_s": duck.seconds, "duckdb_cpu_s": duck.cpu_s, "duckdb_peak_mb": duck.peak_mb}
-        assert json.loads(duck.said) == tiers, "DuckDB and Spark disagree about the units in the tiers"
-        ratios["spark : duckdb, whole process"] = round(full.seconds / duck.seconds, 2)
-        ratios["spark : duckdb, CPU time"] = round(full.cpu_s / duck.cpu_s, 2)
     return ratios | {"figures": figures}
+
+
+def compared(spark: Timed, duck: Timed | None, folder: Path) -> dict[str, Any]:
+    """The ratios of both, which have to agree; none without DuckDB."""
+    if duck is None:
+        return {}
+    assert json.loads(duck.said) == _tiers(folder), "DuckDB and Spark disagree about the units in the tiers"
+    return {
+        "spark : duckdb, whole process": round(spark.seconds / duck.seconds, 2),
+        "spark : duckdb, CPU time": round(spark.cpu_s / duck.cpu_s, 2),
+    }
 
 
 class Timed:
@@ -193,7 +201,8 @@ def _change_a_day(folder: Path) -> None:
     pq.write_table(again, day / "again.parquet")
 
 
-def _duckdb(folder: Path) -> Timed | None:
+def duckdb_of(folder: Path) -> Timed | None:
+    """The same month by DuckDB; nothing where it is not installed."""
     if subprocess.run([sys.executable, "-c", "import duckdb"], capture_output=True).returncode != 0:
         return None
     command = [sys.executable, "-m", "tests.benchmarks.duckdb_month", str(folder), str(folder / "duckdb-spill")]

@@ -3,8 +3,8 @@
 A record is one per entity, kind and day, each month as many: `wide`, `scopes` (the same on 1,000 billing scopes),
 `skewed` (one entity has nine tenths of the records, a tenth of the others the rest) and `narrow` (one entity has all).
 There are eleven kinds of operations, so that “40 kinds” are ten of them in four namespaces: 40 rows of the report for
-each entity. Whole processes are measured: the job that computes the month, then the command that stores its result in
-an empty database.
+each entity. Whole processes are measured: the job that computes the month, also beside DuckDB, then the command that
+stores its result in an empty database.
 
     python -m tests.benchmarks.bench_wide_month [entities [days [month …]]]
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.benchmarks.bench_pipeline import MONTH, Timed, printed, timed
+from tests.benchmarks.bench_pipeline import MONTH, Timed, compared, duckdb_of, printed, timed
 
 ENTITIES = int(os.environ.get("BENCH_ENTITIES", 10_000))
 DAYS = 31
@@ -87,6 +87,7 @@ def _measured(month: str, entities: int, days: int) -> dict[str, Any]:
         printed(f"{month}, written", timed([sys.executable, "-c", GENERATE, month, name, *numbers]))
         computed = printed(f"{month}, computed", _computed(folder))
         stored = printed(f"{month}, stored", _stored(folder))
+        beside = compared(computed, duckdb_of(folder), folder)
         lines = sum(line.startswith('{"record": "line"') for line in (folder / "result.jsonl").open())
     return {
         "rows": lines,
@@ -96,6 +97,7 @@ def _measured(month: str, entities: int, days: int) -> dict[str, Any]:
         "stored_s": stored.seconds,
         "stored_cpu_s": stored.cpu_s,
         "stored_peak_mb": stored.peak_mb,
+        **beside,
     }
 
 
