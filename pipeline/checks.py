@@ -57,7 +57,8 @@ def is_good_hour() -> Column:
 
     Of a condition on these columns alone, Spark sees that it can ask it of each row instead.
     """
-    return F.when(F.col("rows") != 0, _reason(_usage_rules(None, "hour"), _Of.HOUR).isNull())
+    rules = ((rule.broken, rule.reason) for rule in _usage_rules(None, "hour") if rule.of is _Of.HOUR)
+    return _first_reason([(F.col("rows") == 0, "nothing was summed"), *rules]).isNull()
 
 
 def _usage_rules(not_after: datetime | None, time: str = "minute") -> Iterator[_Rule]:

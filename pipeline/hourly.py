@@ -146,7 +146,7 @@ def _hours_of_many(
     with for_sums(spark, expected):
         sums = hold(transforms.hourly(rows, identity).where(is_good_hour()))
         number = sums.count()
-    are_few = number <= FEW_ROWS
+    are_few = number <= FEW_ROWS and copies.few
     if copies.count:
         with for_few_rows(spark) if are_few else nullcontext():
             sums = hold(transforms.corrected(together(sums, number), copies.counted, copies.winners, identity))

@@ -37,9 +37,9 @@ def for_sums(spark: SparkSession, number: int = MANY_SUMS) -> AbstractContextMan
 @contextmanager
 def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
     try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
         yield
     finally:
         for name, value_before in before.items():

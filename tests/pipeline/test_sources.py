@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from pipeline import transforms
 from pipeline.charges import Request, compute
+from pipeline.checks import is_good_hour
 from pipeline.counts import Counts, refuse_too_much
 from pipeline.errors import InputError
 from pipeline.schemas import CONNECTIONS, USAGE
-from pipeline.sources import list_month, parse_schema
+from pipeline.sources import list_month, parse_schema, read_files
 from tests.pipeline.conftest import Write, write_table
 from tests.pipeline.test_charges_on_spark import OCTOBER, PRICES, as_of_many_rows, computed, invoice_of, record
 from tests.selection import nightly
@@ -106,6 +108,18 @@ def test_rows_without_an_id_are_no_versions_of_each_other(
     outcome = computed(spark, usage)
     assert outcome.counts.reasons == {"record_id is missing": missing}
     assert (outcome.counts.accepted, outcome.counts.copies) == (60, 0)
+
+
+def test_what_rows_have_in_common_is_asked_of_their_sums_only(spark: SparkSession, usage: Path, write: Write) -> None:
+    write([record("a")], USAGE)
+    rows = read_files(spark, list_month(spark, str(usage / "usage"), OCTOBER, USAGE), USAGE)
+    plan: Any = transforms.hourly(rows).where(is_good_hour())._jdf.queryExecution().optimizedPlan()
+    steps = [plan.nodeName()]
+    while not plan.children().isEmpty():
+        plan = plan.children().head()
+        steps.append(plan.nodeName())
+    assert steps[:2] == ["Filter", "Aggregate"]
+    assert "Filter" not in steps[1:]
 
 
 def test_a_clock_that_runs_ahead_is_noticed_in_the_running_month(
