@@ -30,6 +30,9 @@ class _Of(Enum):
     ID = auto()
 
 
+OF_NAMES = {"record_id": _Of.ID} | dict.fromkeys((*LONGEST, "kind"), _Of.HOUR)
+
+
 @dataclass(frozen=True, slots=True)
 class _Rule:
     broken: Column
@@ -79,9 +82,6 @@ def _usage_rules(not_after: datetime | None, time: str = "minute") -> Iterator[_
     yield _Rule(F.col("minute") != F.date_trunc("minute", "minute"), "the minute is not a whole minute")
     if not_after is not None:
         yield _Rule(F.col("minute") > F.lit(not_after), FUTURE)
-
-
-OF_NAMES = {"record_id": _Of.ID} | dict.fromkeys((*LONGEST, "kind"), _Of.HOUR)
 
 
 def _reason(rules: Iterable[_Rule], *of: _Of) -> Column:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline import transforms
+from pipeline import checks, transforms
 from pipeline.charges import Request, compute
 from pipeline.checks import is_good_hour
 from pipeline.counts import Counts, refuse_too_much
@@ -97,6 +97,20 @@ def test_rows_that_cannot_be_billed_are_counted_by_reason_and_the_rest_is_billed
     examples = {(row["record_id"], Path(row["file"]).name, row["reason"]) for row in outcome.counts.examples}
     assert ("day", "wrong-day.parquet", "the minute is not of the folder's day") in examples
     assert invoice_of(outcome).units == 400_000 + 1_600
+
+
+@pytest.mark.parametrize("bad", [{"pair": "x" * 64}, {"record_id": None}], ids=["in a bad hour", "without an id"])
+def test_bad_rows_that_cannot_be_added_up_end_no_month(
+    spark: SparkSession, usage: Path, write: Write, monkeypatch: pytest.MonkeyPatch, bad: dict[str, Any]
+) -> None:
+    largest = {"messages": 2**36, "bytes": 2**62, "units": 2**36}  # of 10**12 bytes, nine million rows do the same
+    monkeypatch.setattr(checks, "MOST", 2**62)
+    as_of_many_rows(monkeypatch)
+    write([record(f"good-{n}", units=10) for n in range(100)], USAGE)
+    write([record(f"bad-{n}", **largest) | bad for n in range(3)], USAGE)
+    outcome = computed(spark, usage)
+    assert (outcome.counts.accepted, outcome.counts.quarantined, outcome.counts.adds_up) == (100, 3, True)
+    assert invoice_of(outcome).units == 1_000
 
 
 @pytest.mark.parametrize("missing", [1, 2])
