@@ -35,6 +35,8 @@ LOCAL_DEFAULTS = {
     "spark.sql.shuffle.partitions": "8",
     "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC {ONLY_OF_ROWS}",
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000000",
+    # By itself 100: a run has more pieces of code than that, so that the next one of a kept session found none of its.
+    "spark.sql.codegen.cache.maxEntries": "1000",
 }
 # Little data spends its time compiling: a JVM that compiles lightly, and cheaper plans, halve that.
 FOR_LITTLE_DATA = {
@@ -89,6 +91,15 @@ def settings_for(folder: str, month: str, *, incremental: bool = False) -> dict[
     is_little = _is_below(whole, LITTLE_BYTES, LITTLE_ROWS)
     memory = {} if is_little else {"spark.driver.memory": LOCAL_DEFAULTS["spark.driver.memory"]}
     return OF_LOCAL_FILES | FOR_LITTLE_DATA | memory | (INTERPRETED if _is_tiny(whole) else {})
+
+
+def is_enough_for(kept: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether a session that was built with the settings `kept` does for a job that would be given `wanted`: it has the
+    memory, and a JVM that compiles as much.
+    """
+    memory, options = "spark.driver.memory", "spark.driver.extraJavaOptions"
+    has, needs = (int(each.get(memory, LOCAL_DEFAULTS[memory]).removesuffix("g")) for each in (kept, wanted))
+    return has >= needs and (options not in kept or options in wanted)
 
 
 def _of_a_plain_process(environment: Mapping[str, str], overrides: Mapping[str, str]) -> dict[str, str]:

@@ -25,6 +25,8 @@ def run_warm(arguments: Sequence[str], on_progress: OnProgress) -> bool:
         error = str(said.get("error", error))
         if "stage" in said:
             on_progress(said)
+        if "cold" in said:
+            return False
         if "status" in said:
             if said["status"] != 0:
                 raise JobFailed(error or f"The job ended with status {said['status']}.")

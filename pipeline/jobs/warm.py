@@ -2,8 +2,9 @@
 
 The worker that starts it hands over a listening Unix socket. A client connects, sends the arguments of a job as one
 line of JSON, and gets the job's own lines of progress, then `{"status": N}`, or `{"cold": REASON}` where the job should
-have a session of its own: it needs other settings, or this session failed. One job runs at a time. A client that goes
-away ends the process with its job; so does the end of standard input, and a time without jobs.
+have a session of its own: it needs more than this one has, or this session failed. Both end the process, so that the
+next job starts a session that does. One job runs at a time. A client that goes away ends the process with its job; so
+does the end of standard input, and a time without jobs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pipeline.errors import PipelineError
 from pipeline.jobs import charges
 from pipeline.progress import Progress, end_with_stdin
 from pipeline.results import Outcome
-from pipeline.spark import SEMANTICS, build_session, settings_for
+from pipeline.spark import SEMANTICS, build_session, is_enough_for, settings_for
 
 OF_THE_PROCESS = ("spark.driver.", "spark.hadoop.", "spark.ui.", "spark.buffer.")
 """Settings that a running session keeps, by how their names begin; the others are set for each job."""
@@ -41,11 +42,11 @@ class NotSuitable(Exception):
 
 
 class WarmSession:
-    """One Spark session, made for the first job, for all jobs with the same settings of the process."""
+    """One Spark session, made for the first job, for all jobs that need no more than that."""
 
     def __init__(self) -> None:
         self.session: SparkSession | None = None
-        self.fixed: dict[str, str] = {}
+        self.built_with: dict[str, str] = {}
         self.changed: set[str] = set()
 
     def compute(self, request: Request, now: datetime, progress: Progress) -> Outcome:
@@ -58,17 +59,15 @@ class WarmSession:
             session._jvm.System.gc()  # type: ignore[union-attr]  # gives back what the job needed; it takes 0.2 s
 
     def _session_for(self, settings: dict[str, str]) -> SparkSession:
-        fixed = {name: value for name, value in settings.items() if name.startswith(OF_THE_PROCESS)}
         if self.session is None:
-            self.fixed, self.session = fixed, build_session("charges", **settings)
-        elif fixed != self.fixed:
-            raise NotSuitable("the job needs another amount of memory")
-        of_this_job = {name: value for name, value in settings.items() if name not in fixed}
-        for name in self.changed - of_this_job.keys():
+            self.built_with, self.session = settings, build_session("charges", **settings)
+        elif not is_enough_for(self.built_with, settings):
+            raise NotSuitable("the job needs more than this session has")
+        for name in self.changed - settings.keys():
             self.session.conf.unset(name)
-        for name, value in (SEMANTICS | of_this_job).items():
-            if not name.startswith(OF_THE_PROCESS):
-                self.session.conf.set(name, value)
+        of_this_job = {n: value for n, value in (SEMANTICS | settings).items() if not n.startswith(OF_THE_PROCESS)}
+        for name, value in of_this_job.items():
+            self.session.conf.set(name, value)
         self.changed = set(of_this_job)
         return self.session
 
@@ -84,12 +83,14 @@ def serve(listener: socket.socket, idle_s: float) -> None:
             return
         with client, client.makefile("rw", encoding="utf-8") as lines:
             client.settimeout(None)
-            if asked := lines.readline():
-                _run(warm, client, lines, json.loads(asked))
+            if (asked := lines.readline()) and not _run(warm, client, lines, json.loads(asked)):
+                return
 
 
-def _run(warm: WarmSession, client: socket.socket, lines: IO[str], arguments: Sequence[str]) -> None:
-    """One job. The answer is the last line; whoever hangs up before it wants the job to end."""
+def _run(warm: WarmSession, client: socket.socket, lines: IO[str], arguments: Sequence[str]) -> bool:
+    """One job; returns whether the session does for the next. The answer is the last line; whoever hangs up before it
+    wants the job to end.
+    """
     answered = threading.Event()
     threading.Thread(target=_end_with, args=(client, answered), daemon=True).start()
 
@@ -111,11 +112,10 @@ def _run(warm: WarmSession, client: socket.socket, lines: IO[str], arguments: Se
     except PipelineError as error:
         say(error=str(error))
     except Exception as error:  # whatever happened to Spark: this job and the next ones get another session
-        answered.set()
-        say(cold=charges.spark_error(error) or f"{type(error).__name__}: {error}")
-        sys.exit(2)
+        answer = {"cold": charges.spark_error(error) or f"{type(error).__name__}: {error}"}
     answered.set()
     say(**answer)
+    return "cold" not in answer
 
 
 def _end_with(client: socket.socket, answered: threading.Event) -> None:

@@ -9,14 +9,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from dashboard.costs.jobs import JobFailed, run_job
 from dashboard.costs.warm_session import SOCKET, run_warm
-from pipeline.jobs.warm import HUNG_UP
+from pipeline.jobs import warm
+from pipeline.jobs.warm import HUNG_UP, WarmSession
 from pipeline.schemas import USAGE
+from pipeline.spark import FOR_LITTLE_DATA, is_enough_for
 from tests.pipeline.conftest import write_table
 from tests.pipeline.test_charges_on_spark import OCTOBER, record
 from tests.selection import is_nightly
@@ -63,17 +65,17 @@ def test_the_next_job_finds_the_session_of_the_first_and_computes_the_same(
 ) -> None:
     stages: list[str] = []
 
-    def warm(result: str, *more: str) -> bool:
+    def kept(result: str, *more: str) -> bool:
         with kept_session.session() as variables:
             monkeypatch.setenv(SOCKET, variables[SOCKET])
             return run_warm(job(usage, result, *more), lambda said: stages.append(said["stage"]))
 
-    assert warm("first.jsonl")
+    assert kept("first.jsonl")
     process = kept_session._process
     add(usage, "2", units=70)
-    assert warm("second.jsonl")
+    assert kept("second.jsonl")
     with pytest.raises(JobFailed, match="--hours-in-month must be more than 0"):
-        warm("none.jsonl", "--hours-in-month", "0")
+        kept("none.jsonl", "--hours-in-month", "0")
     assert kept_session._process is process
     assert [operations(usage, f"{n}.jsonl") for n in ("first", "second")] == [14, 154]
     assert stages.count("pricing") == 2
@@ -127,6 +129,30 @@ def test_where_no_session_can_be_kept_the_job_runs_by_itself(tmp_path: Path, mon
         assert variables == {}
 
 
+def test_a_session_that_a_job_needs_more_than_ends_so_that_the_next_is_larger(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, usage: Path
+) -> None:
+    small = WarmSession()
+    small.session, small.built_with = cast("Any", object()), FOR_LITTLE_DATA
+    monkeypatch.setattr(warm, "WarmSession", lambda: small)
+    with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor() as process:
+        listener.bind(str(tmp_path / "socket"))
+        listener.listen()
+        monkeypatch.setenv(SOCKET, str(tmp_path / "socket"))
+        serving = process.submit(warm.serve, listener, LONG)
+        of_unknown_size = f"file://{usage}"
+        assert not run_warm([*job(usage, "result.jsonl"), "--usage", of_unknown_size], lambda said: None)
+        serving.result(60)
+
+
+def test_a_session_does_for_jobs_that_need_no_more_than_it_has() -> None:
+    large: dict[str, str] = {}
+    little_of_a_large_month = FOR_LITTLE_DATA | {"spark.driver.memory": "4g"}
+    by_need = [FOR_LITTLE_DATA, little_of_a_large_month, large]
+    enough = [[is_enough_for(kept, wanted) for wanted in by_need] for kept in by_need]
+    assert enough == [[True, False, False], [True, True, False], [True, True, True]]
+
+
 def test_the_session_ends_with_its_worker_and_when_nobody_needs_it(keeper: SessionKeeper) -> None:
     with keeper.session():
         process = keeper._process
@@ -147,7 +173,7 @@ def test_without_a_session_the_job_runs_by_itself(monkeypatch: pytest.MonkeyPatc
     assert not run_warm(["--month", "2026-10"], lambda said: None)
 
 
-@pytest.mark.parametrize("answer", [b'{"cold": "the job needs another amount of memory"}\n', b"", b'{"stage": "pri'])
+@pytest.mark.parametrize("answer", [b'{"cold": "the job needs more than this session has"}\n', b"", b'{"stage": "pri'])
 def test_a_session_that_does_not_suit_or_ends_leaves_the_job_to_a_process_of_its_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: bytes
 ) -> None:
