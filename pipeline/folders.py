@@ -84,14 +84,15 @@ def _cause(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The `schema` of a file and the `storage` of its columns, as Parquet prints them, the number of rows, and the
-    least and greatest value of one column, if known.
+    """The `schema` of a file and the `storage` of its columns, as Parquet prints them, the number of rows, the least
+    and greatest value of one column, if known, and a `note` of its writer, if there is one.
     """
 
     schema: str
     rows: int
     storage: str
     bounds: tuple[int, int] | None
+    note: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +120,20 @@ class Footers:
         place = self.path(path)
         return not place.getFileSystem(self.configuration).exists(place)
 
-    def read(self, path: str, column: str) -> Footer:
+    def read(self, path: str, column: str, note: str) -> Footer:
+        """The footer, with the bounds of this column and the note of this name."""
         source = self.input_file.fromPath(self.path(path), self.configuration)
         reader = self.reader.open(source, self.options)
         try:
             footer = reader.getFooter()
-            schema, blocks = footer.getFileMetaData().getSchema(), footer.getBlocks()
+            about, blocks = footer.getFileMetaData(), footer.getBlocks()
+            schema = about.getSchema()
             return Footer(
                 schema=schema.toString(),
                 rows=reader.getRecordCount(),
                 storage=blocks.toString(),
                 bounds=_bounds(schema, blocks, column),
+                note=about.getKeyValueMetaData().get(note),
             )
         finally:
             reader.close()

@@ -121,6 +121,8 @@ def sum_up(
     identity: Sequence[str],
 ) -> tuple[DataFrame, DataFrame, dict[str, Counts]]:
     """The files' hours, their rows without copies, and the counts of each day."""
+    if listing.ids_name_their_minute:  # no id is on two days, so that nobody need count those that may be
+        identity = transforms.ANYWHERE
     valid, copies = _looked_through(spark, listing, month, now, progress, identity)
     if listing.rows > transforms.FEW:
         hours, _ = _hours_of_many(spark, listing, month, now, copies, identity)
@@ -167,15 +169,19 @@ def _looked_through(
     identity: Sequence[str],
 ) -> tuple[DataFrame, transforms.Copies]:
     """The good rows of the files, and which are copies."""
-    progress("finding repeated records", 0.05, listing.rows)
+    some = listing.may_repeat
+    progress("finding repeated records", 0.05, some.rows)
     valid = valid_rows(spark, listing, month, now, identity)
     if listing.rows <= transforms.FEW:  # many small files are then opened once only
         valid = hold(valid)
+    if not some.rows:
+        copies = transforms.no_copies(spark)
+    elif listing.rows <= transforms.FEW:
         copies = transforms.find_copies(valid, listing.rows, identity)
     else:  # of all these rows the id alone is read, and of the few that share one whether they are good
-        rows = transforms.hashed(read_files(spark, listing, USAGE), identity)
+        rows = all_rows(spark, some, identity)
         good, good_but_for_its_id = reason_of(month, now).isNull(), is_good_but_for_its_id(_not_after(month, now))
-        copies = transforms.find_copies(rows, listing.rows, identity, good, good_but_for_its_id)
+        copies = transforms.find_copies(rows, some.rows, identity, good, good_but_for_its_id)
     progress("summing by hour", 0.4, listing.rows)
     return valid, copies
 

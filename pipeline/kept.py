@@ -25,6 +25,7 @@ from pipeline.errors import InputError
 from pipeline.held import hold, release, together
 from pipeline.hourly import (
     HourlyTable,
+    all_rows,
     chosen,
     count_files,
     counted_by_day,
@@ -84,8 +85,10 @@ def incremental(
         days = set(wanted.days)
         there = list_month(spark, root, month, USAGE, only=days, left_out=left_out, footers=_footers(kept))
 
-        def rows_of(files: Listing) -> DataFrame:
-            valid = valid_rows(spark, files, month, now, transforms.WITHIN_A_DAY)
+        def rows_of(files: Listing, only: Wanted | None) -> DataFrame:
+            rows = all_rows(spark, files, transforms.WITHIN_A_DAY)
+            rows = rows if only is None else chosen(rows, only)  # before each is checked, which takes longer
+            valid = rows.where(reason_of(month, now).isNull())
             return hold(valid) if files.rows <= transforms.FEW else valid  # it is looked through for copies first
 
         return _minutes_again(rows_of, hours, _as_before(there, listing), wanted)
@@ -212,7 +215,8 @@ def _grow(
     kept = together(kept, sum(counts.accepted for counts in before.values()))
     identity = transforms.WITHIN_A_DAY
     came_valid = hold(valid_rows(spark, new, month, now, identity))
-    if not any(entry["strays"] for entry in grown.values()) and came_valid.where(strays.is_stray()).isEmpty():
+    names_minutes = new.ids_name_their_minute or came_valid.where(strays.is_stray()).isEmpty()
+    if names_minutes and not any(entry["strays"] for entry in grown.values()):
         old = _of_the_minutes(old, new)
     rows = transforms.hashed(read_files(spark, old, USAGE), identity) if old.files else None
     added = add(kept, rows, came_valid, reason_of(month, now).isNull())
@@ -292,7 +296,7 @@ def _write(hours: DataFrame, table: str) -> None:
 
 
 def _minutes_again(
-    rows_of: Callable[[Listing], DataFrame], hours: DataFrame, listing: Listing, wanted: Wanted
+    rows_of: Callable[[Listing, Wanted | None], DataFrame], hours: DataFrame, listing: Listing, wanted: Wanted
 ) -> DataFrame:
     """The wanted ones of the rows, without copies, by minute.
 
@@ -305,8 +309,8 @@ def _minutes_again(
     known = hours.where(F.col("date").isin(*wanted.days) & wanted.condition).agg(F.sum("rows"))
     for is_all in (False, True):
         files = listing if is_all else some
-        rows = rows_of(files)
-        few = chosen(_each_once(rows, files), wanted) if is_all else _each_once(chosen(rows, wanted), files)
+        rows = _each_once(rows_of(files, None if is_all else wanted), files)
+        few = chosen(rows, wanted) if is_all else rows
         found = hold(transforms.by_minute(few))
         if len(known.union(found.agg(F.sum("rows"))).distinct().collect()) == 1:
             return found
@@ -318,4 +322,6 @@ def _minutes_again(
 
 
 def _each_once(rows: DataFrame, listing: Listing) -> DataFrame:
+    if not listing.may_repeat.rows:
+        return transforms.without_copies(rows, transforms.no_copies(rows.sparkSession))
     return transforms.without_copies(rows, transforms.find_copies(rows, listing.rows, transforms.WITHIN_A_DAY))

@@ -27,7 +27,14 @@ CONNECTIONS: dict[str, str] = {"hour": "timestamp", "scope": "string", "namespac
 OF_A_PROCESS: dict[str, str] = {"reporter": "string"}
 """What a file of connections may have beside: whose own peak a row is; without it the row is the whole namespace's."""
 
-KEPT_SHAPE = 6
+NOTE = "paired-namespaces.record-ids"
+"""Where a file of usage says in its footer what was found of its record_ids when it was written (docs/contract.md)."""
+NAME_THEIR_MINUTE, ONCE_EACH = "name their minute", "name their minute, once each"
+"""What it says: that ids have their minute where the library's have it (`pipeline.strays`), and so have no version in
+another minute; and that all rows have an id, each another one.
+"""
+
+KEPT_SHAPE = 7
 """Rises with every change of what an incremental run keeps of a day, or of how it judges rows: it is part of a day's
 fingerprint, so that what was kept under other rules is summed again."""
 

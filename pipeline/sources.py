@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -19,7 +20,7 @@ from pipeline.errors import FileGoneError
 from pipeline.folders import Child, Footer, Footers, children, is_hidden
 from pipeline.held import nothing, together
 from pipeline.months import Month
-from pipeline.schemas import KEPT_SHAPE, ddl
+from pipeline.schemas import KEPT_SHAPE, NAME_THEIR_MINUTE, NOTE, ONCE_EACH, ddl
 
 FIELD = re.compile(r"^( +)(?:required|optional|repeated) (\w+)(?:\(\d+\))? (\w+)(?: \((.+?)\))?(?: = \d+)?(?:;| \{)$")
 CODEC = re.compile(r"ColumnMetaData\{(\w+) \[(\w+)\]")
@@ -35,26 +36,30 @@ NO_FOOTERS: Mapping[tuple[str, str], tuple[Any, ...]] = {}
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A readable file: its day, and by its footer its number of rows, its format of times, and the `first` and `last`
-    time of its rows in microseconds since 1970, if it says so.
+    """A readable file: its day, and by its footer its number of rows, its format of times, what it says of its
+    record_ids (`schemas.NOTE`), and the `first` and `last` time of its rows in microseconds since 1970, if it says so.
     """
 
     path: str
     day: str
     rows: int
     time_unit: str
+    ids: str = ""
     first: int | None = None
     last: int | None = None
 
     @property
-    def of_its_footer(self) -> tuple[int, str, int | None, int | None]:
-        return self.rows, self.time_unit, self.first, self.last
+    def of_its_footer(self) -> tuple[int, str, str, int | None, int | None]:
+        return self.rows, self.time_unit, self.ids, self.first, self.last
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The first and last time, which are not before and not after any other where the footer does not tell."""
+        return (-math.inf, math.inf) if self.first is None or self.last is None else (self.first, self.last)
 
     def may_meet(self, other: SourceFile) -> bool:
         """Whether a row of this file can have the time of a row of the other one, as far as their footers say."""
-        if self.first is None or self.last is None or other.first is None or other.last is None:
-            return True
-        return self.first <= other.last and other.first <= self.last
+        return self.span[0] <= other.span[1] and other.span[0] <= self.span[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,38 @@ class Listing:
     @property
     def rows(self) -> int:
         return sum(file.rows for file in self.files)
+
+    @property
+    def ids_name_their_minute(self) -> bool:
+        return all(file.ids for file in self.files)
+
+    @property
+    def may_repeat(self) -> Listing:
+        """The files that may have a record_id twice, or one that another file has, or rows without one.
+
+        Where all ids name their minute, two files can have one in common only if they have a minute in common.
+        """
+        if not self.ids_name_their_minute:
+            return self
+        by_day: dict[str, list[SourceFile]] = {}
+        for file in self.files:
+            if file.rows:
+                by_day.setdefault(file.day, []).append(file)
+        found = (file for of_day in by_day.values() for file in _repeating(of_day))
+        return replace(self, files=tuple(found))
+
+
+def _repeating(files: Iterable[SourceFile]) -> Iterator[SourceFile]:
+    """Of the files of a day those that meet another one, or have an id twice or rows without one themselves."""
+    in_order = sorted(files, key=lambda file: file.span)
+    until: float | None = None
+    for file, following in zip(in_order, [*in_order[1:], None], strict=True):
+        first, last = file.span
+        meets = until is not None and first <= until
+        meets |= following is not None and following.span[0] <= last
+        until = last if until is None else max(until, last)
+        if meets or file.ids != ONCE_EACH:
+            yield file
 
 
 def list_month(
@@ -158,7 +195,7 @@ class _Preflight:
         if odd := sorted(set(PATTERN) & set(file.name)):
             return f"has {' '.join(odd)} in its name: rename it", None
         try:
-            footer = self.reader.read(file.path, MINUTE)
+            footer = self.reader.read(file.path, MINUTE, NOTE)
         except Exception:  # any error of the reader: the file is not usable Parquet
             if self.reader.is_gone(file.path):
                 raise FileGoneError(file.path) from None
@@ -168,7 +205,8 @@ class _Preflight:
         reason = _mismatch(types, wanted) or _ambiguous(footer.schema, wanted) or _compressed(footer.storage, wanted)
         if reason:
             return reason, None
-        return "", SourceFile(file.path, day, footer.rows, _time_unit(types, self.columns), *_span(types, footer))
+        ids = footer.note if footer.note in (NAME_THEIR_MINUTE, ONCE_EACH) else ""
+        return "", SourceFile(file.path, day, footer.rows, _time_unit(types, self.columns), ids, *_span(types, footer))
 
 
 def _span(types: dict[str, tuple[str, str]], footer: Footer) -> tuple[int | None, int | None]:

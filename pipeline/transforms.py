@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline.held import FEW_ROWS, hold, nothing, together
@@ -80,8 +80,7 @@ def find_copies(
     hashes = hold(placed.groupBy("h").agg(F.count(F.lit(1)).alias("n")).where(f"n > 1 or h = {NO_ID}").select("h"))
     count = hashes.count()
     if not count:
-        none = nothing(rows.sparkSession, ddl(USAGE))
-        return Copies(hashes, none, none, none, count)
+        return no_copies(rows.sparkSession)
     met = hold(rows.join(_small(hashes, count <= FEW), "h", "left_semi").select(*USAGE, "date"))
     number = met.count() if expected > FEW_ROWS else 0  # held by that, by as many tasks as there are files for
     met = together(met, number) if number else met
@@ -89,6 +88,12 @@ def find_copies(
     counted = suspects if good_but_for_its_id is None else met.where(good_but_for_its_id)
     with for_few_rows(rows.sparkSession) if 0 < number <= FEW_ROWS else nullcontext():
         return Copies(hashes, counted, suspects, hold(winners(suspects, identity)), count)
+
+
+def no_copies(spark: SparkSession) -> Copies:
+    """Of rows whose ids are all different."""
+    none = nothing(spark, ddl(USAGE))
+    return Copies(nothing(spark, "h long"), none, none, none, 0)
 
 
 def winners(rows: DataFrame, identity: Sequence[str]) -> DataFrame:

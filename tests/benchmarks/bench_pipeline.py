@@ -2,7 +2,9 @@
 
 Rows with the contract's columns, one for each minute, entity, kind and process, with the identities the library gives
 them (BENCH_IDS=random: random ones), a thousandth of them repeated, are written once to a temporary folder (in
-BENCH_DIR). CPU times beside the seconds tell what a busy machine did not do.
+BENCH_DIR), as another writer would: both look for repeated records everywhere. The same month is then compacted, as it
+is every night, so that neither looks for them any longer, nor do incremental runs. CPU times beside the seconds tell
+what a busy machine did not do.
 DuckDB is optional: without it the ratio is left out. The number of rows is an argument; two show the growth:
 
     python -m tests.benchmarks.bench_pipeline 10000000 100000000
@@ -66,6 +68,14 @@ GENERATE = textwrap.dedent("""
 """).format(days=DAYS, month=MONTH)
 
 
+COMPACT = """
+import sys
+from datetime import UTC, datetime
+from workers.compaction import compact
+compact(sys.argv[1], datetime(2026, 12, 1, tzinfo=UTC))
+"""
+
+
 def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
     """The ratios of whole processes, and what they were made of; seconds and megabytes."""
     with TemporaryDirectory(prefix="bench-pipeline-", dir=os.environ.get("BENCH_DIR")) as name:
@@ -75,26 +85,39 @@ def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
         size = sum(file.stat().st_size for file in folder.rglob("*.parquet"))
         full = printed("full run", _charges(folder, rows))
         duck = duckdb_of(folder)
+        ratios = compared(full, duck, folder)
+        _with_our_columns(folder)
+        compaction = printed("compaction", timed([sys.executable, "-c", COMPACT, name]))
+        compacted = printed("full run of the compacted month", _charges(folder, rows))
+        duck_compacted = duckdb_of(folder, "once")
+        of_compacted = compared(compacted, duck_compacted, folder)
         first = printed("first incremental run", _charges(folder, rows, "--incremental"))
         _change_a_day(folder)
         again = printed("one day changed", _charges(folder, rows, "--incremental"))
-        ratios = compared(full, duck, folder)
     figures: dict[str, Any] = {
         "rows": rows,
         "input_mb": round(size / 1e6),
         "full_s": full.seconds,
         "full_cpu_s": full.cpu_s,
         "full_peak_mb": full.peak_mb,
+        "compaction_cpu_s": compaction.cpu_s,
+        "compacted_s": compacted.seconds,
+        "compacted_cpu_s": compacted.cpu_s,
+        "compacted_peak_mb": compacted.peak_mb,
         "first_incremental_s": first.seconds,
         "one_day_changed_s": again.seconds,
         "one_day_changed_cpu_s": again.cpu_s,
     }
+    ratios |= {f"compacted, {name}": ratio for name, ratio in of_compacted.items()}
     ratios |= {
+        "compacted : as written, CPU time": round(compacted.cpu_s / full.cpu_s, 3),
         "one changed day : full run": round(again.seconds / full.seconds, 3),
         "one changed day : full run, CPU time": round(again.cpu_s / full.cpu_s, 3),
     }
     if duck is not None:
         figures |= {"duckdb_s": duck.seconds, "duckdb_cpu_s": duck.cpu_s, "duckdb_peak_mb": duck.peak_mb}
+    if duck_compacted is not None:
+        figures |= {"duckdb_compacted_s": duck_compacted.seconds, "duckdb_compacted_cpu_s": duck_compacted.cpu_s}
     return ratios | {"figures": figures}
 
 
@@ -187,10 +210,21 @@ def _charges(folder: Path, rows: int, *options: str) -> Timed:
     return timed([*command, *options], SPARK_DRIVER_MEMORY=memory)
 
 
+def _with_our_columns(folder: Path) -> None:
+    """The columns of the collector's files, in which every value may be missing: others are not compacted."""
+    import pyarrow.parquet as pq
+
+    from workers.usage import SCHEMA
+
+    for file in folder.glob("usage/*/*.parquet"):
+        pq.write_table(pq.ParquetFile(file).read().cast(SCHEMA), file, compression="zstd")
+
+
 def _change_a_day(folder: Path) -> None:
     """One file more on one day: a hundredth of another's records, sent once more with a higher seq; the sums stay."""
     import pyarrow.parquet as pq
 
+    from workers.record_ids import with_note
     from workers.usage import SCHEMA
 
     day = folder / "usage" / f"date={MONTH}-15"
@@ -198,15 +232,16 @@ def _change_a_day(folder: Path) -> None:
     table = pq.ParquetFile(largest).read().select(SCHEMA.names).cast(SCHEMA)
     some = table.slice(0, len(table) // 100)
     again = some.set_column(SCHEMA.get_field_index("seq"), "seq", [[2] * len(some)]).cast(SCHEMA)
-    pq.write_table(again, day / "again.parquet")
+    pq.write_table(with_note(again), day / "again.parquet")
 
 
-def duckdb_of(folder: Path) -> Timed | None:
+def duckdb_of(folder: Path, *options: str) -> Timed | None:
     """The same month by DuckDB; nothing where it is not installed."""
     if subprocess.run([sys.executable, "-c", "import duckdb"], capture_output=True).returncode != 0:
         return None
     command = [sys.executable, "-m", "tests.benchmarks.duckdb_month", str(folder), str(folder / "duckdb-spill")]
-    return printed("DuckDB", timed(command))
+    command += options
+    return printed(" ".join(["DuckDB", *options]), timed(command))
 
 
 def _tiers(folder: Path) -> list[list[Any]]:

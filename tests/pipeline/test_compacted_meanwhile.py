@@ -82,9 +82,9 @@ def test_files_that_are_merged_between_their_listing_and_their_footers_are_liste
 ) -> None:
     read = Footers.read
 
-    def merged_before(self: Footers, path: str, column: str) -> Footer:
+    def merged_before(self: Footers, path: str, column: str, note: str) -> Footer:
         compaction()
-        return read(self, path, column)
+        return read(self, path, column, note)
 
     monkeypatch.setattr(folders.Footers, "read", merged_before)
     outcome = compute_readable(spark, Request(month=OCTOBER, usage=str(usage), prices=PRICES), NOW)

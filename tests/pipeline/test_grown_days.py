@@ -70,9 +70,9 @@ def test_of_days_that_grew_new_footers_are_read_and_the_files_that_can_share_an_
         read_again.append(len(listing.files))
         return read_files(spark, listing, columns)
 
-    def asked(kept_footers: folders.Footers, path: str, column: str) -> folders.Footer:
+    def asked(kept_footers: folders.Footers, path: str, column: str, note: str) -> folders.Footer:
         footers.append(Path(path).name)
-        return footer(kept_footers, path, column)
+        return footer(kept_footers, path, column, note)
 
     monkeypatch.setattr(kept, "read_files", noted)
     monkeypatch.setattr(folders.Footers, "read", asked)

@@ -9,18 +9,21 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from pairing.telemetry.metering import UsageRecord
-from workers import compaction, usage
+from pipeline import schemas
+from tests.selection import nightly
+from workers import compaction, record_ids, usage
 
 ROOT = Path(__file__).resolve().parents[2]
 DAY = datetime(2026, 11, 2, tzinfo=UTC)
 NOW = DAY + timedelta(days=1, hours=2)
+A_DAY = timedelta(days=1)
 FOLDER = "usage/date=2026-11-02"
 FIRST = UsageRecord(
     record_id="r1", minute=DAY, scope="sub", pair="contoso", namespace="contoso", entity="orders", kind="send",
@@ -39,6 +42,12 @@ def collected(folder: Path, files: int = 4) -> None:
         usage.write([record], str(folder))
         usage.write([record], str(folder))
     usage.write([FIRST._replace(record_id="r0", seq=2, billing_units=7)], str(folder))
+
+
+def named(minute: int, name: str = "x") -> UsageRecord:
+    """A record whose id names its minute, as the library's do."""
+    at = DAY + timedelta(minutes=minute)
+    return FIRST._replace(record_id=f"contoso/host:1/{at:%Y%m%dT%H%M}/send/{name}", minute=at)
 
 
 def names(folder: Path) -> list[str]:
@@ -94,17 +103,94 @@ def test_a_second_time_changes_nothing_and_late_records_make_one_file_more(tmp_p
     assert rows(tmp_path) == before
     for number in range(2):
         usage.write([FIRST._replace(record_id=f"late{number}")], str(tmp_path))
-    assert compaction.compact(str(tmp_path), NOW) == 2
+    assert compaction.compact(str(tmp_path), NOW + A_DAY) == 2
     assert names(tmp_path) == ["compact", "compact"]
+
+
+def test_of_the_day_before_what_was_merged_every_hour_becomes_one_file(tmp_path: Path) -> None:
+    for hour in range(1, 4):
+        for number in range(2):
+            usage.write([FIRST._replace(record_id=f"{hour}-{number}")], str(tmp_path))
+        for part in (tmp_path / FOLDER).glob("part-*"):
+            os.utime(part, (DAY.timestamp(), DAY.timestamp()))
+        compaction.compact_today(str(tmp_path), DAY + timedelta(hours=hour))
+    usage.write([FIRST._replace(record_id="last")], str(tmp_path))
+    assert names(tmp_path) == ["compact"] * 3 + ["part"]
+    assert compaction.compact(str(tmp_path), NOW) == 4
+    assert names(tmp_path) == ["compact"]
+    assert len(rows(tmp_path)) == 7
+
+
+def test_of_a_day_of_several_files_each_minute_is_in_one_and_footers_say_that_no_record_is_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "ROWS_AT_ONCE", 6)
+    for minute in range(0, 30, 2):  # as the collector writes: the last minutes, of which one was written before
+        usage.write([named(minute), named(minute + 1), named(max(minute - 1, 0))], str(tmp_path))
+    before = facts(tmp_path)
+    assert compaction.compact(str(tmp_path), NOW) == 15
+    assert facts(tmp_path) == before
+    files = [pq.ParquetFile(path) for path in (tmp_path / FOLDER).glob("compact-*")]
+    assert len(files) > 3
+    minutes = [set(file.read(["minute"])["minute"].to_pylist()) for file in files]
+    assert sum(map(len, minutes)) == len(set.union(*minutes)) == 30
+    assert {file.metadata.metadata[record_ids.NOTE] for file in files} == {record_ids.ONCE_EACH}
+    assert compaction.compact(str(tmp_path), NOW + A_DAY) == 0
+
+
+def test_files_that_all_span_the_day_are_merged_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "ROWS_AT_ONCE", 6)
+    for minute in range(9):
+        usage.write([named(0, f"a{minute}"), named(minute), named(1439, f"z{minute}")], str(tmp_path))
+    before = facts(tmp_path)
+    assert compaction.compact(str(tmp_path), NOW) == 8
+    assert facts(tmp_path) == before
+    assert len(rows(tmp_path)) == 27
+
+
+def test_a_row_without_a_minute_is_kept_where_a_day_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "ROWS_AT_ONCE", 4)
+    for minute in range(0, 12, 2):
+        usage.write([named(minute), named(minute + 1)], str(tmp_path))
+    for number, minute in enumerate((0, 3, 4, 11)):
+        table = usage._table("usage", [named(minute)])
+        without = [*table.to_pylist(), table.to_pylist()[0] | {"record_id": f"none-{minute}", "minute": None}]
+        pq.write_table(pa.Table.from_pylist(without, usage.SCHEMA), tmp_path / FOLDER / f"part-{number}.parquet")
+    before = facts(tmp_path)
+    compaction.compact(str(tmp_path), NOW)
+    assert facts(tmp_path) == before
+    assert len(rows(tmp_path)) == len(before)
+
+
+@pytest.mark.parametrize(
+    ("ids", "note"),
+    [
+        (["contoso/host:1/20261102T0000/send/x", "contoso/host:1/20261102T0000/settle/x"], record_ids.ONCE_EACH),
+        (["contoso/host:1/20261102T0000/send/x"] * 2, record_ids.NAME_THEIR_MINUTE),
+        (["contoso/host:1/20261102T0000/send/x", None], record_ids.NAME_THEIR_MINUTE),
+        (["contoso/host:1/20261102T0000/send/x", "contoso/host:1/20261102T0001/send/x"], None),
+        (["contoso/host:1/20261102T0000/send/x", "0123abcd"], None),
+        (["contoso/host/1/20261102T0000/send/x"], None),
+    ],
+)
+def test_a_file_says_of_its_ids_what_is_found(tmp_path: Path, ids: list[str | None], note: bytes | None) -> None:
+    usage.write([FIRST._replace(record_id=cast("str", each)) for each in ids], str(tmp_path))
+    (part,) = (tmp_path / FOLDER).iterdir()
+    assert (pq.read_metadata(part).metadata or {}).get(record_ids.NOTE) == note
+
+
+def test_the_pipeline_reads_the_notes_of_the_files() -> None:
+    notes = (record_ids.NOTE, record_ids.NAME_THEIR_MINUTE, record_ids.ONCE_EACH)
+    assert tuple(map(bytes.decode, notes)) == (schemas.NOTE, schemas.NAME_THEIR_MINUTE, schemas.ONCE_EACH)
 
 
 def test_many_compacted_files_become_one_again(tmp_path: Path) -> None:
     for night in range(compaction.MANY):
         for number in range(2):
             usage.write([FIRST._replace(record_id=f"{night}-{number}")], str(tmp_path))
-        compaction.compact(str(tmp_path), NOW)
+        compaction.compact(str(tmp_path), NOW + A_DAY)
     assert names(tmp_path) == ["compact"] * compaction.MANY
-    compaction.compact(str(tmp_path), NOW)
+    compaction.compact(str(tmp_path), NOW + A_DAY)
     assert names(tmp_path) == ["compact"]
     assert len(rows(tmp_path)) == 2 * compaction.MANY
 
@@ -194,9 +280,16 @@ def power_for(steps: int) -> Iterator[list[int]]:
 
 
 @pytest.mark.slow
-def test_whenever_it_is_killed_nothing_is_lost_and_the_next_night_ends_the_work(tmp_path: Path) -> None:
+@pytest.mark.parametrize("portions", ["one portion", *nightly("several portions")])
+def test_whenever_it_is_killed_nothing_is_lost_and_the_next_night_ends_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, portions: str
+) -> None:
     original = tmp_path / "original"
     collected(original, files=1)
+    if portions == "several portions":
+        monkeypatch.setattr(compaction, "ROWS_AT_ONCE", 6)
+        for minute in range(6):
+            usage.write([named(minute), named(minute + 1)], str(original))
     before = facts(original)
     shutil.copytree(original, tmp_path / "whole")
     with power_for(sys.maxsize) as seen:
