@@ -19,11 +19,14 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 @pytest.mark.nightly
-def test_a_run_killed_while_it_writes_is_not_believed(spark: SparkSession, usage: Path, write: Write) -> None:
+@pytest.mark.parametrize("rows", ["few", "many"])
+def test_a_run_killed_while_it_writes_is_not_believed(
+    spark: SparkSession, usage: Path, write: Write, rows: str
+) -> None:
     write(month(1), USAGE)
     before = computed(spark, usage, incremental=True)
     write([record("more", month(2)[0]["minute"], units=MILLION)], USAGE)  # type: ignore[arg-type]
-    job = [sys.executable, "-m", "tests.pipeline.killed_run", str(usage)]
+    job = [sys.executable, "-m", "tests.pipeline.killed_run", str(usage), rows]
     killed = subprocess.run(job, capture_output=True, text=True, timeout=300)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     after = computed(spark, usage, incremental=True)
