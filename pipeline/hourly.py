@@ -100,9 +100,13 @@ def full(
         paces = hold(transforms.paces(hours, by_namespace=by_namespace))
         by_day = _by_day(spark, listing, month, now, paces, copies)
     if is_large and not any(counts.quarantined for counts in by_day.values()):
-        valid = all_rows(spark, listing)  # all are good: to find that again takes as long as to read them
-        hours = hours if is_summed else transforms.facts_of_hours(valid, copies)
-    clean = transforms.without_copies(valid, copies)
+        # All are good: to find that again takes as long as to read them.
+        hours = hours if is_summed else transforms.facts_of_hours(all_rows(spark, listing), copies)
+        clean = _each_once(listing, copies, lambda files: all_rows(spark, files))
+    elif is_large:
+        clean = _each_once(listing, copies, lambda files: valid_rows(spark, files, month, now))
+    else:
+        clean = transforms.without_copies(valid, copies)
     return HourlyTable(
         hours=hours,
         paces=paces,
@@ -126,10 +130,24 @@ def sum_up(
     valid, copies = _looked_through(spark, listing, month, now, progress, identity)
     if listing.rows > transforms.FEW:
         hours, _ = _hours_of_many(spark, listing, month, now, copies, identity)
+        clean = _each_once(listing, copies, lambda files: valid_rows(spark, files, month, now, identity))
     else:
         hours = hold(transforms.hourly_without_copies(valid, copies, identity))
-    days = _by_day(spark, listing, month, now, hours, copies)
-    return hours, transforms.without_copies(valid, copies), days
+        clean = transforms.without_copies(valid, copies)
+    return hours, clean, _by_day(spark, listing, month, now, hours, copies)
+
+
+def _each_once(listing: Listing, copies: transforms.Copies, rows_of: Callable[[Listing], DataFrame]) -> DataFrame:
+    """The rows of the files without copies, which are taken from those files alone that were looked through: a good row
+    of another one can share a hash with bad rows of these.
+    """
+    some, none = listing.may_repeat, transforms.no_copies(copies.hashes.sparkSession)
+    looked_through = set(some.files)
+    others = replace(listing, files=tuple(file for file in listing.files if file not in looked_through))
+    if not some.files:
+        return transforms.without_copies(rows_of(listing), none)
+    searched = transforms.without_copies(rows_of(some), copies)
+    return searched.unionByName(transforms.without_copies(rows_of(others), none)) if others.files else searched
 
 
 def _hours_of_many(

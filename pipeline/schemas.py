@@ -30,8 +30,8 @@ OF_A_PROCESS: dict[str, str] = {"reporter": "string"}
 NOTE = "paired-namespaces.record-ids"
 """Where a file of usage says in its footer what was found of its record_ids when it was written (docs/contract.md)."""
 NAME_THEIR_MINUTE, ONCE_EACH = "name their minute", "name their minute, once each"
-"""What it says: that ids have their minute where the library's have it (`pipeline.strays`), and so have no version in
-another minute; and that all rows have an id, each another one.
+"""What it says, followed by the number of rows: that ids have their minute where the library's have it
+(`pipeline.strays`), and so have no version in another minute; and that all rows have an id, each another one.
 """
 
 KEPT_SHAPE = 7

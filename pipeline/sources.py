@@ -205,7 +205,8 @@ class _Preflight:
         reason = _mismatch(types, wanted) or _ambiguous(footer.schema, wanted) or _compressed(footer.storage, wanted)
         if reason:
             return reason, None
-        ids = footer.note if footer.note in (NAME_THEIR_MINUTE, ONCE_EACH) else ""
+        notes = {f"{note}, {footer.rows} rows": note for note in (NAME_THEIR_MINUTE, ONCE_EACH)}
+        ids = notes.get(footer.note or "", "")  # of another number of rows it was passed on by who merged files
         return "", SourceFile(file.path, day, footer.rows, _time_unit(types, self.columns), ids, *_span(types, footer))
 
 

@@ -7,8 +7,8 @@ A file is deleted only once all its rows are on disk in another file. Until then
 pipeline handles: for each record_id it counts the highest seq. Only rows that are equal in all columns are dropped
 here. The pipeline decides which version of a record counts, because it knows whether the newest one can be billed.
 
-What is written is cut at a minute where it takes several files, so that versions of a record are in one of them: then
-the pipeline need not look for them in files whose footers say that each record is there once (`workers.record_ids`).
+The day before is cut at minutes where it takes several files, so that versions of a record are in one of them: then the
+pipeline need not look for them in files whose footers say that each record is there once (`workers.record_ids`).
 """
 
 import os
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import zip_longest
 from pathlib import Path
+from typing import IO
 from uuid import uuid4
 
 import pyarrow as pa
@@ -104,7 +105,7 @@ def _open(usage_dir: str) -> tuple[pafs.FileSystem, str]:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file to be merged: its number of rows and, where its footer says so, the first and last minute of them."""
+    """A file to be merged: its number of rows and, where its footer tells, the first and last minute of them."""
 
     path: str
     rows: int
@@ -116,20 +117,20 @@ def _compact_day(
     store: pafs.FileSystem, day: str, schema: pa.Schema, before: datetime | None = None, *, is_new: bool = False
 ) -> int:
     """Merge the day's small files, or those written `before` a time. `is_new`: the day has just ended, so that what was
-    merged every hour becomes one.
+    merged every hour becomes one, or is cut.
     """
     found = store.get_file_info(pafs.FileSelector(day, allow_not_found=True))
     files = sorted(info.path for info in found if info.is_file and (before is None or info.mtime < before))
     done = [path for path in files if Path(path).name.startswith(COMPACTED)]
     chosen = [path for path in files if Path(path).name.startswith(SMALL)]
-    if len(done) >= MANY or (is_new and chosen):
+    if len(done) >= MANY or is_new:
         chosen = [*done, *chosen]
     known = [file for path in chosen if (file := _file(store, path, schema)) is not None]
-    return _merge_portions(store, day, list(_by_rows(known)), schema)
+    return _merge(store, day, list(_by_rows(known)), schema, is_cut=is_new)
 
 
 def _by_rows(files: Iterable[_File]) -> Iterator[list[_File]]:
-    """Group the files into portions that fit in memory, in the order of their minutes."""
+    """Group the files, in the order of their minutes, into portions of about ROWS_AT_ONCE."""
     portion: list[_File] = []
     rows = 0
     for file in sorted(files, key=lambda file: (file.first is None, file.first, file.path)):
@@ -157,67 +158,58 @@ def _span(footer: pq.FileMetaData, schema: pa.Schema) -> tuple[datetime, datetim
     if MINUTE not in schema.names or footer.num_row_groups != 1:
         return ()
     statistics = footer.row_group(0).column(schema.get_field_index(MINUTE)).statistics
-    return (statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else ()
+    try:
+        return (statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else ()
+    except (OverflowError, ValueError):  # a minute that Python has no date for
+        return ()
 
 
-def _merge_portions(store: pafs.FileSystem, day: str, portions: Sequence[list[_File]], schema: pa.Schema) -> int:
-    """Merge each portion. A file with rows of a minute that the next one has, too, is part of both of them."""
+def _merge(
+    store: pafs.FileSystem, day: str, portions: Sequence[Sequence[_File]], schema: pa.Schema, *, is_cut: bool
+) -> int:
+    """Write each portion of more than one file as one; where `is_cut`, without the minutes that the next one has, too:
+    those rows are written with that.
+    """
     gone = 0
-    begun: list[_File] = []
-    since: datetime | None = None
+    waiting: dict[str, pa.Table] = {}  # by file the rows that are not written yet
     for portion, following in zip_longest(portions, portions[1:], fillvalue=()):
-        until = _cut(portion, following)
-        files = [*begun, *portion]
-        unfinished = [file for file in files if until is not None and file.last is not None and file.last >= until]
-        parts = [
-            _Part(file.path, since if file in begun else None, until if file in unfinished else None) for file in files
-        ]
-        gone += _merge(store, day, parts, schema)
-        begun, since = unfinished, until
+        begin = following[0].first if is_cut and following else None
+        if len(portion) < 2 and not waiting and not any(_reaches(file, begin) for file in portion):
+            continue
+        read = {file.path: table for file in portion if (table := _read(store, file.path, schema)) is not None}
+        tables, had_waiting = waiting | read, bool(waiting)
+        waiting = _since(tables.items(), begin)
+        if len(tables) < 2 and not waiting and not had_waiting:
+            continue
+        now = (_before(table, begin) if path in waiting else table for path, table in tables.items())
+        gone += _replace(store, day, pa.concat_tables(now), [path for path in tables if path not in waiting])
     return gone
 
 
-def _cut(portion: Sequence[_File], following: Sequence[_File]) -> datetime | None:
-    """The minute with which the following files begin, if most of the portion is before it."""
-    begin = following[0].first if following else None
-    if begin is None or any(file.last is None for file in portion):
-        return None
-    before = [file for file in portion if file.last is not None and file.last < begin]
-    return begin if 2 * len(before) >= len(portion) else None
+def _reaches(file: _File, begin: datetime | None) -> bool:
+    return begin is not None and file.last is not None and file.last >= begin
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A file, or its rows `since` a minute and before the minute `until` which the rest of them is left."""
-
-    path: str
-    since: datetime | None
-    until: datetime | None
-
-    @property
-    def is_whole(self) -> bool:
-        return self.since is None and self.until is None
-
-    def of(self, table: pa.Table) -> pa.Table:
-        """The rows. One without a minute is among the last ones."""
-        if self.until is not None:
-            table = table.filter(pc.fill_null(pc.less(table[MINUTE], self.until), False))
-        if self.since is not None:
-            table = table.filter(pc.fill_null(pc.greater_equal(table[MINUTE], self.since), True))
-        return table
+def _since(tables: Iterable[tuple[str, pa.Table]], begin: datetime | None) -> dict[str, pa.Table]:
+    """By file the rows since the minute, if they are few enough to be kept in memory until they are written."""
+    if begin is None:
+        return {}
+    late = {path: table.filter(pc.fill_null(pc.greater_equal(table[MINUTE], begin), False)) for path, table in tables}
+    rows = sum(len(table) for table in late.values())
+    return {path: table for path, table in late.items() if len(table)} if rows <= ROWS_AT_ONCE // 2 else {}
 
 
-def _merge(store: pafs.FileSystem, day: str, parts: Sequence[_Part], schema: pa.Schema) -> int:
-    tables = {part: part.of(table) for part in parts if (table := _read(store, part.path, schema)) is not None}
-    if len(tables) < 2 and all(part.is_whole for part in tables):
-        return 0
-    table = pa.concat_tables(tables.values())
+def _before(table: pa.Table, begin: datetime | None) -> pa.Table:
+    """The other rows of a table, those without a minute among them."""
+    return table.filter(pc.fill_null(pc.less(table[MINUTE], begin), True))
+
+
+def _replace(store: pafs.FileSystem, day: str, table: pa.Table, files: Sequence[str]) -> int:
     _write(store, day, _without_copies(table))
-    gone = [part.path for part in tables if part.until is None]
-    for path in gone:
+    for path in files:
         store.delete_file(path)
-    log.info("usage files compacted", day=Path(day).name, files=len(gone), rows=table.num_rows)
-    return len(gone)
+    log.info("usage files compacted", day=Path(day).name, files=len(files), rows=table.num_rows)
+    return len(files)
 
 
 def _read(store: pafs.FileSystem, path: str, schema: pa.Schema) -> pa.Table | None:
@@ -251,11 +243,11 @@ def _write(store: pafs.FileSystem, day: str, table: pa.Table) -> None:
     name = f"{COMPACTED}{uuid4().hex}.parquet"
     if not isinstance(store, pafs.LocalFileSystem):  # an object becomes visible when its upload is complete
         with store.open_output_stream(f"{day}/{name}") as stream:
-            pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
+            _write_parquet(table, stream)
         return
     unfinished = Path(day, f"{UNFINISHED}{name}")
     with unfinished.open("wb") as file:
-        pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+        _write_parquet(table, file)
         file.flush()
         os.fsync(file.fileno())
     unfinished.rename(Path(day, name))
@@ -264,3 +256,9 @@ def _write(store: pafs.FileSystem, day: str, table: pa.Table) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _write_parquet(table: pa.Table, file: IO[bytes]) -> None:
+    # In one row group: of several, no reader asks for the first and last minute.
+    size = max(1, len(table))
+    pq.write_table(table, file, compression="zstd", write_page_checksum=True, row_group_size=size)

@@ -217,6 +217,7 @@ def _with_our_columns(folder: Path) -> None:
     from workers.usage import SCHEMA
 
     for file in folder.glob("usage/*/*.parquet"):
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of what was there before
         pq.write_table(pq.ParquetFile(file).read().cast(SCHEMA), file, compression="zstd")
 
 

@@ -123,6 +123,40 @@ def test_a_month_costs_the_same_whatever_its_files_say_of_their_ids(
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("elsewhere", [True, *nightly(False)], ids=["in another folder", "in the minute"])
+def test_a_good_record_counts_although_its_id_is_on_bad_rows_of_a_file_that_is_looked_through(
+    spark: SparkSession, usage: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
+) -> None:
+    """Where a tier begins, rows are taken one by one."""
+    as_of_many_rows(monkeypatch)
+    good = [own(0, 7, f"q{n}", entity=f"q{n}", units=7_000_000) for n in range(3)]
+    bad = good[0] if elsewhere else good[0] | {"kind": "teleport"}
+    others = [own(1, n, "x") for n in range(80)]
+    files = [(0, good), (2 if elsewhere else 0, [bad, bad | {"seq": 2}]), (1, others)]
+    written(usage, files, noted=False)
+    without = computed(spark, usage)
+    written(usage, files, noted=True)
+    noted = computed(spark, usage)
+    assert noted.priced == without.priced
+    assert (noted.counts.accepted, noted.counts.quarantined) == (83, 2)
+
+
+@pytest.mark.spark
+def test_a_note_that_was_passed_on_by_who_merged_files_is_not_believed(spark: SparkSession, usage: Path) -> None:
+    rows = [own(0, n, "x") for n in range(3)]
+    written(usage, [(0, rows), (0, [rows[0] | {"seq": 2}])], noted=True)
+    day = usage / "usage" / "date=2026-10-01"
+    files = sorted(day.iterdir())
+    merged = pa.concat_tables([pq.ParquetFile(each).read() for each in files])
+    assert merged.schema.metadata
+    pq.write_table(merged, day / "all.parquet")
+    for each in files:
+        each.unlink()
+    found = computed(spark, usage)
+    assert (found.counts.accepted, found.counts.copies) == (3, 1)
+
+
+@pytest.mark.spark
 def test_what_files_say_they_have_once_nobody_looks_for(
     spark: SparkSession, usage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

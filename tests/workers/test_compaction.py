@@ -134,8 +134,71 @@ def test_of_a_day_of_several_files_each_minute_is_in_one_and_footers_say_that_no
     assert len(files) > 3
     minutes = [set(file.read(["minute"])["minute"].to_pylist()) for file in files]
     assert sum(map(len, minutes)) == len(set.union(*minutes)) == 30
-    assert {file.metadata.metadata[record_ids.NOTE] for file in files} == {record_ids.ONCE_EACH}
+    for file in files:
+        note = file.metadata.metadata[record_ids.NOTE].decode()
+        assert note == f"{record_ids.ONCE_EACH}, {file.metadata.num_rows} rows"
     assert compaction.compact(str(tmp_path), NOW + A_DAY) == 0
+
+
+def test_a_file_that_cannot_be_read_for_once_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "ROWS_AT_ONCE", 6)
+    read = pq.ParquetFile.read
+    for failing in range(11):
+        folder = tmp_path / str(failing)
+        for minute in range(0, 12, 2):
+            usage.write([named(minute), named(minute + 1), named(max(minute - 1, 0))], str(folder))
+        before, reads = facts(folder), iter(range(99))
+
+        def sometimes(*given: Any, failing: int = failing, reads: Iterator[int] = reads, **more: Any) -> Any:
+            if next(reads) == failing:
+                raise OSError(5, "Input/output error")
+            return read(*given, **more)
+
+        with monkeypatch.context() as disk:
+            disk.setattr(pq.ParquetFile, "read", sometimes)
+            compaction.compact(str(folder), NOW)
+        assert facts(folder) == before, f"read {failing} fails"
+
+
+def test_large_files_of_every_hour_are_cut_too_and_read_no_more_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "ROWS_AT_ONCE", 12)
+    for hour in range(12):  # the last minute of each hour comes with the next one's
+        records = [named(60 * hour + minute, f"{hour}") for minute in range(-1 if hour else 0, 10)]
+        usage.write([*records, named(60 * hour + 59, f"{hour}")], str(tmp_path))
+    before = facts(tmp_path)
+    compaction.compact(str(tmp_path), NOW)
+    assert facts(tmp_path) == before
+    files = [pq.ParquetFile(path) for path in (tmp_path / FOLDER).glob("*.parquet")]
+    minutes = [set(file.read(["minute"])["minute"].to_pylist()) for file in files]
+    assert len(files) >= compaction.MANY
+    assert sum(map(len, minutes)) == len(set.union(*minutes))
+    monkeypatch.delattr(compaction, "_read")
+    assert compaction.compact(str(tmp_path), NOW) == 0
+    assert compaction.compact(str(tmp_path), NOW + A_DAY) == 0
+
+
+def test_what_was_merged_every_hour_becomes_one_file_though_nothing_came_in_the_evening(tmp_path: Path) -> None:
+    for hour in range(1, 4):
+        for number in range(2):
+            usage.write([FIRST._replace(record_id=f"{hour}-{number}")], str(tmp_path))
+        for part in (tmp_path / FOLDER).glob("part-*"):
+            os.utime(part, (DAY.timestamp(), DAY.timestamp()))
+        compaction.compact_today(str(tmp_path), DAY + timedelta(hours=hour))
+    assert names(tmp_path) == ["compact"] * 3
+    assert compaction.compact(str(tmp_path), NOW) == 3
+    assert names(tmp_path) == ["compact"]
+
+
+def test_a_minute_beyond_all_calendars_keeps_no_other_file_from_being_merged(tmp_path: Path) -> None:
+    collected(tmp_path)
+    rows_of = usage._table("usage", [FIRST])
+    wild = pa.array([3 * 10**17], pa.int64()).cast(usage.SCHEMA.field("minute").type)
+    odd = rows_of.set_column(1, usage.SCHEMA.field("minute"), wild)
+    pq.write_table(odd, tmp_path / FOLDER / "part-odd.parquet")
+    assert compaction.compact(str(tmp_path), NOW) == 10
+    assert names(tmp_path) == ["compact"]
 
 
 def test_files_that_all_span_the_day_are_merged_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,15 +236,22 @@ def test_a_row_without_a_minute_is_kept_where_a_day_is_cut(tmp_path: Path, monke
         (["contoso/host/1/20261102T0000/send/x"], None),
     ],
 )
-def test_a_file_says_of_its_ids_what_is_found(tmp_path: Path, ids: list[str | None], note: bytes | None) -> None:
+def test_a_file_says_of_its_ids_what_is_found(tmp_path: Path, ids: list[str | None], note: str | None) -> None:
     usage.write([FIRST._replace(record_id=cast("str", each)) for each in ids], str(tmp_path))
     (part,) = (tmp_path / FOLDER).iterdir()
-    assert (pq.read_metadata(part).metadata or {}).get(record_ids.NOTE) == note
+    said = (pq.read_metadata(part).metadata or {}).get(record_ids.NOTE)
+    assert (said and said.decode()) == (note and f"{note}, {len(ids)} rows")
+
+
+def test_a_minute_that_is_not_whole_is_not_named(tmp_path: Path) -> None:
+    usage.write([named(3)._replace(minute=DAY + timedelta(minutes=3, seconds=30))], str(tmp_path))
+    (part,) = (tmp_path / FOLDER).iterdir()
+    assert record_ids.NOTE not in (pq.read_metadata(part).metadata or {})
 
 
 def test_the_pipeline_reads_the_notes_of_the_files() -> None:
-    notes = (record_ids.NOTE, record_ids.NAME_THEIR_MINUTE, record_ids.ONCE_EACH)
-    assert tuple(map(bytes.decode, notes)) == (schemas.NOTE, schemas.NAME_THEIR_MINUTE, schemas.ONCE_EACH)
+    notes = (record_ids.NOTE.decode(), record_ids.NAME_THEIR_MINUTE, record_ids.ONCE_EACH)
+    assert notes == (schemas.NOTE, schemas.NAME_THEIR_MINUTE, schemas.ONCE_EACH)
 
 
 def test_many_compacted_files_become_one_again(tmp_path: Path) -> None:
