@@ -90,8 +90,7 @@ def full(
     valid, copies = _looked_through(spark, listing, month, now, progress, transforms.ANYWHERE)
     is_summed, are_few = expected * 3 <= listing.rows, False
     if not is_summed:
-        rows = all_rows(spark, listing).where(is_good_but_for_its_id(_not_after(month, now)))
-        hours = transforms.facts_of_hours(rows, copies)
+        hours = _facts_of_many(spark, listing, month, now, copies)
     elif is_large:
         hours, are_few = _hours_of_many(spark, listing, month, now, copies, transforms.ANYWHERE, expected)
     else:
@@ -148,6 +147,17 @@ def _each_once(listing: Listing, copies: transforms.Copies, rows_of: Callable[[L
         return transforms.without_copies(rows_of(listing), none)
     searched = transforms.without_copies(rows_of(some), copies)
     return searched.unionByName(transforms.without_copies(rows_of(others), none)) if others.files else searched
+
+
+def _facts_of_many(
+    spark: SparkSession, listing: Listing, month: Month, now: datetime, copies: transforms.Copies
+) -> DataFrame:
+    """The records of the files as they are. They are asked for an id only if some have none."""
+    if copies.count and not copies.hashes.where(f"h = {transforms.NO_ID}").isEmpty():
+        copies = replace(copies, counted=copies.suspects)
+        return transforms.facts_of_hours(valid_rows(spark, listing, month, now), copies)
+    rows = all_rows(spark, listing).where(is_good_but_for_its_id(_not_after(month, now)))
+    return transforms.facts_of_hours(rows, copies)
 
 
 def _hours_of_many(

@@ -205,7 +205,8 @@ def _before(table: pa.Table, begin: datetime | None) -> pa.Table:
 
 
 def _replace(store: pafs.FileSystem, day: str, table: pa.Table, files: Sequence[str]) -> int:
-    _write(store, day, _without_copies(table))
+    if len(table):
+        _write(store, day, _without_copies(table))
     for path in files:
         store.delete_file(path)
     log.info("usage files compacted", day=Path(day).name, files=len(files), rows=table.num_rows)

@@ -27,7 +27,7 @@ from pipeline.errors import PipelineError
 from pipeline.jobs import charges
 from pipeline.progress import Progress, end_with_stdin
 from pipeline.results import Outcome
-from pipeline.spark import SEMANTICS, build_session, is_enough_for, settings_for
+from pipeline.spark import LOCAL_DEFAULTS, SEMANTICS, build_session, is_enough_for, settings_for
 
 OF_THE_PROCESS = ("spark.driver.", "spark.hadoop.", "spark.ui.", "spark.buffer.")
 """Settings that a running session keeps, by how their names begin; the others are set for each job."""
@@ -64,7 +64,10 @@ class WarmSession:
         elif not is_enough_for(self.built_with, settings):
             raise NotSuitable("the job needs more than this session has")
         for name in self.changed - settings.keys():
-            self.session.conf.unset(name)
+            if name in LOCAL_DEFAULTS:  # of the session, where unsetting would leave Spark's own
+                self.session.conf.set(name, LOCAL_DEFAULTS[name])
+            else:
+                self.session.conf.unset(name)
         of_this_job = {n: value for n, value in (SEMANTICS | settings).items() if not n.startswith(OF_THE_PROCESS)}
         for name, value in of_this_job.items():
             self.session.conf.set(name, value)

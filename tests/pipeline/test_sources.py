@@ -99,13 +99,21 @@ def test_rows_that_cannot_be_billed_are_counted_by_reason_and_the_rest_is_billed
     assert invoice_of(outcome).units == 400_000 + 1_600
 
 
+@pytest.mark.parametrize("are_summed", [True, False], ids=["", "each in an hour of its own"])
 @pytest.mark.parametrize("bad", [{"pair": "x" * 64}, {"record_id": None}], ids=["in a bad hour", "without an id"])
 def test_bad_rows_that_cannot_be_added_up_end_no_month(
-    spark: SparkSession, usage: Path, write: Write, monkeypatch: pytest.MonkeyPatch, bad: dict[str, Any]
+    spark: SparkSession,
+    usage: Path,
+    write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    bad: dict[str, Any],
+    are_summed: bool,
 ) -> None:
     largest = {"messages": 2**36, "bytes": 2**62, "units": 2**36}  # of 10**12 bytes, nine million rows do the same
     monkeypatch.setattr(checks, "MOST", 2**62)
     as_of_many_rows(monkeypatch)
+    if not are_summed:
+        monkeypatch.setattr(transforms, "expected_hours", lambda rows, number: number)
     write([record(f"good-{n}", units=10) for n in range(100)], USAGE)
     write([record(f"bad-{n}", **largest) | bad for n in range(3)], USAGE)
     outcome = computed(spark, usage)

@@ -191,6 +191,17 @@ def test_what_was_merged_every_hour_becomes_one_file_though_nothing_came_in_the_
     assert names(tmp_path) == ["compact"]
 
 
+def test_a_portion_all_of_whose_minutes_the_next_one_has_is_no_file_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "ROWS_AT_ONCE", 10)
+    usage.write([named(0, f"{n}") for n in range(4)], str(tmp_path))
+    usage.write([named(n) for n in range(9)], str(tmp_path))
+    assert compaction.compact(str(tmp_path), NOW) == 2
+    assert names(tmp_path) == ["compact"]
+    assert len(rows(tmp_path)) == 13
+
+
 def test_a_minute_beyond_all_calendars_keeps_no_other_file_from_being_merged(tmp_path: Path) -> None:
     collected(tmp_path)
     rows_of = usage._table("usage", [FIRST])

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -18,7 +19,7 @@ from dashboard.costs.warm_session import SOCKET, run_warm
 from pipeline.jobs import warm
 from pipeline.jobs.warm import HUNG_UP, WarmSession
 from pipeline.schemas import USAGE
-from pipeline.spark import FOR_LITTLE_DATA, is_enough_for
+from pipeline.spark import FOR_LITTLE_DATA, LOCAL_DEFAULTS, OF_LOCAL_FILES, is_enough_for
 from tests.pipeline.conftest import write_table
 from tests.pipeline.test_charges_on_spark import OCTOBER, record
 from tests.selection import is_nightly
@@ -143,6 +144,20 @@ def test_a_session_that_a_job_needs_more_than_ends_so_that_the_next_is_larger(
         of_unknown_size = f"file://{usage}"
         assert not run_warm([*job(usage, "result.jsonl"), "--usage", of_unknown_size], lambda said: None)
         serving.result(60)
+
+
+def test_a_large_job_finds_the_settings_of_the_session_again_after_a_little_one() -> None:
+    settings: dict[str, str] = {}
+    conf = SimpleNamespace(set=settings.__setitem__, unset=settings.pop)
+    large = WarmSession()
+    large.session, large.built_with = cast("Any", SimpleNamespace(conf=conf)), OF_LOCAL_FILES
+    large._session_for(OF_LOCAL_FILES)
+    of_large = dict(settings)
+    large._session_for(OF_LOCAL_FILES | FOR_LITTLE_DATA)
+    assert settings["spark.sql.shuffle.partitions"] == "1"
+    large._session_for(OF_LOCAL_FILES)
+    assert settings.pop("spark.sql.shuffle.partitions") == LOCAL_DEFAULTS["spark.sql.shuffle.partitions"]
+    assert settings == of_large
 
 
 def test_a_session_does_for_jobs_that_need_no_more_than_it_has() -> None:
