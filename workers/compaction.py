@@ -133,7 +133,7 @@ def _by_rows(files: Iterable[_File]) -> Iterator[list[_File]]:
     """Group the files, in the order of their minutes, into portions of about ROWS_AT_ONCE."""
     portion: list[_File] = []
     rows = 0
-    for file in sorted(files, key=lambda file: (file.first is None, file.first, file.path)):
+    for file in sorted(files, key=lambda file: (file.first is None, file.first, file.last, file.path)):
         if portion and rows + file.rows > ROWS_AT_ONCE:
             yield portion
             portion, rows = [], 0

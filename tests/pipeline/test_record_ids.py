@@ -19,7 +19,7 @@ from pipeline.schemas import NAME_THEIR_MINUTE, ONCE_EACH, USAGE
 from pipeline.sources import Listing, SourceFile
 from tests.pipeline.conftest import TYPES
 from tests.pipeline.test_charges_on_spark import OCTOBER, as_of_many_rows, computed, record
-from tests.selection import is_nightly, nightly
+from tests.selection import nightly
 from workers.record_ids import with_note
 
 pytestmark = pytest.mark.timeout(900)
@@ -95,9 +95,10 @@ def written(usage: Path, files: list[tuple[int, Rows]], *, noted: bool) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("are_many", [True, *nightly(False)])
-@pytest.mark.parametrize("kind", ["foreign", *nightly("plain", "repeated")])
-@pytest.mark.parametrize("seed", range(12 if is_nightly() else 1))
+@pytest.mark.nightly
+@pytest.mark.parametrize("are_many", [False, True], ids=["few rows", "many rows"])
+@pytest.mark.parametrize("kind", ["plain", "repeated", "foreign"])
+@pytest.mark.parametrize("seed", range(12))
 def test_a_month_costs_the_same_whatever_its_files_say_of_their_ids(
     spark: SparkSession, usage: Path, monkeypatch: pytest.MonkeyPatch, kind: str, are_many: bool, seed: int
 ) -> None:
