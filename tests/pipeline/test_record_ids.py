@@ -98,7 +98,7 @@ def written(usage: Path, files: list[tuple[int, Rows]], *, noted: bool) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("are_many", [False, True], ids=["few rows", "many rows"])
 @pytest.mark.parametrize("kind", ["plain", "repeated", "foreign"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_month_costs_the_same_whatever_its_files_say_of_their_ids(
     spark: SparkSession, usage: Path, monkeypatch: pytest.MonkeyPatch, kind: str, are_many: bool, seed: int
 ) -> None:
