@@ -70,9 +70,10 @@ GENERATE = textwrap.dedent("""
 
 COMPACT = """
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from workers.compaction import compact
-compact(sys.argv[1], datetime(2026, 12, 1, tzinfo=UTC))
+for nights in range(1, 32):
+    compact(sys.argv[1], datetime(2026, 10, 1, 2, tzinfo=UTC) + timedelta(days=nights))
 """
 
 
@@ -86,7 +87,7 @@ def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
         full = printed("full run", _charges(folder, rows))
         duck = duckdb_of(folder)
         ratios = compared(full, duck, folder)
-        _with_our_columns(folder)
+        _as_collected(folder)
         compaction = printed("compaction", timed([sys.executable, "-c", COMPACT, name]))
         compacted = printed("full run of the compacted month", _charges(folder, rows))
         duck_compacted = duckdb_of(folder, "once")
@@ -210,15 +211,22 @@ def _charges(folder: Path, rows: int, *options: str) -> Timed:
     return timed([*command, *options], SPARK_DRIVER_MEMORY=memory)
 
 
-def _with_our_columns(folder: Path) -> None:
-    """The columns of the collector's files, in which every value may be missing: others are not compacted."""
+def _as_collected(folder: Path) -> None:
+    """The rows in the order in which they come, and in files of the collector's form; others are not compacted."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     from workers.usage import SCHEMA
 
-    for file in folder.glob("usage/*/*.parquet"):
-        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of what was there before
-        pq.write_table(pq.ParquetFile(file).read().cast(SCHEMA), file, compression="zstd")
+    for day in folder.glob("usage/date=*"):
+        written = list(day.iterdir())  # Hadoop's checksums among them
+        files = [file for file in written if file.suffix == ".parquet"]
+        rows = pa.concat_tables([pq.ParquetFile(file).read().cast(SCHEMA) for file in files]).sort_by("minute")
+        for file in written:
+            file.unlink()
+        size = len(rows) // 24 + 1
+        for hour in range(24):
+            pq.write_table(rows.slice(hour * size, size), day / f"part-{hour}.parquet")
 
 
 def _change_a_day(folder: Path) -> None:
