@@ -124,7 +124,7 @@ def sum_up(
     identity: Sequence[str],
 ) -> tuple[DataFrame, DataFrame, dict[str, Counts]]:
     """The files' hours, their rows without copies, and the counts of each day."""
-    if listing.ids_name_their_minute:  # no id is on two days, so that nobody need count those that may be
+    if listing.ids_name_their_minute:  # no id is on two days, so strays need not be counted
         identity = transforms.ANYWHERE
     valid, copies = _looked_through(spark, listing, month, now, progress, identity)
     if listing.rows > transforms.FEW:
@@ -177,7 +177,7 @@ def _hours_of_many(
         try:
             sums = hold(transforms.hourly(rows, identity).where(is_good_hour()))
             number = sums.count()
-        except ArithmeticException:  # what bad rows come to can be more than 64 bits hold: they are left out before
+        except ArithmeticException:  # the sum of bad rows can overflow: each row is checked before it is summed
             sums = hold(transforms.hourly(valid_rows(spark, listing, month, now, identity), identity))
             number = sums.count()
             copies = replace(copies, counted=copies.suspects)

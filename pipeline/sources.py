@@ -206,7 +206,7 @@ class _Preflight:
         if reason:
             return reason, None
         notes = {f"{note}, {footer.rows} rows": note for note in (NAME_THEIR_MINUTE, ONCE_EACH)}
-        ids = notes.get(footer.note or "", "")  # of another number of rows it was passed on by who merged files
+        ids = notes.get(footer.note or "", "")  # with another number of rows it was copied
         return "", SourceFile(file.path, day, footer.rows, _time_unit(types, self.columns), ids, *_span(types, footer))
 
 

@@ -1,9 +1,9 @@
-"""What a file of usage says in its footer of its record_ids, so that who reads it need not look through them.
+"""What a file of usage says in its footer about its record_ids, so that a reader need not look through them.
 
 The library's ids name the minute of their record, ``pair/reporter/20261005T1007/…``: a version of it in another file is
 in the same minute there. Where each id of a file is also there once only, nothing in the file is counted twice.
 
-The note tells for how many rows it was made: whoever merges or filters files by Arrow passes it on unasked.
+The note has the number of rows that it was made for, because programs that merge or filter files with Arrow copy it.
 """
 
 import pyarrow as pa
