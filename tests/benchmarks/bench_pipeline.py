@@ -3,7 +3,8 @@
 Rows with the contract's columns, one for each minute, entity, kind and process, with the identities the library gives
 them (BENCH_IDS=random: random ones), a thousandth of them repeated, are written once to a temporary folder (in
 BENCH_DIR), as another writer would: both look for repeated records everywhere. The same month is then compacted, as it
-is every night, so that neither looks for them any longer, nor do incremental runs. CPU times beside the seconds tell
+is every night, so that neither looks for them any longer, nor do incremental runs. Both are also computed three times
+in a kept session (`SPARK_SESSION_IDLE_S`), which has all its code after the first. CPU times beside the seconds tell
 what a busy machine did not do.
 DuckDB is optional: without it the ratio is left out. The number of rows is an argument; two show the growth:
 
@@ -19,13 +20,17 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
 from typing import Any
 
+from tests.benchmarks.kept_session import kept_session
+from tests.benchmarks.processes import Timed, printed, timed
+
 MONTH, DAYS = "2026-10", 31
+GROWN = ("15", "16", "17", "18")
+"""The days that get a file more, one after the other."""
+KEPT_JOBS = 3
 ROWS = int(os.environ.get("BENCH_ROWS", 10_000_000))
 
 GENERATE = textwrap.dedent("""
@@ -78,47 +83,54 @@ for nights in range(1, 32):
 
 
 def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
-    """The ratios of whole processes, and what they were made of; seconds and megabytes."""
+    """The ratios of whole processes and of jobs in kept sessions, and what they were made of; seconds and megabytes."""
+    took: dict[str, Timed] = {}
+    kept_jobs: dict[str, list[Timed]] = {}
     with TemporaryDirectory(prefix="bench-pipeline-", dir=os.environ.get("BENCH_DIR")) as name:
         folder = Path(name)
         identities = ["random"] if os.environ.get("BENCH_IDS") == "random" else []
         printed("written", timed([sys.executable, "-c", GENERATE, str(rows), name, *identities]))
         size = sum(file.stat().st_size for file in folder.rglob("*.parquet"))
-        full = printed("full run", _charges(folder, rows))
-        duck = duckdb_of(folder)
-        ratios = compared(full, duck, folder)
+        took["full"] = printed("full run", _charges(folder, rows))
+        if duck := duckdb_of(folder):
+            took["duckdb"] = duck
+        ratios = compared(took["full"], duck, folder)
+        kept_jobs["full_kept"] = _kept(folder, rows)
         _as_collected(folder)
-        compaction = printed("compaction", timed([sys.executable, "-c", COMPACT, name]))
-        compacted = printed("full run of the compacted month", _charges(folder, rows))
-        duck_compacted = duckdb_of(folder, "once")
-        of_compacted = compared(compacted, duck_compacted, folder)
-        first = printed("first incremental run", _charges(folder, rows, "--incremental"))
-        _change_a_day(folder)
-        again = printed("one day changed", _charges(folder, rows, "--incremental"))
-    figures: dict[str, Any] = {
-        "rows": rows,
-        "input_mb": round(size / 1e6),
-        "full_s": full.seconds,
-        "full_cpu_s": full.cpu_s,
-        "full_peak_mb": full.peak_mb,
-        "compaction_cpu_s": compaction.cpu_s,
-        "compacted_s": compacted.seconds,
-        "compacted_cpu_s": compacted.cpu_s,
-        "compacted_peak_mb": compacted.peak_mb,
-        "first_incremental_s": first.seconds,
-        "one_day_changed_s": again.seconds,
-        "one_day_changed_cpu_s": again.cpu_s,
-    }
+        took["compaction"] = printed("compaction", timed([sys.executable, "-c", COMPACT, name]))
+        took["compacted"] = printed("full run of the compacted month", _charges(folder, rows))
+        if duck_compacted := duckdb_of(folder, "once"):
+            took["duckdb_compacted"] = duck_compacted
+        of_compacted = compared(took["compacted"], duck_compacted, folder)
+        kept_jobs["compacted_kept"] = _kept(folder, rows)
+        took["first_incremental"] = printed("first incremental run", _charges(folder, rows, "--incremental"))
+        _change_a_day(folder, GROWN[0])
+        took["one_day_changed"] = printed("one day changed", _charges(folder, rows, "--incremental"))
+        kept_jobs["one_day_changed_kept"] = _kept(folder, rows, *GROWN[1:])
     ratios |= {f"compacted, {name}": ratio for name, ratio in of_compacted.items()}
     ratios |= {
-        "compacted : as written, CPU time": round(compacted.cpu_s / full.cpu_s, 3),
-        "one changed day : full run": round(again.seconds / full.seconds, 3),
-        "one changed day : full run, CPU time": round(again.cpu_s / full.cpu_s, 3),
+        "compacted : as written, CPU time": round(took["compacted"].cpu_s / took["full"].cpu_s, 3),
+        "one changed day : full run": round(took["one_day_changed"].seconds / took["full"].seconds, 3),
+        "one changed day : full run, CPU time": round(took["one_day_changed"].cpu_s / took["full"].cpu_s, 3),
     }
-    if duck is not None:
-        figures |= {"duckdb_s": duck.seconds, "duckdb_cpu_s": duck.cpu_s, "duckdb_peak_mb": duck.peak_mb}
-    if duck_compacted is not None:
-        figures |= {"duckdb_compacted_s": duck_compacted.seconds, "duckdb_compacted_cpu_s": duck_compacted.cpu_s}
+    ratios |= {
+        f"{name} : full run, CPU time": round(jobs[-1].cpu_s / took["full"].cpu_s, 3)
+        for name, jobs in kept_jobs.items()
+    }
+    if duck:
+        for of_duck, name in ((took["duckdb"], "full_kept"), (took["duckdb_compacted"], "compacted_kept")):
+            job = kept_jobs[name][-1]
+            ratios[f"{name} : duckdb"] = round(job.seconds / of_duck.seconds, 2)
+            ratios[f"{name} : duckdb, CPU time"] = round(job.cpu_s / of_duck.cpu_s, 2)
+    figures: dict[str, Any] = {"rows": rows, "input_mb": round(size / 1e6)}
+    for name, one in took.items():
+        figures |= {f"{name}_s": one.seconds, f"{name}_cpu_s": one.cpu_s, f"{name}_peak_mb": one.peak_mb}
+    for name, jobs in kept_jobs.items():
+        figures |= {
+            f"{name}_s": [job.seconds for job in jobs],
+            f"{name}_cpu_s": [job.cpu_s for job in jobs],
+            f"{name}_peak_mb": jobs[-1].peak_mb,
+        }
     return ratios | {"figures": figures}
 
 
@@ -133,82 +145,29 @@ def compared(spark: Timed, duck: Timed | None, folder: Path) -> dict[str, Any]:
     }
 
 
-class Timed:
-    """A process that ended well: how long it took, the memory and CPU time of it and its children, its last line."""
-
-    def __init__(self, seconds: float, watched: Watched, said: str) -> None:
-        self.seconds, self.said = round(seconds, 1), said
-        self.peak_mb, self.cpu_s = sum(watched.peaks.values()) // 1024, round(sum(watched.cpu.values()), 1)
-
-
-def printed(what: str, timed: Timed) -> Timed:
-    """At once, so that an hour's figures are not lost with its last one."""
-    print(f"{what}: {timed.seconds} s, {timed.cpu_s} s of CPU time, {timed.peak_mb} MB", file=sys.stderr, flush=True)
-    return timed
-
-
-class Watched:
-    """The peak resident memory (kB) and CPU time (s) of a process and its descendants, by process id."""
-
-    def __init__(self) -> None:
-        self.peaks: dict[int, int] = {}
-        self.cpu: dict[int, float] = {}
-
-    def look(self, pid: int) -> None:
-        for child in _family(pid):
-            self.peaks[child] = max(self.peaks.get(child, 0), _peak_kb(child))
-            self.cpu[child] = max(self.cpu.get(child, 0.0), _cpu_s(child))
-
-
-def timed(command: list[str], **environment: str) -> Timed:
-    begun = time.monotonic()
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ, **environment}
-    ) as process:
-        over, watched = Event(), Watched()
-        watch = Thread(target=_watch, args=(process.pid, over, watched))
-        watch.start()
-        said = process.communicate()[0].strip().splitlines()
-        over.set()
-        watch.join()
-    assert process.returncode == 0, said[-1:] or command
-    return Timed(time.monotonic() - begun, watched, said[-1] if said else "")
-
-
-def _watch(pid: int, over: Event, watched: Watched) -> None:
-    while not over.wait(0.25):
-        watched.look(pid)
-
-
-def _cpu_s(pid: int) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _family(pid: int) -> list[int]:
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return []
-    return [pid, *(descendant for child in children for descendant in _family(int(child)))]
-
-
-def _peak_kb(pid: int) -> int:
-    try:
-        status = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in status if line.startswith("VmHWM")), 0)
-
-
 def _charges(folder: Path, rows: int, *options: str) -> Timed:
-    result = ["--result", str(folder / "result.jsonl")]
-    command = [sys.executable, "-m", "pipeline.jobs.charges", "--month", MONTH, "--usage", str(folder), *result]
-    memory = "10g" if rows > 50_000_000 else "4g"
-    return timed([*command, *options], SPARK_DRIVER_MEMORY=memory)
+    command = [sys.executable, "-m", "pipeline.jobs.charges", *_arguments(folder, *options)]
+    return timed(command, SPARK_DRIVER_MEMORY=_memory(rows))
+
+
+def _kept(folder: Path, rows: int, *grown: str) -> list[Timed]:
+    """Jobs one after another in a kept session: each computes the month anew, or adds to one of the `grown` days."""
+    jobs: list[Timed] = []
+    with kept_session(SPARK_DRIVER_MEMORY=_memory(rows)) as session:
+        for day in grown or [""] * KEPT_JOBS:
+            if day:
+                _change_a_day(folder, day)
+            what = f"a kept session, job {len(jobs) + 1}{', one day changed' if day else ''}"
+            jobs.append(printed(what, session.run(_arguments(folder, *["--incremental"][: len(grown)]))))
+    return jobs
+
+
+def _arguments(folder: Path, *options: str) -> list[str]:
+    return ["--month", MONTH, "--usage", str(folder), "--result", str(folder / "result.jsonl"), *options]
+
+
+def _memory(rows: int) -> str:
+    return "10g" if rows > 50_000_000 else "4g"
 
 
 def _as_collected(folder: Path) -> None:
@@ -229,14 +188,14 @@ def _as_collected(folder: Path) -> None:
             pq.write_table(rows.slice(hour * size, size), day / f"part-{hour}.parquet")
 
 
-def _change_a_day(folder: Path) -> None:
+def _change_a_day(folder: Path, day_of_month: str) -> None:
     """One file more on one day: a hundredth of another's records, sent once more with a higher seq; the sums stay."""
     import pyarrow.parquet as pq
 
     from workers.record_ids import with_note
     from workers.usage import SCHEMA
 
-    day = folder / "usage" / f"date={MONTH}-15"
+    day = folder / "usage" / f"date={MONTH}-{day_of_month}"
     largest = max(day.glob("*.parquet"), key=lambda file: file.stat().st_size)
     table = pq.ParquetFile(largest).read().select(SCHEMA.names).cast(SCHEMA)
     some = table.slice(0, len(table) // 100)

@@ -11,11 +11,7 @@ of a process that only starts a session.
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -25,7 +21,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.benchmarks.bench_pipeline import MONTH, Watched, printed, timed
+from tests.benchmarks.bench_pipeline import MONTH
+from tests.benchmarks.kept_session import kept_session
+from tests.benchmarks.processes import printed, timed
 from workers.usage import SCHEMA
 
 DAY = datetime.fromisoformat(f"{MONTH}-15").replace(tzinfo=UTC)
@@ -35,8 +33,6 @@ KINDS = ("send", "receive", "settle", "manage")
 OPERATIONS = 400
 """Of a record on average: the 13 million operations that are free end in the course of the day."""
 TIMES = 6
-ANSWERS = ("status", "cold")
-"""One of them ends a job."""
 SESSION = "from pipeline.spark import build_session; build_session('benchmark')"
 
 
@@ -49,16 +45,16 @@ def run() -> dict[str, Any]:
             _write(many, str(minute), [minute])
         session = printed("a session alone", timed([sys.executable, "-c", SESSION])).cpu_s
         cold = printed("one file, a session of its own", timed(_command(one))).cpu_s
-        with _kept_session() as kept:
-            warm = [kept.run(_arguments(_touched(one))) for _ in range(TIMES)]
+        with kept_session() as kept:
+            warm = [kept.run(_arguments(_touched(one))).cpu_s for _ in range(TIMES)]
         first = printed("many files, first incremental run", timed(_command(many, "--incremental"))).cpu_s
         _write(many, "last", [MINUTES - 1])
         more = printed("one more file", timed(_command(many, "--incremental"))).cpu_s
         same = printed("nothing changed", timed(_command(many, "--incremental"))).cpu_s
-        with _kept_session() as kept:
+        with kept_session() as kept:
             kept.run(_arguments(_touched(one)))
             _write(many, "late", [MINUTES - 2])
-            more_warm = kept.run(_arguments(many, "--incremental"))
+            more_warm = kept.run(_arguments(many, "--incremental")).cpu_s
     figures = {
         "session_cpu_s": session,
         "cold_cpu_s": cold,
@@ -70,44 +66,6 @@ def run() -> dict[str, Any]:
         "nothing_changed_cpu_s": same,
     }
     return {"kept session : session of its own": round(median(warm[1:]) / cold, 2), "figures": figures}
-
-
-class _Kept:
-    """The process that keeps a session, asked as a worker asks it."""
-
-    def __init__(self, process: subprocess.Popen[bytes], path: str) -> None:
-        self.process, self.path = process, path
-
-    def run(self, arguments: list[str]) -> float:
-        """The CPU time of one job."""
-        before = self._cpu_s()
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(self.path)
-            with client.makefile("rw", encoding="utf-8") as lines:
-                print(json.dumps(arguments), file=lines, flush=True)
-                answer = next(said for said in map(json.loads, lines) if not said.keys().isdisjoint(ANSWERS))
-        assert answer == {"status": 0}, answer
-        took = round(self._cpu_s() - before, 1)
-        print(f"a job of the kept session: {took} s of CPU time", file=sys.stderr, flush=True)
-        return took
-
-    def _cpu_s(self) -> float:
-        watched = Watched()
-        watched.look(self.process.pid)
-        return sum(watched.cpu.values())
-
-
-@contextmanager
-def _kept_session() -> Iterator[_Kept]:
-    with TemporaryDirectory(prefix="bench-small-") as folder, socket.socket(socket.AF_UNIX) as listener:
-        path = f"{folder}/socket"
-        listener.bind(path)
-        listener.listen()
-        command = [sys.executable, "-m", "pipeline.jobs.warm", "--socket", str(listener.fileno()), "--idle-s", "600"]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()]) as process:
-            yield _Kept(process, path)
-            assert process.stdin is not None
-            process.stdin.close()
 
 
 def _command(folder: Path, *options: str) -> list[str]:

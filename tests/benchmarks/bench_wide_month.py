@@ -22,7 +22,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.benchmarks.bench_pipeline import MONTH, Timed, compared, duckdb_of, printed, timed
+from tests.benchmarks.bench_pipeline import MONTH, compared, duckdb_of
+from tests.benchmarks.processes import Timed, printed, timed
 
 ENTITIES = int(os.environ.get("BENCH_ENTITIES", 10_000))
 DAYS = 31
