@@ -93,13 +93,16 @@ def settings_for(folder: str, month: str, *, incremental: bool = False) -> dict[
     return OF_LOCAL_FILES | FOR_LITTLE_DATA | memory | (INTERPRETED if _is_tiny(whole) else {})
 
 
-def is_enough_for(kept: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+def is_enough_for(
+    kept: Mapping[str, str], wanted: Mapping[str, str], environment: Mapping[str, str] = os.environ
+) -> bool:
     """Whether a session that was built with the settings `kept` does for a job that would be given `wanted`: it has the
-    memory, and a JVM that compiles as much.
+    memory (of which all have the same if the environment gives it), and a JVM that compiles as much.
     """
     memory, options = "spark.driver.memory", "spark.driver.extraJavaOptions"
     has, needs = (int(each.get(memory, LOCAL_DEFAULTS[memory]).removesuffix("g")) for each in (kept, wanted))
-    return has >= needs and (options not in kept or options in wanted)
+    has_memory = has >= needs or bool(environment.get(FROM_ENVIRONMENT[memory]))
+    return has_memory and (options not in kept or options in wanted)
 
 
 def _of_a_plain_process(environment: Mapping[str, str], overrides: Mapping[str, str]) -> dict[str, str]:

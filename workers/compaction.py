@@ -7,8 +7,9 @@ A file is deleted only once all its rows are on disk in another file. Until then
 pipeline handles: for each record_id it counts the highest seq. Only rows that are equal in all columns are dropped
 here. The pipeline decides which version of a record counts, because it knows whether the newest one can be billed.
 
-The day before is cut at minutes where it takes several files, so that versions of a record are in one of them: then the
-pipeline need not look for them in files whose footers say that each record is there once (`workers.record_ids`).
+The day before (or one whose night was missed) is cut at minutes where it takes several files, so that versions of a
+record are in one of them: then the pipeline need not look for them in files whose footers say that each record is there
+once (`workers.record_ids`).
 """
 
 import os
@@ -34,6 +35,7 @@ SMALL, COMPACTED, UNFINISHED = "part-", "compact-", "_tmp-"
 IDENTITY, MINUTE, ORDER = "record_id", "minute", ("scope", "namespace", "entity", "kind", "minute", "hour")
 ABANDONED = timedelta(hours=1)  # far longer than writing any file takes
 A_NIGHT = timedelta(hours=26)
+LONG_AGO = timedelta(days=31)  # nobody computes such a month again, so that it need not be faster to read
 ROWS_AT_ONCE = 1_000_000
 MANY = 8  # compacted files of a day, to which late records add one every night
 
@@ -41,7 +43,7 @@ MANY = 8  # compacted files of a day, to which late records add one every night
 def compact(usage_dir: str, now: datetime) -> int:
     """Compact every past day. Returns the number of deleted files. Raises OSError; nothing is lost then."""
     store, root = _open(usage_dir)
-    today, yesterday = (f"date={now.astimezone(UTC) - timedelta(days=ago):%Y-%m-%d}" for ago in (0, 1))
+    today = f"date={now.astimezone(UTC):%Y-%m-%d}"
     gone = 0
     for name, schema in FOLDERS.items():
         folders = store.get_file_info(pafs.FileSelector(f"{root}/{name}", allow_not_found=True))
@@ -49,8 +51,8 @@ def compact(usage_dir: str, now: datetime) -> int:
         for day in days:
             _sweep(store, day, now)
         for day in days:
-            if (date_of := Path(day).name) < today:
-                gone += _compact_day(store, day, schema, is_new=date_of == yesterday)
+            if (name_of := Path(day).name) < today:
+                gone += _compact_day(store, day, schema, ended=_end_of(name_of, now))
     return gone
 
 
@@ -88,6 +90,15 @@ def _has_new_file(store: pafs.FileSystem, day: str, now: datetime) -> bool:
     return any(info.mtime is not None and info.mtime > now - A_NIGHT for info in written)
 
 
+def _end_of(day: str, now: datetime) -> datetime | None:
+    """When the day of a folder ended; None if that is long ago, or the folder is not named by a day."""
+    begin = _day_of(day)
+    if begin is None:
+        return None
+    end = datetime(begin.year, begin.month, begin.day, tzinfo=UTC) + timedelta(days=1)
+    return end if end > now - LONG_AGO else None
+
+
 def _sweep(store: pafs.FileSystem, day: str, now: datetime) -> None:
     """Delete unfinished files of killed writers."""
     for info in store.get_file_info(pafs.FileSelector(day)):
@@ -114,15 +125,24 @@ class _File:
 
 
 def _compact_day(
-    store: pafs.FileSystem, day: str, schema: pa.Schema, before: datetime | None = None, *, is_new: bool = False
+    store: pafs.FileSystem,
+    day: str,
+    schema: pa.Schema,
+    *,
+    before: datetime | None = None,
+    ended: datetime | None = None,
 ) -> int:
-    """Merge the day's small files, or those written `before` a time. `is_new`: the day has just ended, so that what was
-    merged every hour becomes one, or is cut.
+    """Merge the day's small files, or those written `before` a time. Where files are left that were merged before it
+    `ended`, as they are every hour, all become one, or are cut: also where the first night was missed or killed.
     """
     found = store.get_file_info(pafs.FileSelector(day, allow_not_found=True))
-    files = sorted(info.path for info in found if info.is_file and (before is None or info.mtime < before))
-    done = [path for path in files if Path(path).name.startswith(COMPACTED)]
-    chosen = [path for path in files if Path(path).name.startswith(SMALL)]
+    infos = sorted(
+        (info for info in found if info.is_file and (before is None or info.mtime < before)), key=lambda info: info.path
+    )
+    merged = [info for info in infos if info.base_name.startswith(COMPACTED)]
+    is_new = ended is not None and (not merged or any(info.mtime < ended for info in merged))
+    done = [info.path for info in merged]
+    chosen = [info.path for info in infos if info.base_name.startswith(SMALL)]
     if len(done) >= MANY or is_new:
         chosen = [*done, *chosen]
     known = [file for path in chosen if (file := _file(store, path, schema)) is not None]

@@ -35,6 +35,8 @@ OF_THE_PROCESS = ("spark.driver.", "spark.hadoop.", "spark.ui.", "spark.buffer."
 
 HUNG_UP = 3
 """The exit status when a client has gone away before its answer."""
+SILENT_S = 10.0
+"""The time that a client has to send the arguments of its job: the next one waits meanwhile."""
 
 
 class NotSuitable(Exception):
@@ -85,9 +87,18 @@ def serve(listener: socket.socket, idle_s: float) -> None:
         except TimeoutError:
             return
         with client, client.makefile("rw", encoding="utf-8") as lines:
-            client.settimeout(None)
-            if (asked := lines.readline()) and not _run(warm, client, lines, json.loads(asked)):
+            if (asked := _asked(client, lines)) and not _run(warm, client, lines, json.loads(asked)):
                 return
+
+
+def _asked(client: socket.socket, lines: IO[str]) -> str:
+    """The client's line; nothing of one that says nothing, or goes away."""
+    client.settimeout(SILENT_S)
+    with suppress(OSError):
+        asked = lines.readline()
+        client.settimeout(None)
+        return asked
+    return ""
 
 
 def _run(warm: WarmSession, client: socket.socket, lines: IO[str], arguments: Sequence[str]) -> bool:

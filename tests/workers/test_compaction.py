@@ -2,13 +2,12 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import FrameType
 from typing import Any, cast
 
 import pyarrow as pa
@@ -18,6 +17,8 @@ import pytest
 from pairing.telemetry.metering import UsageRecord
 from pipeline import schemas
 from tests.selection import nightly
+from tests.workers import killed_compaction
+from tests.workers.killed_compaction import power_for
 from workers import compaction, record_ids, usage
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,6 +59,8 @@ def merged_every_hour(folder: Path) -> None:
         for part in (folder / FOLDER).glob("part-*"):
             os.utime(part, (DAY.timestamp(), DAY.timestamp()))
         compaction.compact_today(str(folder), DAY + timedelta(hours=hour))
+    for file in (folder / FOLDER).glob("compact-*"):
+        os.utime(file, (DAY.timestamp(), DAY.timestamp()))
 
 
 def names(folder: Path) -> list[str]:
@@ -124,6 +127,16 @@ def test_of_the_day_before_what_was_merged_every_hour_becomes_one_file(tmp_path:
     assert compaction.compact(str(tmp_path), NOW) == 4
     assert names(tmp_path) == ["compact"]
     assert len(rows(tmp_path)) == 7
+
+
+def test_a_day_whose_night_was_missed_becomes_one_file_in_a_later_one(tmp_path: Path) -> None:
+    merged_every_hour(tmp_path)
+    assert compaction.compact(str(tmp_path), NOW + 3 * A_DAY) == 3
+    assert names(tmp_path) == ["compact"]
+    for number in range(2):
+        usage.write([FIRST._replace(record_id=f"late{number}")], str(tmp_path))
+    assert compaction.compact(str(tmp_path), NOW + 4 * A_DAY) == 2
+    assert names(tmp_path) == ["compact", "compact"], "what came late was merged alone"
 
 
 def test_of_a_day_of_several_files_each_minute_is_in_one_and_footers_say_that_no_record_is_twice(
@@ -339,26 +352,8 @@ def test_a_compaction_leaves_no_threads_behind_in_the_worker(tmp_path: Path) -> 
     assert names(tmp_path) == ["compact"]
 
 
-@contextmanager
-def power_for(steps: int) -> Iterator[list[int]]:
-    """Ends whatever runs in the module when it comes to its step of that number; the list tells how many there were."""
-    seen = [0]
-
-    def each(frame: FrameType, event: str, _: Any) -> Any:
-        if frame.f_code.co_filename != compaction.__file__:
-            return None
-        if event == "line":
-            seen[0] += 1
-            if seen[0] > steps:
-                raise Killed
-        return each
-
-    before = sys.gettrace()
-    sys.settrace(each)
-    try:
-        yield seen
-    finally:
-        sys.settrace(before)
+def end() -> None:
+    raise Killed
 
 
 @pytest.mark.slow
@@ -374,19 +369,41 @@ def test_whenever_it_is_killed_nothing_is_lost_and_the_next_night_ends_the_work(
             usage.write([named(minute), named(minute + 1)], str(original))
     before = facts(original)
     shutil.copytree(original, tmp_path / "whole")
-    with power_for(sys.maxsize) as seen:
+    with power_for(sys.maxsize, end) as seen:
         compaction.compact(str(tmp_path / "whole"), NOW)
     assert seen[0] > 50
     for steps in range(seen[0]):
         folder = tmp_path / str(steps)
         shutil.copytree(original, folder)
-        with pytest.raises(Killed), power_for(steps):
+        with pytest.raises(Killed), power_for(steps, end):
             compaction.compact(str(folder), NOW)
         assert facts(folder) == before, f"after {steps} steps"
         compaction.compact(str(folder), NOW)
         compaction.compact(str(folder), NOW + timedelta(days=1))
         assert facts(folder) == before
         assert "part" not in names(folder) or names(folder).count("part") == 1
+        shutil.rmtree(folder)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("each", range(8))
+def test_a_real_process_that_is_killed_at_any_step_loses_nothing(tmp_path: Path, each: int) -> None:
+    original = tmp_path / "original"
+    collected(original, files=2)
+    merged_every_hour(original)
+    before = facts(original)
+    shutil.copytree(original, tmp_path / "whole")
+    with power_for(sys.maxsize, end) as seen:
+        compaction.compact(str(tmp_path / "whole"), NOW)
+    for steps in range(each, seen[0], 8):
+        folder = tmp_path / str(steps)
+        shutil.copytree(original, folder)
+        killed = [sys.executable, "-m", killed_compaction.__name__, str(folder), NOW.isoformat(), str(steps)]
+        assert subprocess.run(killed, cwd=ROOT, check=False).returncode == -signal.SIGKILL
+        assert facts(folder) == before, f"after {steps} steps"
+        compaction.compact(str(folder), NOW + A_DAY)
+        assert facts(folder) == before
+        assert names(folder) in (["compact"], ["compact", "part"]), f"after {steps} steps"
         shutil.rmtree(folder)
 
 

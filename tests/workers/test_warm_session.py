@@ -146,6 +146,23 @@ def test_a_session_that_a_job_needs_more_than_ends_so_that_the_next_is_larger(
         serving.result(60)
 
 
+def test_a_client_that_says_nothing_keeps_no_other_from_its_job(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, usage: Path
+) -> None:
+    monkeypatch.setattr(warm, "SILENT_S", 0.1)
+    with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor() as process:
+        listener.bind(str(tmp_path / "socket"))
+        listener.listen()
+        monkeypatch.setenv(SOCKET, str(tmp_path / "socket"))
+        serving = process.submit(warm.serve, listener, 1.0)
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.connect(str(tmp_path / "socket"))
+            with pytest.raises(JobFailed, match="--hours-in-month must be more than 0"):
+                run_warm([*job(usage, "none.jsonl"), "--hours-in-month", "0"], lambda said: None)
+            assert silent.recv(1) == b"", "it was hung up on"
+        serving.result(60)
+
+
 def test_a_large_job_finds_the_settings_of_the_session_again_after_a_little_one() -> None:
     settings: dict[str, str] = {}
     conf = SimpleNamespace(set=settings.__setitem__, unset=settings.pop)
@@ -164,8 +181,11 @@ def test_a_session_does_for_jobs_that_need_no_more_than_it_has() -> None:
     large: dict[str, str] = {}
     little_of_a_large_month = FOR_LITTLE_DATA | {"spark.driver.memory": "4g"}
     by_need = [FOR_LITTLE_DATA, little_of_a_large_month, large]
-    enough = [[is_enough_for(kept, wanted) for wanted in by_need] for kept in by_need]
+    enough = [[is_enough_for(kept, wanted, {}) for wanted in by_need] for kept in by_need]
     assert enough == [[True, False, False], [True, True, False], [True, True, True]]
+    all_the_same = {"SPARK_DRIVER_MEMORY": "2048m"}
+    enough = [[is_enough_for(kept, wanted, all_the_same) for wanted in by_need] for kept in by_need]
+    assert enough == [[True, True, False], [True, True, False], [True, True, True]]
 
 
 def test_the_session_ends_with_its_worker_and_when_nobody_needs_it(keeper: SessionKeeper) -> None:
