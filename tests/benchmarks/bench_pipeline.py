@@ -31,6 +31,17 @@ MONTH, DAYS = "2026-10", 31
 GROWN = ("15", "16", "17", "18")
 """The days that get a file more, one after the other."""
 KEPT_JOBS = 3
+COMPARED = (
+    ("full", "duckdb"),
+    ("bare", "duckdb"),
+    ("full_kept", "duckdb"),
+    ("compacted", "duckdb_compacted"),
+    ("compacted_kept", "duckdb_compacted"),
+    ("compacted", "full"),
+    ("one_day_changed", "full"),
+    ("one_day_changed_kept", "full"),
+)
+"""Whose seconds and CPU times are divided; of a kept session it is the last job. `bare` is Spark alone."""
 ROWS = int(os.environ.get("BENCH_ROWS", 10_000_000))
 
 GENERATE = textwrap.dedent("""
@@ -73,6 +84,20 @@ GENERATE = textwrap.dedent("""
 """).format(days=DAYS, month=MONTH)
 
 
+BARE = """
+import sys
+from pyspark.sql import functions as F
+from pipeline.schemas import USAGE, ddl
+from pipeline.spark import OF_LOCAL_FILES, build_session
+spark = build_session("bare", **OF_LOCAL_FILES)
+rows = spark.read.schema(ddl(USAGE) + ", date string").parquet(sys.argv[1] + "/usage")
+rows.select(F.xxhash64("record_id").alias("h")).repartition(8, "h").groupBy("h").count().where("count > 1").count()
+sums = [F.sum(name) for name in ("operations", "messages", "bytes", "billing_units")]
+hour = F.expr("unix_micros(minute) div 3600000000")
+rows.groupBy("scope", "pair", "namespace", "entity", "kind", "date", hour).agg(*sums).count()
+"""
+"""What a run cannot do without, in two queries of Spark alone: it counts the hashes of ids, and sums by hour. It checks
+no row, chooses between no versions of a record, and prices nothing."""
 COMPACT = """
 import sys
 from datetime import UTC, datetime, timedelta
@@ -85,7 +110,7 @@ for nights in range(1, 32):
 def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
     """The ratios of whole processes and of jobs in kept sessions, and what they were made of; seconds and megabytes."""
     took: dict[str, Timed] = {}
-    kept_jobs: dict[str, list[Timed]] = {}
+    kept: dict[str, list[Timed]] = {}
     with TemporaryDirectory(prefix="bench-pipeline-", dir=os.environ.get("BENCH_DIR")) as name:
         folder = Path(name)
         identities = ["random"] if os.environ.get("BENCH_IDS") == "random" else []
@@ -93,56 +118,54 @@ def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
         size = sum(file.stat().st_size for file in folder.rglob("*.parquet"))
         took["full"] = printed("full run", _charges(folder, rows))
         if duck := duckdb_of(folder):
-            took["duckdb"] = duck
-        ratios = compared(took["full"], duck, folder)
-        kept_jobs["full_kept"] = _kept(folder, rows)
+            took["duckdb"] = agreed(duck, folder)
+        bare = timed([sys.executable, "-c", BARE, name], SPARK_DRIVER_MEMORY=_memory(rows))
+        took["bare"] = printed("Spark alone, two queries", bare)
+        kept["full_kept"] = _kept(folder, rows)
         _as_collected(folder)
         took["compaction"] = printed("compaction", timed([sys.executable, "-c", COMPACT, name]))
         took["compacted"] = printed("full run of the compacted month", _charges(folder, rows))
-        if duck_compacted := duckdb_of(folder, "once"):
-            took["duckdb_compacted"] = duck_compacted
-        of_compacted = compared(took["compacted"], duck_compacted, folder)
-        kept_jobs["compacted_kept"] = _kept(folder, rows)
+        if duck := duckdb_of(folder, "once"):
+            took["duckdb_compacted"] = agreed(duck, folder)
+        kept["compacted_kept"] = _kept(folder, rows)
         took["first_incremental"] = printed("first incremental run", _charges(folder, rows, "--incremental"))
         _change_a_day(folder, GROWN[0])
         took["one_day_changed"] = printed("one day changed", _charges(folder, rows, "--incremental"))
-        kept_jobs["one_day_changed_kept"] = _kept(folder, rows, *GROWN[1:])
-    ratios |= {f"compacted, {name}": ratio for name, ratio in of_compacted.items()}
-    ratios |= {
-        "compacted : as written, CPU time": round(took["compacted"].cpu_s / took["full"].cpu_s, 3),
-        "one changed day : full run": round(took["one_day_changed"].seconds / took["full"].seconds, 3),
-        "one changed day : full run, CPU time": round(took["one_day_changed"].cpu_s / took["full"].cpu_s, 3),
-    }
-    ratios |= {
-        f"{name} : full run, CPU time": round(jobs[-1].cpu_s / took["full"].cpu_s, 3)
-        for name, jobs in kept_jobs.items()
-    }
-    if duck:
-        for of_duck, name in ((took["duckdb"], "full_kept"), (took["duckdb_compacted"], "compacted_kept")):
-            job = kept_jobs[name][-1]
-            ratios[f"{name} : duckdb"] = round(job.seconds / of_duck.seconds, 2)
-            ratios[f"{name} : duckdb, CPU time"] = round(job.cpu_s / of_duck.cpu_s, 2)
+        kept["one_day_changed_kept"] = _kept(folder, rows, *GROWN[1:])
     figures: dict[str, Any] = {"rows": rows, "input_mb": round(size / 1e6)}
     for name, one in took.items():
         figures |= {f"{name}_s": one.seconds, f"{name}_cpu_s": one.cpu_s, f"{name}_peak_mb": one.peak_mb}
-    for name, jobs in kept_jobs.items():
-        figures |= {
-            f"{name}_s": [job.seconds for job in jobs],
-            f"{name}_cpu_s": [job.cpu_s for job in jobs],
-            f"{name}_peak_mb": jobs[-1].peak_mb,
-        }
-    return ratios | {"figures": figures}
+    for name, jobs in kept.items():
+        figures |= {f"{name}_s": [job.seconds for job in jobs], f"{name}_cpu_s": [job.cpu_s for job in jobs]}
+        figures[f"{name}_peak_mb"] = jobs[-1].peak_mb
+    return _ratios(took | {name: jobs[-1] for name, jobs in kept.items()}) | {"figures": figures}
+
+
+def _ratios(took: dict[str, Timed]) -> dict[str, Any]:
+    """Those of COMPARED; without DuckDB none to it."""
+    ratios: dict[str, Any] = {}
+    for one, other in COMPARED:
+        if other in took:
+            ratios[f"{one} : {other}"] = round(took[one].seconds / took[other].seconds, 2)
+            ratios[f"{one} : {other}, CPU time"] = round(took[one].cpu_s / took[other].cpu_s, 2)
+    return ratios
 
 
 def compared(spark: Timed, duck: Timed | None, folder: Path) -> dict[str, Any]:
     """The ratios of both, which have to agree; none without DuckDB."""
     if duck is None:
         return {}
-    assert json.loads(duck.said) == _tiers(folder), "DuckDB and Spark disagree about the units in the tiers"
+    agreed(duck, folder)
     return {
         "spark : duckdb, whole process": round(spark.seconds / duck.seconds, 2),
         "spark : duckdb, CPU time": round(spark.cpu_s / duck.cpu_s, 2),
     }
+
+
+def agreed(duck: Timed, folder: Path) -> Timed:
+    """DuckDB's process, once its result is the pipeline's."""
+    assert json.loads(duck.said) == _tiers(folder), "DuckDB and Spark disagree about the units in the tiers"
+    return duck
 
 
 def _charges(folder: Path, rows: int, *options: str) -> Timed:
