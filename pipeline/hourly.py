@@ -32,6 +32,10 @@ from pipeline.sources import NOTHING_MORE, Listing, list_month, read_files
 EXAMPLES_A_DAY = 20
 MOST_OF_AN_ID = 200
 CLOCK_SKEW = timedelta(hours=1)
+FEW_HELD, HELD_OF_A_FILE = 100_000, 500
+"""The rows, and the rows of each file, up to which those of a month are held once they are read and checked. To hold a
+row takes as long as to read it seven times, and to open a file as long as to read some hundred rows.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ def full(
         none = read_hours(spark, "", [])
         no_paces = transforms.paces(none, by_namespace=by_namespace)
         return HourlyTable(none, no_paces, count_files(listing), lambda wanted: no_minutes)
-    is_large = listing.rows > transforms.FEW
+    is_large = not are_held(listing)
     expected = transforms.expected_hours(read_files(spark, listing, USAGE), listing.rows) if is_large else 0
     valid, copies = _looked_through(spark, listing, month, now, progress, transforms.ANYWHERE)
     is_summed, are_few = expected * 3 <= listing.rows, False
@@ -115,6 +119,11 @@ def full(
     )
 
 
+def are_held(listing: Listing) -> bool:
+    """Whether the rows of the files are few enough to be held, so that each file is opened once only."""
+    return listing.rows <= min(FEW_HELD + HELD_OF_A_FILE * len(listing.files), transforms.FEW)
+
+
 def sum_up(
     spark: SparkSession,
     listing: Listing,
@@ -127,7 +136,7 @@ def sum_up(
     if listing.ids_name_their_minute:  # no id is on two days, so strays need not be counted
         identity = transforms.ANYWHERE
     valid, copies = _looked_through(spark, listing, month, now, progress, identity)
-    if listing.rows > transforms.FEW:
+    if not are_held(listing):
         hours, _ = _hours_of_many(spark, listing, month, now, copies, identity)
         clean = _each_once(listing, copies, lambda files: valid_rows(spark, files, month, now, identity))
     else:
@@ -200,11 +209,11 @@ def _looked_through(
     some = listing.may_repeat
     progress("finding repeated records", 0.05, some.rows)
     valid = valid_rows(spark, listing, month, now, identity)
-    if listing.rows <= transforms.FEW:  # many small files are then opened once only
+    if are_held(listing):
         valid = hold(valid)
     if not some.rows:
         copies = transforms.no_copies(spark)
-    elif listing.rows <= transforms.FEW:
+    elif are_held(listing):
         copies = transforms.find_copies(valid, listing.rows, identity)
     else:  # of all these rows the id alone is read, and of the few that share one whether they are good
         rows = all_rows(spark, some, identity)

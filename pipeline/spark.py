@@ -64,7 +64,7 @@ FROM_ENVIRONMENT = {
     "spark.driver.port": "SPARK_DRIVER_PORT",
     "spark.blockManager.port": "SPARK_BLOCK_MANAGER_PORT",
 }
-LITTLE_BYTES, LITTLE_ROWS = 64 * 1024 * 1024, 2_000_000
+LITTLE_BYTES, LITTLE_ROWS = 64 * 1024 * 1024, 3_000_000
 TINY_BYTES, TINY_ROWS = 4 * 1024 * 1024, 100_000
 """What is less than both. Rows, because they compress well: 400,000 rows of the report can come from 4 MiB. Many small
 files take more bytes for them, so that these count only where the rows are not known.
