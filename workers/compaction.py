@@ -35,7 +35,7 @@ SMALL, COMPACTED, UNFINISHED = "part-", "compact-", "_tmp-"
 IDENTITY, MINUTE, ORDER = "record_id", "minute", ("scope", "namespace", "entity", "kind", "minute", "hour")
 ABANDONED = timedelta(hours=1)  # far longer than writing any file takes
 A_NIGHT = timedelta(hours=26)
-LONG_AGO = timedelta(days=31)  # nobody computes such a month again, so that it need not be faster to read
+LONG_AGO = timedelta(days=31)  # so that the first night of a new version does not rewrite years
 ROWS_AT_ONCE = 1_000_000
 MANY = 8  # compacted files of a day, to which late records add one every night
 

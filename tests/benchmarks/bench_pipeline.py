@@ -169,23 +169,28 @@ def agreed(duck: Timed, folder: Path) -> Timed:
 
 
 def _charges(folder: Path, rows: int, *options: str) -> Timed:
-    command = [sys.executable, "-m", "pipeline.jobs.charges", *_arguments(folder, *options)]
-    return timed(command, SPARK_DRIVER_MEMORY=_memory(rows))
+    return timed(command(folder, *options), SPARK_DRIVER_MEMORY=_memory(rows))
 
 
 def _kept(folder: Path, rows: int, *grown: str) -> list[Timed]:
     """Jobs one after another in a kept session: each computes the month anew, or adds to one of the `grown` days."""
     jobs: list[Timed] = []
+    options = ["--incremental"] if grown else []
     with kept_session(SPARK_DRIVER_MEMORY=_memory(rows)) as session:
         for day in grown or [""] * KEPT_JOBS:
             if day:
                 _change_a_day(folder, day)
             what = f"a kept session, job {len(jobs) + 1}{', one day changed' if day else ''}"
-            jobs.append(printed(what, session.run(_arguments(folder, *["--incremental"][: len(grown)]))))
+            jobs.append(printed(what, session.run(arguments(folder, *options))))
     return jobs
 
 
-def _arguments(folder: Path, *options: str) -> list[str]:
+def command(folder: Path, *options: str) -> list[str]:
+    """The job that computes the month in the folder, as a process of its own."""
+    return [sys.executable, "-m", "pipeline.jobs.charges", *arguments(folder, *options)]
+
+
+def arguments(folder: Path, *options: str) -> list[str]:
     return ["--month", MONTH, "--usage", str(folder), "--result", str(folder / "result.jsonl"), *options]
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.benchmarks.bench_pipeline import MONTH
+from tests.benchmarks.bench_pipeline import MONTH, arguments, command
 from tests.benchmarks.kept_session import kept_session
 from tests.benchmarks.processes import printed, timed
 from workers.usage import SCHEMA
@@ -44,17 +44,17 @@ def run() -> dict[str, Any]:
         for minute in range(MINUTES - 1):
             _write(many, str(minute), [minute])
         session = printed("a session alone", timed([sys.executable, "-c", SESSION])).cpu_s
-        cold = printed("one file, a session of its own", timed(_command(one))).cpu_s
+        cold = printed("one file, a session of its own", timed(command(one))).cpu_s
         with kept_session() as kept:
-            warm = [kept.run(_arguments(_touched(one))).cpu_s for _ in range(TIMES)]
-        first = printed("many files, first incremental run", timed(_command(many, "--incremental"))).cpu_s
+            warm = [kept.run(arguments(_touched(one))).cpu_s for _ in range(TIMES)]
+        first = printed("many files, first incremental run", timed(command(many, "--incremental"))).cpu_s
         _write(many, "last", [MINUTES - 1])
-        more = printed("one more file", timed(_command(many, "--incremental"))).cpu_s
-        same = printed("nothing changed", timed(_command(many, "--incremental"))).cpu_s
+        more = printed("one more file", timed(command(many, "--incremental"))).cpu_s
+        same = printed("nothing changed", timed(command(many, "--incremental"))).cpu_s
         with kept_session() as kept:
-            kept.run(_arguments(_touched(one)))
+            kept.run(arguments(_touched(one)))
             _write(many, "late", [MINUTES - 2])
-            more_warm = kept.run(_arguments(many, "--incremental")).cpu_s
+            more_warm = kept.run(arguments(many, "--incremental")).cpu_s
     figures = {
         "session_cpu_s": session,
         "cold_cpu_s": cold,
@@ -66,14 +66,6 @@ def run() -> dict[str, Any]:
         "nothing_changed_cpu_s": same,
     }
     return {"kept session : session of its own": round(median(warm[1:]) / cold, 2), "figures": figures}
-
-
-def _command(folder: Path, *options: str) -> list[str]:
-    return [sys.executable, "-m", "pipeline.jobs.charges", *_arguments(folder, *options)]
-
-
-def _arguments(folder: Path, *options: str) -> list[str]:
-    return ["--month", MONTH, "--usage", str(folder), "--result", str(folder / "result.jsonl"), *options]
 
 
 def _touched(folder: Path) -> Path:

@@ -9,6 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.held import hold, release
+from pipeline.hourly import are_held
+from pipeline.sources import Listing, SourceFile
 
 pytestmark = pytest.mark.spark
 
@@ -34,3 +36,20 @@ def test_the_plan_of_what_is_made_of_a_held_frame_has_only_the_kept_rows_in_it(s
     assert (analysed.nodeName(), analysed.children().head().nodeName()) == ("Filter", "InMemoryRelation")
     assert analysed.children().head().children().isEmpty()
     spark.catalog.clearCache()
+
+
+@pytest.mark.parametrize(
+    ("files", "rows_of_each", "held"),
+    [
+        (1, 90_000, True),
+        (1, 400_000, False),
+        (1_440, 32, True),
+        (1_440, 400, True),  # a running day, a file a minute: to open them again takes longer
+        (1_440, 600, False),
+        (50_000, 100, False),  # more than the memory is sure to have room for
+        (0, 0, True),
+    ],
+)
+def test_rows_are_held_where_they_are_few_or_in_small_files(files: int, rows_of_each: int, held: bool) -> None:
+    listed = tuple(SourceFile(f"{n}.parquet", "2026-10-01", rows_of_each, "us") for n in range(files))
+    assert are_held(Listing("", listed, ())) is held

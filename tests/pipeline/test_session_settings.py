@@ -4,12 +4,8 @@ import json
 import os
 from pathlib import Path
 
-import pytest
-
 from pipeline import spark
-from pipeline.hourly import are_held
 from pipeline.schemas import KEPT_SHAPE
-from pipeline.sources import Listing, SourceFile
 from pipeline.spark import (
     ADDRESSES,
     FOR_LITTLE_DATA,
@@ -62,20 +58,3 @@ def test_the_driver_listens_on_this_machine_only_unless_it_has_a_cluster_to_answ
     given = spark._of_a_plain_process(cluster | addresses | {"SPARK_DRIVER_MEMORY": "9g"}, {})
     assert [given[name] for name in (*ADDRESSES, "spark.driver.port")] == ["10.0.0.5", "0.0.0.0", "7001"]
     assert given["spark.driver.memory"] == "9g"
-
-
-@pytest.mark.parametrize(
-    ("files", "rows_of_each", "held"),
-    [
-        (1, 90_000, True),
-        (1, 400_000, False),
-        (1_440, 32, True),
-        (1_440, 400, True),  # a running day, a file a minute: to open them again takes longer
-        (1_440, 600, False),
-        (50_000, 100, False),  # more than the memory is sure to have room for
-        (0, 0, True),
-    ],
-)
-def test_rows_are_held_where_they_are_few_or_in_small_files(files: int, rows_of_each: int, held: bool) -> None:
-    listed = tuple(SourceFile(f"{n}.parquet", "2026-10-01", rows_of_each, "us") for n in range(files))
-    assert are_held(Listing("", listed, ())) is held

@@ -150,16 +150,20 @@ def test_a_client_that_says_nothing_keeps_no_other_from_its_job(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, usage: Path
 ) -> None:
     monkeypatch.setattr(warm, "SILENT_S", 0.1)
+    small = WarmSession()
+    small.session, small.built_with = cast("Any", object()), FOR_LITTLE_DATA
+    monkeypatch.setattr(warm, "WarmSession", lambda: small)
     with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor() as process:
         listener.bind(str(tmp_path / "socket"))
         listener.listen()
         monkeypatch.setenv(SOCKET, str(tmp_path / "socket"))
-        serving = process.submit(warm.serve, listener, 1.0)
         with socket.socket(socket.AF_UNIX) as silent:
             silent.connect(str(tmp_path / "socket"))
+            serving = process.submit(warm.serve, listener, LONG)
             with pytest.raises(JobFailed, match="--hours-in-month must be more than 0"):
                 run_warm([*job(usage, "none.jsonl"), "--hours-in-month", "0"], lambda said: None)
             assert silent.recv(1) == b"", "it was hung up on"
+        run_warm([*job(usage, "result.jsonl"), "--usage", f"file://{usage}"], lambda said: None)  # ends the process
         serving.result(60)
 
 
