@@ -32,7 +32,9 @@ PRICES_FILE = _env.path("PRICES_FILE", BASE_DIR / "prices.json")
 PRICES_REGION = _env.text("PRICES_REGION", "")
 USAGE_DIR = _env.text("USAGE_DIR", str(STATE_DIR / "metering"))
 if "://" in USAGE_DIR and not USAGE_DIR.startswith(tuple(f"{scheme}://" for scheme in STORES)):
-    raise ImproperlyConfigured(f"USAGE_DIR is {shown(USAGE_DIR)}: give a folder, or {'://… or '.join(STORES)}://….")
+    raise ImproperlyConfigured(
+        f"USAGE_DIR is {shown(USAGE_DIR.split('://')[0])}://…: give a folder, or {'://… or '.join(STORES)}://…."
+    )
 _REDIS = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel")
 REDIS_URL = usable_redis_url(_env.url("REDIS_URL", "redis://127.0.0.1:6379/0", _REDIS))
 

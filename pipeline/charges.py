@@ -21,7 +21,8 @@ from pyspark.sql import functions as F
 from pipeline import backlog, outages, places, transforms
 from pipeline.checks import connection_reason
 from pipeline.counts import Counts, refuse_too_much, total
-from pipeline.errors import FileGoneError, FilesLieError
+from pipeline.errors import FileGoneError, FilesLieError, InputError
+from pipeline.folders import children, reach
 from pipeline.held import collected, hold
 from pipeline.hourly import HourlyTable, full
 from pipeline.invoice import Connections, Line, PeakDay, Terms, connections_of, invoice, unit_prices
@@ -49,6 +50,7 @@ FIRST_PLACE = len(COLUMNS)
 SCOPE, DATE, KIND, OPERATIONS = map(COLUMNS.index, ("scope", "date", "kind", "operations"))
 BY_KEY = itemgetter(*map(COLUMNS.index, ("namespace", "entity", "kind", "pair")))
 BY_DAY = itemgetter(DATE, KIND)
+FOLDERS = {"usage", "connections"}
 GONE = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
 
 
@@ -58,7 +60,8 @@ class Request:
 
     `outages`: a file of outages, if requested; `inventory`: the existing entities, as (pair, entity). `depths`: a file
     of samples of the backlogs, if their rollups are requested. `left_out`: files that an earlier attempt
-    could not read, and why.
+    could not read, and why. `store`: settings of Hadoop for an object store, its keys among them. `may_be_empty`:
+    whether a folder that has neither of both is one in which nothing was written yet.
     """
 
     month: Month
@@ -73,6 +76,8 @@ class Request:
     tariffs: Tariffs = NOTHING_KNOWN
     depths: str = ""
     left_out: Mapping[str, str] = field(default_factory=dict)
+    store: Mapping[str, str] = field(default_factory=dict, repr=False)
+    may_be_empty: bool = True
 
     def terms(self, rule: str) -> Terms:
         return Terms(
@@ -130,6 +135,8 @@ def damaged_file(error: Exception) -> str | None:
 def compute(spark: SparkSession, request: Request, now: datetime, progress: Progress = silent) -> Outcome:
     """The month's invoices under both counting rules. Raises PipelineError if the input is unreliable."""
     progress("looking at the files", 0.0, 0)
+    reach(spark, request.usage, request.store)
+    _require_folders(spark, request)
     peaks, connection_counts = _connections(spark, request)
     table = _table(spark, request, now, progress)
     for of_source in (table.counts, connection_counts):
@@ -154,6 +161,14 @@ def compute(spark: SparkSession, request: Request, now: datetime, progress: Prog
         rollups=tuple(depths),
         peaks=tuple(peaks),
     )
+
+
+def _require_folders(spark: SparkSession, request: Request) -> None:
+    """Raises InputError for a folder that is not the one of the records: a month without any would replace theirs."""
+    if request.may_be_empty or {child.name for child in children(spark, request.usage)} & FOLDERS:
+        return
+    names = " and no ".join(f"{name}/" for name in sorted(FOLDERS, reverse=True))
+    raise InputError(f"{request.usage} has no {names}: give the folder that contains them.")
 
 
 def _outages(

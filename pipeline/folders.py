@@ -12,6 +12,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from pipeline.errors import InputError
+from pipeline.usage_place import Settings, connector_of, remedy_for
+
+FILE = "file://"
+"""How the address of a local path begins, where Hadoop may have another default."""
+DENIED = ("Permission denied", "AccessControlException", "AccessDenied")
+"""What is in an error of Hadoop or Java where the user of the job may not read a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,31 +39,53 @@ def is_hidden(child: Child) -> bool:
 def children(spark: SparkSession, path: str) -> list[Child]:
     """The direct children of a folder, by name; none if the folder does not exist. Raises InputError."""
     try:
-        found = _local(path) if _is_local(spark, path) else _stored(spark, path)
+        found = _local(path.removeprefix(FILE), path) if _is_local(spark, path) else _stored(spark, path)
     except Exception as error:  # py4j wraps errors of the store's connector
         raise InputError(f"The folder {path} cannot be read: {_cause(error)}.") from error
     return sorted(found, key=lambda child: child.name)
 
 
+def reach(spark: SparkSession, address: str, settings: Settings) -> None:
+    """Give the session what Hadoop needs for this address. Raises InputError if Spark has no connector for it.
+
+    At run time, because settings of a session that is built are arguments of its JVM, which other users can read.
+    """
+    connector = connector_of(address)
+    configuration: Any = spark._jsc.hadoopConfiguration()
+    for name, value in settings.items():
+        configuration.set(name, value)
+    if not connector:
+        return
+    scheme = address.partition("://")[0]
+    jvm: Any = spark._jvm
+    try:
+        jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, configuration)
+    except Exception as error:  # py4j wraps what Hadoop says of a class that is missing
+        raise InputError(f"Spark cannot read {scheme}://… without {connector}. {remedy_for(connector)}") from error
+
+
 def _is_local(spark: SparkSession, path: str) -> bool:
     """Whether it is a path of this machine, and not of a file system that Hadoop is configured to use."""
+    if path.startswith(FILE):
+        return True
     return "://" not in path and spark._jsc.hadoopConfiguration().get("fs.defaultFS", "file:").startswith("file:")
 
 
-def _local(path: str) -> list[Child]:
-    """The same as `_stored`, without a call of the JVM for each file."""
+def _local(folder: str, path: str) -> list[Child]:
+    """The same as `_stored`, without a call of the JVM for each file. `path`: as it was given, perhaps as a URL."""
     try:
-        with os.scandir(path) as entries:
-            return [child for entry in entries if (child := _child(entry)) is not None]
+        with os.scandir(folder) as entries:
+            return [child for entry in entries if (child := _child(entry, path)) is not None]
     except FileNotFoundError:
         return []
 
 
-def _child(entry: os.DirEntry[str]) -> Child | None:
+def _child(entry: os.DirEntry[str], path: str) -> Child | None:
     """The entry, or None if it was deleted since its name was read, by the compaction for example."""
     try:
         found = entry.stat()
-        return Child(entry.path, entry.name, entry.is_dir(), found.st_size, found.st_mtime_ns // 1_000_000)
+        place, modified_ms = os.path.join(path, entry.name), found.st_mtime_ns // 1_000_000
+        return Child(place, entry.name, entry.is_dir(), found.st_size, modified_ms)
     except FileNotFoundError:
         return None
 

@@ -16,8 +16,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.errors import FileGoneError
-from pipeline.folders import Child, Footer, Footers, children, is_hidden
+from pipeline.errors import FileGoneError, InputError
+from pipeline.folders import DENIED, Child, Footer, Footers, children, is_hidden
 from pipeline.held import nothing, together
 from pipeline.months import Month
 from pipeline.schemas import KEPT_SHAPE, NAME_THEIR_MINUTE, NOTE, ONCE_EACH, ddl
@@ -196,7 +196,9 @@ class _Preflight:
             return f"has {' '.join(odd)} in its name: rename it", None
         try:
             footer = self.reader.read(file.path, MINUTE, NOTE)
-        except Exception:  # any error of the reader: the file is not usable Parquet
+        except Exception as error:  # any other error of the reader: the file is not usable Parquet
+            if any(word in str(error) for word in DENIED):  # it is as good as others: without it the sums are wrong
+                raise InputError(f"{file.path} may not be read: permission denied to the user of the job.") from error
             if self.reader.is_gone(file.path):
                 raise FileGoneError(file.path) from None
             return "is not Parquet, or is truncated", None

@@ -63,6 +63,8 @@ FROM_ENVIRONMENT = {
     "spark.driver.bindAddress": "SPARK_DRIVER_BIND_ADDRESS",
     "spark.driver.port": "SPARK_DRIVER_PORT",
     "spark.blockManager.port": "SPARK_BLOCK_MANAGER_PORT",
+    "spark.jars": "SPARK_JARS",
+    "spark.jars.packages": "SPARK_JARS_PACKAGES",
 }
 LITTLE_BYTES, LITTLE_ROWS = 64 * 1024 * 1024, 3_000_000
 TINY_BYTES, TINY_ROWS = 4 * 1024 * 1024, 100_000

@@ -14,6 +14,7 @@ from pathlib import Path
 from django.conf import settings
 
 from dashboard.checks.findings import Finding, ok, problem, warning
+from dashboard.costs.usage_place import AddressError, missing_connector, remedy_for
 
 ITEM = "usage folder"
 SCARCE_BYTES, LITTLE_BYTES = 100_000_000, 2_000_000_000
@@ -71,7 +72,19 @@ def _store(url: str) -> list[Finding]:
             store.delete_file(name)
     except (OSError, ValueError, NotImplementedError) as error:
         return [problem(ITEM, f"The store of USAGE_DIR accepts no file ({_code_of(error)}).", "Check URL and keys.")]
-    return [ok(ITEM, f"{url.split('://')[0]}://…: a file was written and deleted.")]
+    return [ok(ITEM, f"{url.split('://')[0]}://…: a file was written and deleted."), *_spark(url)]
+
+
+def _spark(url: str) -> list[Finding]:
+    """Whether Spark has what it needs to read the store; what a cluster is configured with cannot be seen here."""
+    try:
+        connector = missing_connector(url)
+    except AddressError as error:
+        return [problem(ITEM, str(error), "Correct USAGE_DIR.")]
+    if not connector:
+        return []
+    cause = f"Spark has no connector for it ({connector})."
+    return [warning(ITEM, cause, f"{remedy_for(connector)} Only needed where charges are computed.")]
 
 
 def _code_of(error: Exception) -> str:

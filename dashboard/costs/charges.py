@@ -24,6 +24,7 @@ from dashboard.costs.late_usage import forget_late_days, late_days
 from dashboard.costs.result_file import records_in
 from dashboard.costs.storing import finish, store
 from dashboard.costs.terms import CHOSEN, Terms, closed_terms, refuse_other_terms, set_terms, terms_of
+from dashboard.costs.usage_place import argument_for
 from dashboard.costs.warm_session import run_warm
 from dashboard.fleet.outages import TURNS, Report, outages
 from dashboard.fleet.outages import Outage as Folded
@@ -67,6 +68,7 @@ class ChargesRequest:
     started_by: str = ""
     incremental: bool = False
     for_all_months: bool = False
+    allow_empty: bool = False
 
     @property
     def given(self) -> dict[str, Any]:
@@ -81,7 +83,9 @@ class ChargesRequest:
 
     def arguments(self, result: Path) -> list[str]:
         """The job's arguments."""
-        words = ["--month", self.month, "--usage", absolute(self.usage or settings.USAGE_DIR), "--result", str(result)]
+        usage = argument_for(self.usage or settings.USAGE_DIR)
+        words = ["--month", self.month, "--usage", usage, "--result", str(result)]
+        words += ["--may-be-empty"] if not self.usage or self.allow_empty else []
         words += ["--allocation", self.allocation or Terms().allocation]
         words += price_arguments(self.prices or configured_prices(), self.region)
         if self.incremental:
@@ -166,9 +170,10 @@ def compute_month(
                 *depths_for(Path(folder), request.month, timezone.now()),
                 *tariffs,
             ]
-            _run_job(arguments, lambda said: _note(run, said, tell))
+            _run_job(arguments, lambda said: _note(run, said, tell), given.usage)
             late = {} if given.usage else {"late_days": [str(day) for day in late_days(run.month, run.started_at)]}
-            store(run, result, known | late | ({"note": note} if note else {}))
+            notes = {"note": note} if note else {}
+            store(run, result, known | late | notes, may_be_empty=given.allow_empty)
         _remember(given)
         if not given.usage:
             forget_late_days(run.month, run.started_at)
@@ -178,9 +183,9 @@ def compute_month(
     return run
 
 
-def _run_job(arguments: Sequence[str], on_progress: OnProgress) -> None:
+def _run_job(arguments: Sequence[str], on_progress: OnProgress, usage: str) -> None:
     if not run_warm(arguments, on_progress):
-        run_job("pipeline.jobs.charges", arguments, on_progress)
+        run_job("pipeline.jobs.charges", arguments, on_progress, usage)
 
 
 def _as_closed(request: ChargesRequest, given: ChargesRequest, folder: Path) -> tuple[ChargesRequest, dict[str, Any]]:
@@ -208,7 +213,7 @@ def _remember(given: ChargesRequest) -> None:
         set_terms(ALL_MONTHS if given.for_all_months else given.month, given.given, person, timezone.now())
 
 
-def store_result(result: Path, rule: str, started_by: str) -> ChargeRun:
+def store_result(result: Path, rule: str, started_by: str, *, allow_empty: bool = False) -> ChargeRun:
     """Store the result file of a job that ran elsewhere, on a cluster for example. Raises JobFailed."""
     head = next(records_in(result))
     month = str(head.get("month"))
@@ -221,16 +226,16 @@ def store_result(result: Path, rule: str, started_by: str) -> ChargeRun:
     rule = rule or terms_of(month).rule
     run = _begin(ChargesRequest(month=month, rule=rule, allocation=allocation, started_by=started_by), timezone.now())
     try:
-        _store_complete(run, result)
+        _store_complete(run, result, allow_empty)
     except BaseException as error:
         finish(run, ChargeRun.Status.FAILED, _why(error))
         raise
     return run
 
 
-def _store_complete(run: ChargeRun, result: Path) -> None:
+def _store_complete(run: ChargeRun, result: Path, allow_empty: bool) -> None:
     try:
-        store(run, result, is_complete=True)
+        store(run, result, is_complete=True, may_be_empty=allow_empty)
     except KeyError as error:
         raise JobFailed(f"The result {result} cannot be stored: a record has no {error}.") from error
 

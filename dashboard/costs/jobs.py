@@ -14,6 +14,8 @@ from typing import IO, Any
 
 from django.conf import settings
 
+from dashboard.costs.usage_place import variables_for
+
 OnProgress = Callable[[dict[str, Any]], None]
 PASSED_ON = {
     *(
@@ -53,8 +55,10 @@ class JobFailed(Exception):
     """The job ended without a result. The text is one sentence for the person who requested it."""
 
 
-def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress) -> None:
+def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress, usage: str = "") -> None:
     """Run `python -m MODULE` to its end, and report each line of progress. Raises JobFailed.
+
+    `usage`: where the usage files are, if not in USAGE_DIR.
 
     The job watches its standard input and ends with this process.
     """
@@ -64,7 +68,7 @@ def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress) -> N
     with subprocess.Popen(
         command,
         cwd=settings.BASE_DIR,
-        env=job_environment(),
+        env=job_environment(usage),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -80,11 +84,14 @@ def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress) -> N
         raise JobFailed(error or _last_line(tail, status))
 
 
-def job_environment() -> dict[str, str]:
-    """The part of the environment that a job may see. Keys of namespaces, whatever their names, are not in it."""
-    return {
+def job_environment(usage: str = "") -> dict[str, str]:
+    """The part of the environment that a job may see, and the URL of the usage files. Keys of namespaces, whatever
+    their names, are not in it.
+    """
+    seen = {
         name: value for name, value in os.environ.items() if _is_passed_on(name) and KEY_OF_A_NAMESPACE not in value
     }
+    return seen | dict(variables_for(usage or settings.USAGE_DIR))
 
 
 def _is_passed_on(name: str) -> bool:

@@ -41,15 +41,24 @@ def finish(run: ChargeRun, status: ChargeRun.Status, error: str = "") -> None:
 
 
 @transaction.atomic
-def store(run: ChargeRun, result: Path, known: Mapping[str, Any] = NOTHING, *, is_complete: bool = False) -> None:
+def store(
+    run: ChargeRun,
+    result: Path,
+    known: Mapping[str, Any] = NOTHING,
+    *,
+    is_complete: bool = False,
+    may_be_empty: bool = False,
+) -> None:
     """Replace the month's charges of all scopes by the result, and close the run. Raises JobFailed.
 
     The invoices of a closed month do not change: differences are added as adjustments. Records that cannot be stored
     are left out and counted in the run's details, to which the `known` are added. `is_complete`: the file must have its
-    last record.
+    last record. `may_be_empty`: a month that had usage may have none.
     """
     records = records_in(result, is_complete=is_complete)
     run.details = _details(next(records), is_complete=is_complete) | dict(known)
+    if not may_be_empty:
+        _refuse_to_empty(run)
     storing = _Storing(run)
     for record in records:
         storing.take(record)
@@ -67,6 +76,19 @@ def _details(record: Mapping[str, Any], *, is_complete: bool) -> dict[str, Any]:
     if is_complete and not (isinstance(counts, dict) and counts.keys() >= COUNTS and isinstance(prices, list)):
         raise JobFailed("The result does not begin with a description of its run.")
     return {key: value for key, value in record.items() if key != "record"}
+
+
+def _refuse_to_empty(run: ChargeRun) -> None:
+    """Usage does not disappear from a month: its folder is not mounted, or another one was given. Raises JobFailed."""
+    counts = run.details.get("counts")
+    if not isinstance(counts, dict) or counts.get("read"):
+        return
+    before = ChargeRun.objects.filter(month=run.month, status=ChargeRun.Status.SUCCEEDED).exclude(pk=run.pk).first()
+    if before is not None and (rows := before.details.get("counts", {}).get("read", 0)):
+        raise JobFailed(
+            f"No usage of {run.month} was found, but the last run read {rows} rows: nothing was changed. Check that "
+            "USAGE_DIR or --usage is the right folder and is mounted; --allow-empty stores the month without usage."
+        )
 
 
 class _Storing:

@@ -25,6 +25,7 @@ from pipeline.results import Outcome, write_results
 from pipeline.schemas import ALLOCATIONS
 from pipeline.tariffs import read_tariffs
 from pipeline.unchanged import Inputs, KeptResult
+from pipeline.usage_place import place_of
 
 Compute = Callable[[Request, datetime, Progress], Outcome]
 MOST_HOURS = 10_000
@@ -46,6 +47,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--namespaces", type=Path, help="tiers and crossings, JSON lines (default: all Standard)")
     options.add_argument("--depths", type=Path, help="samples of the backlogs, as JSON lines, for rollups")
     options.add_argument("--incremental", action="store_true", help="keep USAGE/hourly/ and sum only changed days")
+    options.add_argument("--may-be-empty", action="store_true", help="accept a folder without usage/: nothing came yet")
     options.add_argument("--end-with-stdin", action="store_true", help="end when standard input is closed")
     options.add_argument("--max-quarantined", type=Fraction, default=Fraction(5, 100), help="share of rows or files")
     return options
@@ -76,10 +78,12 @@ def run(options: argparse.Namespace, compute: Compute, progress: Progress = to_s
         raise PipelineError("--hours-in-month must be more than 0.")
     if options.hours_in_month is not None and options.hours_in_month > MOST_HOURS:
         raise PipelineError(f"--hours-in-month must be at most {MOST_HOURS}.")
+    place = place_of(options.usage)
     prices = read_prices(options.prices, month, options.region)
     request = Request(
         month=month,
-        usage=options.usage.rstrip("/"),
+        usage=place.address.rstrip("/"),
+        store=place.settings,
         prices=prices,
         allocation=options.allocation,
         hours_in_month=options.hours_in_month,
@@ -89,6 +93,7 @@ def run(options: argparse.Namespace, compute: Compute, progress: Progress = to_s
         inventory=_inventory(options.inventory),
         tariffs=read_tariffs(options.namespaces),
         depths=str(options.depths or ""),
+        may_be_empty=options.may_be_empty,
     )
     kept, now = _kept(options, month), utc_now()
     if kept is not None and kept.give(options.result, request.inventory, now):
@@ -108,7 +113,7 @@ def _kept(options: argparse.Namespace, month: Month) -> KeptResult | None:
     """Where an incremental run keeps its result; None for a full run, where the files are in an object store, and where
     one cannot be read, which the run reports.
     """
-    if not options.incremental or "://" in options.usage:
+    if not options.incremental or "://" in place_of(options.usage).address:
         return None
     inputs = Inputs(
         month=month,

@@ -153,7 +153,7 @@ def test_the_documented_line_submits_the_job_from_an_environment_with_nothing_bu
     address = f"--conf spark.driver.host={DRIVER} --conf spark.driver.bindAddress={DRIVER}"
     instead = {
         "--master URL": f"--master {cluster.url} {address}",
-        "file:///mnt/usage": str(usage),
+        "file:///mnt/usage": f"file://{usage}",
         "result.jsonl": str(file),
         "pipeline.zip": str(tmp_path / "pipeline.zip"),
     }

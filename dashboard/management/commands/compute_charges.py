@@ -29,7 +29,7 @@ def month(text: str) -> str:
 
 GIVEN = (
     *("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month"),
-    *("incremental", "for_all_months"),
+    *("incremental", "for_all_months", "allow_empty"),
 )
 
 
@@ -84,6 +84,9 @@ class Command(OneSentenceCommand):
             action="store_true",
             help="store sums by hour in USAGE_DIR/hourly, and update only changed days",
         )
+        parser.add_argument(
+            "--allow-empty", action="store_true", help="store a month without usage, even if it had some before"
+        )
         parser.add_argument("--close", action="store_true", help="close the month: later runs only add adjustments")
         parser.add_argument("--output", type=Path, help="also write the charges to this CSV file")
 
@@ -105,7 +108,7 @@ class Command(OneSentenceCommand):
 
     def _store(self, options: dict[str, Any]) -> ChargeRun:
         try:
-            return store_result(options["store"], options["rule"], "command")
+            return store_result(options["store"], options["rule"], "command", allow_empty=options["allow_empty"])
         except JobFailed as error:
             raise CommandError(str(error)) from None
 

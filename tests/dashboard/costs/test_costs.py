@@ -96,11 +96,13 @@ def new_run(rule: str = "published", **fields: Any) -> ChargeRun:
 def stored(tmp_path: Path) -> Callable[..., ChargeRun]:
     """Stores records as the job would have written them."""
 
-    def store_records(records: list[dict[str, Any]], rule: str = "published") -> ChargeRun:
+    def store_records(
+        records: list[dict[str, Any]], rule: str = "published", *, may_be_empty: bool = False
+    ) -> ChargeRun:
         path = tmp_path / "result.jsonl"
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
         run = new_run(rule)
-        store(run, path)
+        store(run, path, may_be_empty=may_be_empty)
         return run
 
     return store_records
@@ -127,6 +129,21 @@ def test_a_result_that_breaks_off_leaves_the_month_as_it_was(stored: Callable[..
     with pytest.raises(KeyError):
         stored([RUN, invoice("published", 9_999), {"record": "line", "entity": "orders"}])
     assert Invoice.objects.get().cents == 1_560
+
+
+def test_a_month_that_had_usage_is_not_replaced_by_one_without_any(stored: Callable[..., ChargeRun]) -> None:
+    """Its folder was not mounted, or another one was given."""
+    empty = RUN | {"counts": RUN["counts"] | {"read": 0, "accepted": 0, "copies": 0, "quarantined": 0}}  # type: ignore[operator]
+    stored([empty])
+    stored(SEPTEMBER)
+    with pytest.raises(
+        JobFailed, match=r"No usage of .* was found, but the last run read 12 rows: nothing was changed"
+    ):
+        stored([empty])
+    assert Invoice.objects.get().cents == 1_560
+
+    stored([empty], may_be_empty=True)
+    assert not Invoice.objects.exists()
 
 
 def test_the_report_shows_the_invoice_with_its_parts_and_the_range_of_the_two_rules(

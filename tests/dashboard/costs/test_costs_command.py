@@ -6,12 +6,15 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from django.core.management import CommandError, call_command
 
+from dashboard.costs.charges import ChargesRequest
+from dashboard.costs.jobs import job_environment
 from dashboard.models import Charge, ChargeRun, Invoice
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -95,6 +98,35 @@ def test_a_folder_that_is_not_there_is_no_month_without_usage(tmp_path: Path) ->
     with pytest.raises(CommandError, match="is not a folder: name the one that contains usage/"):
         call_command("compute_charges", month="2026-10", usage=str(tmp_path / "mistyped"))
     assert not ChargeRun.objects.exists()
+
+
+@pytest.mark.spark
+@pytest.mark.django_db
+def test_a_folder_too_deep_is_no_month_without_usage(tmp_path: Path) -> None:
+    write_usage(tmp_path)
+    for wrong in (tmp_path / "usage", f"file://{tmp_path}/usage"):
+        with pytest.raises(CommandError, match="/usage has no usage/ and no connections/: give the folder that"):
+            call_command("compute_charges", month="2026-10", usage=str(wrong))
+    assert not ChargeRun.objects.exclude(status=ChargeRun.Status.FAILED).exists()
+
+
+@pytest.mark.spark
+@pytest.mark.django_db
+def test_no_key_of_an_object_store_is_stored_or_shown(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    settings.USAGE_DIR = "s3://KEY:SECRET@usage/metering?region=eu-west-1"
+    with pytest.raises(CommandError) as failed:
+        call_command("compute_charges", month="2026-10", incremental=True)
+    assert "Spark cannot read s3a://… without org.apache.hadoop:hadoop-aws:" in str(failed.value)
+    said = capsys.readouterr()
+    assert "SECRET" not in f"{failed.value} {said} {ChargeRun.objects.get().error}"
+
+
+def test_a_job_gets_a_url_in_its_environment_and_only_its_address_as_an_argument() -> None:
+    url = "s3://KEY:SECRET@usage/metering?region=eu-west-1"
+    arguments = ChargesRequest(month="2026-10", usage=url).arguments(Path("result.jsonl"))
+    assert arguments[arguments.index("--usage") + 1] == "s3://usage/metering"
+    assert job_environment(url)["USAGE_URL"] == url
+    assert "USAGE_URL" not in job_environment()
 
 
 @pytest.mark.django_db

@@ -42,7 +42,7 @@ def runs(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> list
     monkeypatch.setattr("dashboard.costs.charges.DEFAULT_PRICES", settings.PRICES_FILE)
     found: list[dict[str, str]] = []
 
-    def job(module: str, arguments: Sequence[str], on_progress: object) -> None:
+    def job(module: str, arguments: Sequence[str], on_progress: object, usage: str) -> None:
         options = {name[2:]: value for name, value in pairwise(arguments) if name[:2] == "--"}
         options["price rows"] = Path(options["prices"]).read_text() if "prices" in options else ""
         found.append(options)

@@ -1,0 +1,179 @@
+"""One URL means the same for PyArrow and for Spark, and its keys go nowhere but into settings."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow.fs as pafs
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.charges import Request, compute
+from pipeline.errors import InputError
+from pipeline.jobs.charges import SAMPLE_PRICES
+from pipeline.months import Month
+from pipeline.prices import read_prices
+from pipeline.schemas import USAGE
+from pipeline.usage_place import VARIABLE, AddressError, missing_connector, place_of, without_keys
+from tests.pipeline.conftest import Write
+from tests.pipeline.test_charges_on_spark import record
+
+OCTOBER = Month.parse("2026-10")
+PRICES = read_prices(SAMPLE_PRICES, OCTOBER)
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+MINIO = "s3://KEY:SEC%2FRET@usage/metering?region=eu-west-1&scheme=http&endpoint_override=127.0.0.1:9000"
+AZURE_KEY = "fs.azure.account.key.contoso.dfs.core.windows.net"
+
+
+@pytest.mark.parametrize(
+    ("url", "address", "settings"),
+    [
+        ("/var/usage", "/var/usage", {}),
+        ("file:///mnt/my%20usage", "file:///mnt/my usage", {}),
+        ("file:/mnt/usage", "file:///mnt/usage", {}),
+        ("hdfs://name:8020/usage", "hdfs://name:8020/usage", {}),
+        ("s3a://usage/metering", "s3a://usage/metering", {}),
+        ("s3://usage/metering", "s3a://usage/metering", {}),
+        ("s3://usage/metering?region=eu-west-1", "s3a://usage/metering", {"fs.s3a.endpoint.region": "eu-west-1"}),
+        (
+            MINIO,
+            "s3a://usage/metering",
+            {
+                "fs.s3a.access.key": "KEY",
+                "fs.s3a.secret.key": "SEC/RET",
+                "fs.s3a.endpoint.region": "eu-west-1",
+                "fs.s3a.endpoint": "http://127.0.0.1:9000",
+                "fs.s3a.path.style.access": "true",
+                "fs.s3a.connection.ssl.enabled": "false",
+            },
+        ),
+        ("gcs://usage/metering", "gs://usage/metering", {}),
+        ("gs://anonymous@usage/metering", "gs://usage/metering", {"fs.gs.auth.type": "UNAUTHENTICATED"}),
+        (
+            "abfss://usage:KEY@contoso.dfs.core.windows.net/metering",
+            "abfss://usage@contoso.dfs.core.windows.net/metering",
+            {AZURE_KEY: "KEY"},
+        ),
+        (
+            "abfss://:KEY@contoso.blob.core.windows.net/usage/metering",
+            "abfss://usage@contoso.dfs.core.windows.net/metering",
+            {AZURE_KEY: "KEY"},
+        ),
+        ("abfs://contoso@usage/metering", "abfs://usage@contoso.dfs.core.windows.net/metering", {}),
+    ],
+)
+def test_what_spark_needs_for_an_address_of_the_collector(url: str, address: str, settings: dict[str, str]) -> None:
+    place = place_of(url, {})
+
+    assert (place.address, place.settings) == (address, settings)
+    assert "RET" not in repr(place)
+
+
+def test_an_address_of_azure_that_only_pyarrow_knows_is_refused() -> None:
+    for url in ("abfs://account:SECRET@127.0.0.1:10000/usage", "abfss://:SECRET@contoso.blob.core.windows.net/"):
+        with pytest.raises(AddressError, match="abfss://CONTAINER@ACCOUNT") as refused:
+            place_of(url, {})
+        assert "SECRET" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (MINIO, "s3://usage/metering"),
+        ("abfss://usage:KEY@contoso.dfs.core.windows.net/m", "abfss://usage@contoso.dfs.core.windows.net/m"),
+        ("gs://usage/metering", "gs://usage/metering"),
+    ],
+)
+def test_a_url_is_shown_without_its_keys_and_a_job_finds_them_in_its_environment(url: str, shown: str) -> None:
+    assert without_keys(url) == shown
+    assert place_of(shown, {VARIABLE: url}) == place_of(url, {})
+    assert place_of(f"{shown}/other", {VARIABLE: url}).settings == {}
+
+
+def test_pyarrow_takes_the_same_url() -> None:
+    store, root = pafs.FileSystem.from_uri(MINIO)
+
+    assert (store.type_name, root) == ("s3", "usage/metering")
+
+
+@pytest.mark.parametrize(
+    ("url", "connector"),
+    [
+        ("/var/usage", ""),
+        ("file:///mnt/usage", ""),
+        ("hdfs://name/usage", ""),
+        ("s3://usage", "org.apache.hadoop:hadoop-aws:3.5.0"),
+        ("abfss://usage@contoso.dfs.core.windows.net/", "org.apache.hadoop:hadoop-azure:3.5.0"),
+        ("gs://usage", "com.google.cloud.bigdataoss:gcs-connector:3.1.7"),
+    ],
+)
+def test_the_connector_that_spark_lacks_is_named_with_its_version(url: str, connector: str, tmp_path: Path) -> None:
+    assert missing_connector(url, {}) == connector
+
+    assert missing_connector(url, {"SPARK_JARS_PACKAGES": connector}) == ""
+    if connector:
+        (tmp_path / "spark-defaults.conf").write_text(f"spark.jars.packages {connector}\n")
+        assert missing_connector(url, {"SPARK_CONF_DIR": str(tmp_path)}) == ""
+
+
+def request(usage: str, **others: object) -> Request:
+    return Request(month=OCTOBER, usage=usage, prices=PRICES, **others)  # type: ignore[arg-type]
+
+
+@pytest.mark.spark
+def test_a_store_whose_connector_is_missing_says_what_to_set(spark: SparkSession) -> None:
+    place = place_of(MINIO, {})
+
+    with pytest.raises(InputError) as refused:
+        compute(spark, request(place.address, store=place.settings), NOW)
+
+    assert str(refused.value) == (
+        "Spark cannot read s3a://… without org.apache.hadoop:hadoop-aws:3.5.0. Set "
+        "SPARK_JARS_PACKAGES=org.apache.hadoop:hadoop-aws:3.5.0, with which Spark downloads it, or name its JARs in "
+        "SPARK_JARS."
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("incremental", [False, True])
+def test_a_folder_has_the_same_charges_by_its_path_its_url_and_through_a_file_system_of_hadoop(
+    spark: SparkSession, write: Write, usage: Path, incremental: bool
+) -> None:
+    """`viewfs` comes with Spark and, like a store, is not read as files of this machine."""
+    write([record("1", units=3), record("1", units=3), record("2", OCTOBER.start.replace(day=9), units=4)], USAGE)
+    mounted = {"fs.viewfs.mounttable.stored.link./metering": f"file://{usage}"}
+    found = []
+
+    for address, settings in ((str(usage), {}), (f"file://{usage}", {}), ("viewfs://stored/metering", mounted)):
+        outcome = compute(spark, request(address, store=settings, incremental=incremental), NOW)
+        found.append((outcome.counts, [one.invoice for one in outcome.priced]))
+
+    assert found[0][0].accepted == 2
+    assert found == [found[0]] * 3
+
+
+@pytest.mark.spark
+def test_a_folder_that_is_not_the_one_of_the_records_is_refused(spark: SparkSession, write: Write, usage: Path) -> None:
+    write([record("1")], USAGE)
+
+    for wrong in (usage / "usage", usage.parent, usage / "nowhere"):
+        with pytest.raises(InputError, match=f"^{wrong} has no usage/ and no connections/: give the folder"):
+            compute(spark, request(str(wrong), may_be_empty=False), NOW)
+    assert compute(spark, request(str(usage), may_be_empty=False), NOW).counts.accepted == 1
+
+
+@pytest.mark.spark
+def test_a_file_that_may_not_be_read_ends_the_run_instead_of_being_left_out(
+    spark: SparkSession, write: Write, usage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user of the tests may read every file: the error is the one that Java has for others."""
+    write([record("1")], USAGE)
+
+    def denied(self: object, path: str, column: str, note: str) -> None:
+        raise OSError(f"java.io.FileNotFoundException: {path} (Permission denied)")
+
+    monkeypatch.setattr("pipeline.folders.Footers.read", denied)
+
+    with pytest.raises(InputError, match=r"0\.parquet may not be read: permission denied to the user of the job"):
+        compute(spark, request(str(usage)), NOW)
