@@ -46,8 +46,7 @@ def compact(usage_dir: str, now: datetime) -> int:
     today = f"date={now.astimezone(UTC):%Y-%m-%d}"
     gone = 0
     for name, schema in FOLDERS.items():
-        folders = store.get_file_info(pafs.FileSelector(f"{root}/{name}", allow_not_found=True))
-        days = sorted(folder.path for folder in folders if folder.base_name.startswith("date="))
+        days = sorted(folder.path for folder in _folders(store, f"{root}/{name}"))
         for day in days:
             _sweep(store, day, now)
         for day in days:
@@ -61,8 +60,13 @@ def compact_today(usage_dir: str, now: datetime) -> int:
     store, root = _open(usage_dir)
     at = now.astimezone(UTC)
     this_hour = at.replace(minute=0, second=0, microsecond=0)
-    days = [(f"{root}/{name}/date={at:%Y-%m-%d}", schema) for name, schema in FOLDERS.items()]
-    return sum(_compact_day(store, day, schema, before=this_hour) for day, schema in days)
+    today = f"date={at:%Y-%m-%d}"
+    return sum(
+        _compact_day(store, folder.path, schema, before=this_hour)
+        for name, schema in FOLDERS.items()
+        for folder in _folders(store, f"{root}/{name}")
+        if folder.base_name == today
+    )
 
 
 def days_with_new_files(usage_dir: str, now: datetime) -> list[date]:
@@ -70,16 +74,22 @@ def days_with_new_files(usage_dir: str, now: datetime) -> list[date]:
     store, root = _open(usage_dir)
     found = []
     for name in FOLDERS:
-        for folder in store.get_file_info(pafs.FileSelector(f"{root}/{name}", allow_not_found=True)):
+        for folder in _folders(store, f"{root}/{name}"):
             day = _day_of(folder.base_name)
             if day is not None and day < now.date() - timedelta(days=1) and _has_new_file(store, folder.path, now):
                 found.append(day)
     return found
 
 
+def _folders(store: pafs.FileSystem, kind: str) -> list[pafs.FileInfo]:
+    """The folders of days. A file named like one, an archive of a day for example, is none."""
+    found = store.get_file_info(pafs.FileSelector(kind, allow_not_found=True))
+    return [info for info in found if info.type == pafs.FileType.Directory and info.base_name.startswith("date=")]
+
+
 def _day_of(name: str) -> date | None:
     try:
-        return date.fromisoformat(name.removeprefix("date=")) if name.startswith("date=") else None
+        return date.fromisoformat(name.removeprefix("date="))
     except ValueError:
         return None
 

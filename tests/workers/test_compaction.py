@@ -317,6 +317,17 @@ def test_a_file_with_a_flipped_bit_stays_and_does_not_keep_the_others_from_becom
     assert names(tmp_path) == ["compact", "part"]
 
 
+def test_a_file_named_like_a_day_is_left_alone_and_the_days_are_compacted(tmp_path: Path) -> None:
+    collected(tmp_path)
+    others = [tmp_path / "usage" / f"date=2026-11-0{day}{ending}" for day, ending in ((1, ".tar.gz"), (1, ""), (3, ""))]
+    for other in others:
+        other.write_bytes(b"an archive")
+    assert compaction.days_with_new_files(str(tmp_path), NOW + A_DAY) == [DAY.date()]
+    assert compaction.compact_today(str(tmp_path), NOW) == 0, "of the running day there is only such a file"
+    assert compaction.compact(str(tmp_path), NOW) == 9
+    assert [other.read_bytes() for other in others] == [b"an archive"] * 3
+
+
 def test_rows_without_an_identity_are_kept_as_often_as_they_came(tmp_path: Path) -> None:
     collected(tmp_path)
     nameless = [row | {"record_id": None} for row in rows(tmp_path)[:1]] * 2
