@@ -14,6 +14,7 @@ once (`workers.record_ids`).
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import zip_longest
@@ -126,7 +127,7 @@ def _open(usage_dir: str) -> tuple[pafs.FileSystem, str]:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file to be merged: its number of rows and, where its footer tells, the first and last minute of them."""
+    """A file to be merged: its number of rows and, where they have minutes, the first and last of them."""
 
     path: str
     rows: int
@@ -173,25 +174,42 @@ def _by_rows(files: Iterable[_File]) -> Iterator[list[_File]]:
 
 
 def _file(store: pafs.FileSystem, path: str, schema: pa.Schema) -> _File | None:
-    """None for a file with an unexpected schema, which is not touched."""
+    """None for a file that is not Parquet or has an unexpected schema. It is not touched, and the report names it."""
+    with store.open_input_file(path) as file, _left_alone_if_damaged(path):
+        parquet = _parquet(file)
+        if parquet.schema_arrow.equals(schema):
+            return _File(path, parquet.metadata.num_rows, *_span(parquet, schema))
+    return None
+
+
+def _parquet(file: pa.NativeFile) -> pq.ParquetFile:
+    return pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
+
+
+@contextmanager
+def _left_alone_if_damaged(path: str) -> Iterator[None]:
+    """Log why the open file cannot be read, whatever the error: one changed bit of a footer can cause any of Arrow's.
+
+    What the folder or the store refuses is raised where a file is listed, opened, written or deleted.
+    """
     try:
-        with store.open_input_file(path) as file:
-            parquet = pq.ParquetFile(file)
-            if not parquet.schema_arrow.equals(schema):
-                return None
-            return _File(path, parquet.metadata.num_rows, *_span(parquet.metadata, schema))
-    except pa.ArrowInvalid:  # not Parquet: it stays, because the report names it
-        return None
+        yield
+    except Exception as error:
+        log.warning("a usage file cannot be read", file=path, problem=str(error)[:200])
 
 
-def _span(footer: pq.FileMetaData, schema: pa.Schema) -> tuple[datetime, datetime] | tuple[()]:
-    if MINUTE not in schema.names or footer.num_row_groups != 1:
+def _span(parquet: pq.ParquetFile, schema: pa.Schema) -> tuple[datetime, datetime] | tuple[()]:
+    """The first and last minute. Not as the footer states them: PyArrow ends the process if it is asked for the
+    statistics of a column whose footer is damaged.
+    """
+    if MINUTE not in schema.names:
         return ()
-    statistics = footer.row_group(0).column(schema.get_field_index(MINUTE)).statistics
+    ends = pc.min_max(parquet.read([MINUTE], use_threads=False)[MINUTE])
     try:
-        return (statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else ()
+        first, last = ends["min"].as_py(), ends["max"].as_py()
     except (OverflowError, ValueError):  # a minute that Python has no date for
         return ()
+    return () if first is None else (first, last)
 
 
 def _merge(
@@ -248,13 +266,9 @@ def _read(store: pafs.FileSystem, path: str, schema: pa.Schema) -> pa.Table | No
 
     By this thread alone: those that Arrow starts otherwise stay in the worker, with what they have taken of its memory.
     """
-    try:
-        with store.open_input_file(path) as file:
-            parquet = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
-            return parquet.read(use_threads=False).cast(schema)
-    except (pa.ArrowInvalid, OSError) as error:
-        log.warning("a usage file cannot be read", file=path, problem=str(error)[:200])
-        return None
+    with store.open_input_file(path) as file, _left_alone_if_damaged(path):
+        return _parquet(file).read(use_threads=False).cast(schema)
+    return None
 
 
 def _without_copies(table: pa.Table) -> pa.Table:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
+from structlog.testing import capture_logs
 
 from pairing.telemetry.metering import UsageRecord
 from pipeline import schemas
@@ -315,6 +317,74 @@ def test_a_file_with_a_flipped_bit_stays_and_does_not_keep_the_others_from_becom
     assert compaction.compact(str(tmp_path), NOW) == 8
     assert broken.read_bytes() == content
     assert names(tmp_path) == ["compact", "part"]
+
+
+@pytest.mark.parametrize("error", [OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError])
+def test_a_file_with_a_flipped_bit_in_its_footer_stays_whatever_arrow_says_of_it(
+    tmp_path: Path, error: type[Exception]
+) -> None:
+    collected(tmp_path)
+    broken = sorted((tmp_path / FOLDER).glob("part-*.parquet"))[3]
+    content = next(each for each in with_flipped_bits(broken.read_bytes()) if error_of(each) is error)
+    broken.write_bytes(content)
+
+    with capture_logs() as logs:
+        assert compaction.compact(str(tmp_path), NOW) == 8
+    assert [entry["file"] for entry in logs if entry["log_level"] == "warning"] == [str(broken)]
+    assert broken.read_bytes() == content
+    assert names(tmp_path) == ["compact", "part"]
+
+
+def with_flipped_bits(content: bytes) -> Iterator[bytes]:
+    """The file, each time with another bit of its footer flipped."""
+    length = int.from_bytes(content[-8:-4], "little")
+    for place in range(len(content) - 8 - length, len(content)):
+        for bit in range(8):
+            yield content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
+
+
+def error_of(content: bytes) -> type[Exception] | None:
+    """What Arrow raises of a file's footer."""
+    try:
+        pq.ParquetFile(pa.BufferReader(content))
+    except Exception as error:
+        return type(error)
+    return None
+
+
+def test_a_damaged_description_of_the_minutes_does_not_end_the_worker(tmp_path: Path) -> None:
+    collected(tmp_path)
+    broken = sorted((tmp_path / FOLDER).glob("part-*.parquet"))[3]
+    content = bytearray(broken.read_bytes())
+    of_the_minutes = content.rindex(b"minute", 0, content.index(b"ARROW:schema"))
+    type_of_the_column = content.rindex(b"\x15\x04", 0, of_the_minutes) + 1
+    content[type_of_the_column] ^= 1  # no type at all
+    broken.write_bytes(content)
+
+    after = subprocess.run([sys.executable, "-c", COMPACTING, str(tmp_path), NOW.isoformat()], cwd=ROOT, timeout=120)
+    assert after.returncode == 0
+    assert broken.read_bytes() == content
+    assert names(tmp_path) == ["compact", "part"]
+
+
+def test_a_store_that_refuses_a_file_ends_the_night_with_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collected(tmp_path)
+    before = facts(tmp_path)
+
+    class Refusing:
+        """A store in which folders can be listed, and files not opened."""
+
+        get_file_info = staticmethod(pafs.LocalFileSystem().get_file_info)
+
+        def open_input_file(self, path: str) -> pa.NativeFile:
+            raise OSError(f"When reading information for key '{path}': AWS Error ACCESS_DENIED")
+
+    monkeypatch.setattr(compaction, "_open", lambda _: (Refusing(), str(tmp_path)))
+    with pytest.raises(OSError, match="ACCESS_DENIED"):
+        compaction.compact(str(tmp_path), NOW)
+    assert facts(tmp_path) == before
 
 
 def test_a_file_named_like_a_day_is_left_alone_and_the_days_are_compacted(tmp_path: Path) -> None:
