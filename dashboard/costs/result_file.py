@@ -208,18 +208,19 @@ def _record(line: str, number: int) -> dict[str, Any]:
         raise ValueError("not a record")
     if (number == 1) != (found["record"] == "run"):
         raise ValueError("the run is the first record")
-    record: dict[str, Any] = _storable(found) if ESCAPED in line else found
+    record: dict[str, Any] = storable(found) if ESCAPED in line else found
     return record
 
 
-def _storable(value: Any) -> Any:
+def storable(value: Any) -> Any:
+    """The value with each character replaced that the database rejects: zero bytes and lone surrogates."""
     match value:
         case str():
             return UNSTORABLE.sub("\ufffd", value)
         case dict():
-            return {_storable(key): _storable(each) for key, each in value.items()}
+            return {storable(key): storable(each) for key, each in value.items()}
         case list():
-            return [_storable(each) for each in value]
+            return [storable(each) for each in value]
     return value
 
 

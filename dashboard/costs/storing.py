@@ -14,7 +14,7 @@ from django.utils import timezone
 from dashboard.costs.budgets import raise_alerts
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.many_rows import ManyRows
-from dashboard.costs.result_file import LeftOut, Rows, records_in
+from dashboard.costs.result_file import LeftOut, Rows, records_in, storable
 from dashboard.models import (
     Adjustment,
     Availability,
@@ -35,9 +35,9 @@ COUNTS = {"read", "accepted", "copies", "quarantined", "reasons", "rejected"}
 
 
 def finish(run: ChargeRun, status: ChargeRun.Status, error: str = "") -> None:
-    """Close the run with its outcome."""
-    run.status, run.error, run.finished_at = status, error, timezone.now()
-    run.save(update_fields=["status", "error", "finished_at", "details"])
+    """Close the run with its outcome. The error may quote a file name that is not UTF-8."""
+    run.status, run.error, run.finished_at = status, storable(error), timezone.now()
+    run.save(update_fields=["status", "error", "finished_at"])
 
 
 @transaction.atomic
@@ -67,7 +67,7 @@ def store(
         run.details["not_stored"] = storing.left_out.details
     raise_alerts(run.month, run.rule, timezone.now())
     run.stage, run.share = "stored", 1.0
-    run.save(update_fields=["stage", "share"])
+    run.save(update_fields=["stage", "share", "details"])
     finish(run, ChargeRun.Status.SUCCEEDED)
 
 

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.contrib.auth.models import Group, User
-from django.db import IntegrityError
+from django.db import DataError, IntegrityError
 from django.test import Client
 from django.utils import timezone
 
@@ -256,6 +256,7 @@ def test_a_job_that_fails_is_reported_in_its_own_words_and_recorded(tmp_path: Pa
         (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device."),
         (IntegrityError("UNIQUE constraint failed\nDETAIL: row"), "IntegrityError: UNIQUE constraint failed."),
         (OSError("postgres://u:hush@host is away"), "OSError: postgres://…@host is away."),
+        (JobFailed("part-\udcff.parquet is no file\0 of usage."), "part-\ufffd.parquet is no file\ufffd of usage."),
         (KeyboardInterrupt(), "It was interrupted."),
         (SystemExit(143), "It was interrupted."),
     ],
@@ -269,6 +270,21 @@ def test_a_run_that_breaks_off_says_why(monkeypatch: pytest.MonkeyPatch, error: 
         compute_month(ChargesRequest(month=MONTH))
     run = ChargeRun.objects.get()
     assert (run.status, run.error) == (ChargeRun.Status.FAILED, reported)
+
+
+def test_a_run_whose_description_the_database_rejects_does_not_stay_running(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def job(module: str, arguments: Sequence[str], *_: object) -> None:
+        text = json.dumps(RUN).replace('"hours_in_month": 744', '"hours_in_month": 1e400')
+        Path(arguments[arguments.index("--result") + 1]).write_text(text)
+
+    monkeypatch.setattr("dashboard.costs.charges.run_job", job)
+    with pytest.raises((IntegrityError, DataError)):
+        compute_month(ChargesRequest(month=MONTH))
+    run = ChargeRun.objects.get()
+    assert (run.status, run.details) == (ChargeRun.Status.FAILED, {})
+    assert run.error
 
 
 def test_names_from_outside_are_shown_as_text(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
