@@ -24,6 +24,7 @@ ESCAPED = "\\u"
 LARGEST = 2**63 - 1
 LARGEST_POSITIVE = 2**31 - 1
 EXAMPLES = 20
+LEVELS = 20
 Stored = TypeVar("Stored", bound=models.Model)
 
 
@@ -150,11 +151,24 @@ def _json_check(kind: object) -> Callable[[Any], str]:
     """
 
     def problem(value: Any) -> str:
-        if kind is dict:
-            return "" if isinstance(value, dict) else "is not an object"
-        return "" if isinstance(value, list) else "is not a list"
+        if not isinstance(value, dict if kind is dict else list):
+            return "is not an object" if kind is dict else "is not a list"
+        return json_problem(value)
 
     return problem
+
+
+def json_problem(value: Any, levels: int = LEVELS) -> str:
+    """Why the value does not fit a JSON field: the database has no infinity (`1e400`), and a limit of levels."""
+    match value:
+        case int() | float():
+            return "" if -LARGEST <= value <= LARGEST else "has a number that cannot be stored"
+        case dict() | list() if not levels:
+            return f"has more than {LEVELS} levels"
+        case dict() | list():
+            inner = value.values() if isinstance(value, dict) else value
+            return next(filter(None, (json_problem(each, levels - 1) for each in inner)), "")
+    return ""
 
 
 def _flag_problem(value: Any) -> str:
@@ -194,7 +208,7 @@ def records_in(result: Path, *, is_complete: bool = False) -> Iterator[dict[str,
                 yield last.copy()
     except OSError as error:
         raise JobFailed(f"The result {result} cannot be read: {error.strerror}.") from error
-    except ValueError as error:  # also of the encoding
+    except (ValueError, RecursionError) as error:  # also of the encoding, and of thousands of brackets
         raise JobFailed(f"The result {result} cannot be stored: line {count or 1} is not a record.") from error
     if not count:
         raise JobFailed(f"The result {result} is empty.")

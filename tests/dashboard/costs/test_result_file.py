@@ -1,6 +1,7 @@
 """A result is checked record by record: what cannot be stored is left out with a reason, and the month is stored."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,11 @@ def stored() -> int:
     return sum(model._default_manager.count() for model in MODELS)
 
 
+def nested(levels: int) -> Record:
+    """An object in objects."""
+    return {"inner": nested(levels - 1)} if levels else {}
+
+
 ODD: list[tuple[Record, str]] = [
     (line("send", 560), "is there twice"),
     (line("receive", 5, entity="x" * 301), "entity has 301 characters, more than 300"),
@@ -63,6 +69,16 @@ ODD: list[tuple[Record, str]] = [
     (invoice("settlements", 5) | {"currency": "dollars"}, "currency has 7 characters, more than 3"),
     (line("receive", 7), "its invoice is not stored"),
 ]
+TOO_LARGE: list[tuple[Record, str]] = [
+    (OUTAGE | {"entity": "e", "units": {"ping": "1e400"}}, "units has a number that cannot be stored"),
+    (OUTAGE | {"entity": "f", "extra": {"places": [{"published": "-1e400"}]}}, "extra has a number that cannot be"),
+    (OUTAGE | {"entity": "g", "extra": nested(20)}, "extra has more than 20 levels"),
+    (KNOWN | {"entity": "h", "down_s": "1e400"}, "down_s is not a number"),
+    (PEAKS | {"namespace": "contoso-dr", "peaks": [1, "1e400"]}, "peaks has a number that cannot be stored"),
+    (line("receive", 5) | {"tiers": ["1e400", 0]}, "tiers has a number that cannot be stored"),
+    (line("receive", 5) | {"tiers": [2**63, 0]}, "tiers has a number that cannot be stored"),
+    (invoice("settlements", 5) | {"tiers": ["1e400"]}, "tiers has a number that cannot be stored"),
+]
 
 
 @pytest.mark.django_db
@@ -77,6 +93,29 @@ def test_what_cannot_be_stored_is_left_out_and_reported(tmp_path: Path, as_role:
     assert f"{len(ODD)} records of the result could not be stored" in page
     assert "charge sub" not in page
     assert "entity has 301 characters, more than 300" in page
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("record", "reason"), TOO_LARGE)
+def test_a_record_with_a_number_that_no_database_has_is_left_out_and_not_its_month(
+    tmp_path: Path, record: Record, reason: str
+) -> None:
+    path = write(tmp_path / "result.jsonl", [RUN, *GOOD, record])
+    path.write_text(re.sub(r'"(-?1e400)"', r"\1", path.read_text()))
+    run = new_run()
+    store(run, path, is_complete=True)
+    assert (run.status, stored()) == (ChargeRun.Status.SUCCEEDED, len(GOOD))
+    ((_, said),) = run.details["not_stored"]["examples"]
+    assert said.startswith(reason)
+
+
+@pytest.mark.django_db
+def test_a_line_of_nothing_but_brackets_is_no_record(tmp_path: Path) -> None:
+    path = tmp_path / "result.jsonl"
+    path.write_text(f"{json.dumps(RUN)}\n{'[' * 100_000}\n")
+    with pytest.raises(CommandError, match="line 2 is not a record"):
+        call_command("compute_charges", store=path)
+    assert ChargeRun.objects.get().status == ChargeRun.Status.FAILED
 
 
 @pytest.mark.django_db
