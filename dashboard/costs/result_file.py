@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +25,11 @@ LARGEST = 2**63 - 1
 LARGEST_POSITIVE = 2**31 - 1
 EXAMPLES = 20
 LEVELS = 20
+SET_HERE = {"id", "run", "invoice", "statement", "closed_at"}
+"""Fields of rows that no record has."""
+NOTHING: Mapping[str, Any] = {}
+Key = tuple[str, ...]
+Record = Mapping[str, Any]
 Stored = TypeVar("Stored", bound=models.Model)
 
 
@@ -54,37 +59,56 @@ class Rows:
         self.left_out = left_out
         self._seen: set[tuple[object, ...]] = set()
 
-    def row(self, model: type[Stored], key: tuple[str, ...], **values: Any) -> Stored | None:
-        """The row, not yet stored; None if it cannot be, which is noted. `key`: the fields that make it unique."""
-        return model(**values) if self.fits(model, key, values) else None
+    def row(self, model: type[Stored], key: Key, record: Record, added: Record = NOTHING) -> Stored | None:
+        """The row, not yet stored; None if it cannot be, which is noted. `key`: the fields that make it unique.
 
-    def fits(self, model: type[models.Model], key: tuple[str, ...], values: Mapping[str, Any]) -> bool:
+        `added`: the values of the row that the record does not have under these names.
+        """
+        return model(**record, **added) if self.fits(model, key, record, added) else None
+
+    def fits(self, model: type[models.Model], key: Key, record: Record, added: Record = NOTHING) -> bool:
         """Whether it can be stored as a row; noted if not."""
-        reason = self._reason(model, key, values)
+        reason = self._reason(model, key, record, added)
         if reason:
-            what = " ".join(str(values.get(name)) for name in key)
-            self.left_out.add(f"{model._meta.verbose_name} {what}", reason, values.get("cents"))
+            self.leave_out(model, key, {**record, **added}, reason)
         return not reason
 
-    def _reason(self, model: type[models.Model], key: tuple[str, ...], values: Mapping[str, Any]) -> str:
-        checks = _checks(model)
-        if unknown := values.keys() - _names(model):
+    def leave_out(self, model: type[models.Model], key: Key, values: Record, reason: str) -> None:
+        """Note why there is no such row."""
+        what = " ".join(_shown(values.get(name)) for name in key)
+        self.left_out.add(f"{model._meta.verbose_name} {what}", reason, values.get("cents"))
+
+    def _reason(self, model: type[models.Model], key: Key, record: Record, added: Record) -> str:
+        checks, values = _checks(model), {**record, **added}
+        if unknown := record.keys() - (_names(model) - added.keys()):
             return f"has the unknown field {min(unknown)}"
         if missing := _required(model) - values.keys():
             return f"has no {min(missing)}"
         for name, value in values.items():
             if name in checks and (reason := checks[name](value)):
                 return f"{name} {reason}"
-        identity = (model, *(str(values.get(name)) for name in key))
+        parsers = _parsers(model)
+        identity = (model, *(parsers.get(name, str)(values.get(name, "")) for name in key))
         if identity in self._seen:
             return "is there twice"
         self._seen.add(identity)
         return ""
 
 
+def _shown(value: Any) -> str:
+    return "…" if isinstance(value, dict | list) else str(value)  # whose levels may be too many
+
+
 @cache
 def _names(model: type[models.Model]) -> frozenset[str]:
-    return frozenset(each.name for each in model._meta.fields)
+    """The fields that a record may fill."""
+    return frozenset(each.name for each in model._meta.fields) - SET_HERE
+
+
+@cache
+def _parsers(model: type[models.Model]) -> dict[str, Callable[[Any], object]]:
+    """By field what a text stands for: a time or a day can be written in several ways."""
+    return {each.name: each.to_python for each in model._meta.fields if isinstance(each, models.DateField)}
 
 
 @cache
@@ -190,7 +214,9 @@ def _date_problem(value: Any) -> str:
 def _parses(parse: Callable[[str], date], value: Any) -> bool:
     try:
         found = parse(value)
-    except (TypeError, ValueError):
+        if isinstance(found, datetime):
+            found.astimezone(UTC)  # as it is stored: the calendar begins and ends there, too
+    except (TypeError, ValueError, OverflowError):
         return False
     return not isinstance(found, datetime) or found.tzinfo is not None
 

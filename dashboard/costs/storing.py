@@ -14,7 +14,7 @@ from django.utils import timezone
 from dashboard.costs.budgets import raise_alerts
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.many_rows import ManyRows
-from dashboard.costs.result_file import LeftOut, Rows, records_in, storable
+from dashboard.costs.result_file import NOTHING, Key, LeftOut, Record, Rows, records_in, storable
 from dashboard.models import (
     Adjustment,
     Availability,
@@ -29,8 +29,9 @@ from dashboard.models import (
 )
 
 CHUNK = 1_000
-NOTHING: Mapping[str, Any] = {}
+INVOICE_KEY, PEAKS_KEY = ("month", "scope", "rule"), ("date", "scope", "namespace")
 ROLLUP_KEY = ("pair", "queue", "begins_at", "is_day")
+OF_ANOTHER_MONTH = "is of another month"
 COUNTS = {"read", "accepted", "copies", "quarantined", "reasons", "rejected"}
 
 
@@ -116,31 +117,44 @@ class _Storing:
             case "line" if self.invoice:
                 self._line(self.invoice, record)
             case "day" if self.invoice and not self.invoice.closed_at:
-                record["billing_units"] = record.pop("units")
-                self._add(DailyCharge, ("invoice", "date", "kind"), record | {"invoice": self.invoice})
+                added = {"invoice": self.invoice, "billing_units": record.pop("units")}
+                self._add(DailyCharge, ("invoice", "date", "kind"), record, added)
             case "line" | "day" as what if not self.invoice:
                 self.left_out.add(str(what), "its invoice is not stored", record.get("cents"))
             case "episode":
-                self._keep(Outage, ("pair", "entity", "started_at"), record | month | {"run": self.run})
+                self._keep(Outage, ("pair", "entity", "started_at"), record, month | {"run": self.run})
             case "availability":
-                self._keep(Availability, ("pair", "entity"), record | month)
+                self._keep(Availability, ("pair", "entity"), record, month)
             case "rollup":
-                self._keep(BacklogRollup, ROLLUP_KEY, record | month)
+                self._keep(BacklogRollup, ROLLUP_KEY, record, month)
             case "peaks":
-                self._keep(ConnectionDay, ("date", "scope", "namespace"), record)
+                self._peaks(record)
 
-    def _keep(self, model: type[models.Model], key: tuple[str, ...], values: dict[str, Any]) -> None:
-        row = self.rows.row(model, key, **values)
+    def _keep(self, model: type[models.Model], key: Key, record: Record, added: Record = NOTHING) -> None:
+        row = self.rows.row(model, key, record, added)
         if row is not None:
             self.found[model].append(row)
 
-    def _add(self, model: type[Charge | DailyCharge], key: tuple[str, ...], values: dict[str, Any]) -> None:
-        if self.rows.fits(model, key, values):
-            self.many[model].add(values)
+    def _add(self, model: type[Charge | DailyCharge], key: Key, record: Record, added: Record) -> None:
+        if self.rows.fits(model, key, record, added):
+            self.many[model].add({**record, **added})
+
+    def _peaks(self, record: Record) -> None:
+        """Keep the peaks of a day of the month: those of other days would not be replaced with it."""
+        row = self.rows.row(ConnectionDay, PEAKS_KEY, record)
+        if row is None:
+            return
+        if str(ConnectionDay._meta.get_field("date").to_python(row.date)).startswith(self.run.month):
+            self.found[ConnectionDay].append(row)
+        else:
+            self.rows.leave_out(ConnectionDay, PEAKS_KEY, record, OF_ANOTHER_MONTH)
 
     def _invoice(self, record: dict[str, Any]) -> Invoice | None:
-        checked = self.rows.row(Invoice, ("month", "scope", "rule"), **record, run=self.run)
-        if checked is None or checked.month != self.run.month:
+        checked = self.rows.row(Invoice, INVOICE_KEY, record, {"run": self.run})
+        if checked is None:
+            return None
+        if checked.month != self.run.month:
+            self.rows.leave_out(Invoice, INVOICE_KEY, record, OF_ANOTHER_MONTH)
             return None
         place = (checked.scope, checked.rule)
         if self.closing and place not in self.closed:
@@ -152,13 +166,13 @@ class _Storing:
         return checked
 
     def _line(self, invoice: Invoice, record: dict[str, Any]) -> None:
-        record["billing_units"], record["included_units"] = record.pop("units"), record.pop("included")
+        units, included = record.pop("units"), record.pop("included")
+        added = {"invoice": invoice, "billing_units": units, "included_units": included}
         key = ("invoice", "namespace", "entity", "kind", "pair")
-        record["invoice"] = invoice
         due = self.now_due.get(invoice.pk)
         if due is None:
-            self._add(Charge, key, record)
-        elif charge := self.rows.row(Charge, key, **record):
+            self._add(Charge, key, record, added)
+        elif charge := self.rows.row(Charge, key, record, added):
             due.append(charge)
 
     def save(self) -> None:
@@ -204,7 +218,7 @@ def adjust(invoice: Invoice, due: Iterable[Charge], run: ChargeRun) -> None:
 
 def _nothing_owed(run: ChargeRun, record: Mapping[str, Any], closing: ClosedMonth) -> Invoice:
     """The invoice of a billing scope that had no charges when its month was closed; all of it is adjustments."""
-    nothing = {"cents": 0, "exact": "0", "units": 0, "tiers": [0] * len(record["tiers"]), "unpriced_bytes": 0}
+    nothing = {"cents": 0, "exact": "0", "units": 0, "tiers": [0] * len(record.get("tiers", [])), "unpriced_bytes": 0}
     return Invoice.objects.create(run=run, **{**record, **nothing}, closed_at=closing.closed_at)
 
 

@@ -9,11 +9,22 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
+from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.costs.storing import store
-from dashboard.models import Availability, BacklogRollup, Charge, ChargeRun, ConnectionDay, DailyCharge, Invoice, Outage
+from dashboard.costs.storing import close_month, store
+from dashboard.models import (
+    Adjustment,
+    Availability,
+    BacklogRollup,
+    Charge,
+    ChargeRun,
+    ConnectionDay,
+    DailyCharge,
+    Invoice,
+    Outage,
+)
 from tests.dashboard.costs.test_costs import BASE, DAY, MONTH, RUN, invoice, line, new_run
 from tests.dashboard.markup import one_line
 
@@ -107,6 +118,81 @@ def test_a_record_with_a_number_that_no_database_has_is_left_out_and_not_its_mon
     assert (run.status, stored()) == (ChargeRun.Status.SUCCEEDED, len(GOOD))
     ((_, said),) = run.details["not_stored"]["examples"]
     assert said.startswith(reason)
+
+
+TWICE = [
+    DAY | {"date": "20261003"},
+    OUTAGE | {"started_at": "2026-10-01T00:00:00Z"},
+    OUTAGE | {"started_at": "2026-10-01T02:00:00+02:00"},
+    ROLLUP | {"begins_at": "20261001T000000Z"},
+    PEAKS | {"date": "2026-W40-4"},
+]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("again", TWICE)
+def test_the_same_time_or_day_written_in_another_way_is_there_twice(tmp_path: Path, again: Record) -> None:
+    run = new_run()
+    store(run, write(tmp_path / "result.jsonl", [RUN, *GOOD, again]), is_complete=True)
+    assert stored() == len(GOOD)
+    assert [reason for _, reason in run.details["not_stored"]["examples"]] == ["is there twice"]
+
+
+@pytest.mark.django_db
+def test_rows_without_a_pair_and_with_an_empty_one_have_the_same_key(tmp_path: Path) -> None:
+    empty = line("receive", 5) | {"pair": ""}
+    without = {name: value for name, value in empty.items() if name != "pair"}
+    run = new_run()
+    store(run, write(tmp_path / "result.jsonl", [RUN, *GOOD, empty, without]), is_complete=True)
+    assert [reason for _, reason in run.details["not_stored"]["examples"]] == ["is there twice"]
+
+
+@pytest.mark.django_db
+def test_an_invoice_without_tiers_is_added_to_a_closed_month(tmp_path: Path) -> None:
+    close_month(MONTH, timezone.now())
+    without = {name: value for name, value in invoice("published", 560).items() if name != "tiers"}
+    store(new_run(), write(tmp_path / "result.jsonl", [RUN, without, line("send", 560)]), is_complete=True)
+    assert [row.cents for row in Adjustment.objects.all()] == [560]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_time_that_the_calendar_of_the_database_does_not_have_is_left_out(tmp_path: Path, at: str) -> None:
+    times = [
+        OUTAGE | {"entity": "a", "started_at": at},
+        OUTAGE | {"entity": "b", "ended_at": at},
+        ROLLUP | {"queue": "c", "begins_at": at},
+    ]
+    run = new_run()
+    store(run, write(tmp_path / "result.jsonl", [RUN, *GOOD, *times]), is_complete=True)
+    assert stored() == len(GOOD)
+    reasons = [reason for _, reason in run.details["not_stored"]["examples"]]
+    assert reasons == [f"{name} is not a time" for name in ("started_at", "ended_at", "begins_at")]
+
+
+FOREIGN = ("id", "run", "invoice", "statement", "closed_at", "model", "key", "self", "record_id", "billing_units")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("field", FOREIGN)
+@pytest.mark.parametrize("record", GOOD, ids=lambda record: record["record"])
+def test_a_record_fills_no_field_but_its_own(tmp_path: Path, field: str, record: Record) -> None:
+    run, others = new_run(), [each for each in GOOD if each is not record]
+    last = [record | {field: "2026-10-01T00:00:00+00:00"}]
+    store(run, write(tmp_path / "result.jsonl", [RUN, *others, *last]), is_complete=True)
+    (_, reason), *_ = reversed(run.details["not_stored"]["examples"])
+    assert reason == f"has the unknown field {field}"
+    assert not Invoice.objects.filter(closed_at__isnull=False).exists()
+
+
+@pytest.mark.django_db
+def test_what_is_of_another_month_is_left_out_however_often_it_is_stored(tmp_path: Path) -> None:
+    others = [PEAKS | {"date": "2026-11-03"}, invoice("published", 5) | {"month": "2026-11"}]
+    for _ in range(2):
+        run = new_run()
+        store(run, write(tmp_path / "result.jsonl", [RUN, *GOOD, *others]), is_complete=True)
+        assert stored() == len(GOOD)
+        assert [reason for _, reason in run.details["not_stored"]["examples"]] == ["is of another month"] * 2
 
 
 @pytest.mark.django_db
