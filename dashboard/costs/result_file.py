@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +28,8 @@ EXAMPLES = 20
 LEVELS = 20
 SET_HERE = {"id", "run", "invoice", "statement", "closed_at"}
 """Fields of rows that no record has."""
+COUNTED = ("read", "accepted", "copies", "quarantined")
+PRICE_ROW = ("meter", "unit", "from", "price", "currency")
 NOTHING: Mapping[str, Any] = {}
 Key = tuple[str, ...]
 Record = Mapping[str, Any]
@@ -193,6 +196,43 @@ def json_problem(value: Any, levels: int = LEVELS) -> str:
             inner = value.values() if isinstance(value, dict) else value
             return next(filter(None, (json_problem(each, levels - 1) for each in inner)), "")
     return ""
+
+
+def description_problem(details: Mapping[str, Any]) -> str:
+    """Why the pages and the command cannot show this description of a run; empty if they can."""
+    counts = details.get("counts")
+    if not isinstance(counts, dict) or not all(_is_count(counts.get(name)) for name in COUNTED):
+        return "has no counts"
+    reasons, rejected, examples = counts.get("reasons"), counts.get("rejected"), counts.get("examples", [])
+    if not isinstance(reasons, dict) or not all(map(_is_count, reasons.values())):
+        return "has no counts by reason"
+    if not isinstance(rejected, list) or not all(_is_pair_of_texts(each) for each in rejected):
+        return "has no list of the files that were left out"
+    if not isinstance(examples, list) or not all(isinstance(each, dict) for each in examples):
+        return "has no list of quarantined rows"
+    prices, hours = details.get("prices"), details.get("hours_in_month")
+    if not isinstance(prices, list) or not all(map(_is_price_row, prices)):
+        return "has no price rows"
+    if hours is not None and not (_is_count(hours) and hours):
+        return "has no hours"
+    return "" if isinstance(details.get("tiers", {}), dict) else "has no tiers by namespace"
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_pair_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(each, str) for each in value)
+
+
+def _is_price_row(row: Any) -> bool:
+    if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in PRICE_ROW):
+        return False
+    try:
+        return Decimal(row["from"]).is_finite() and Decimal(row["price"]).is_finite()
+    except InvalidOperation:
+        return False
 
 
 def _flag_problem(value: Any) -> str:

@@ -14,7 +14,17 @@ from django.utils import timezone
 from dashboard.costs.budgets import raise_alerts
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.many_rows import ManyRows
-from dashboard.costs.result_file import NOTHING, Key, LeftOut, Record, Rows, records_in, storable
+from dashboard.costs.result_file import (
+    NOTHING,
+    Key,
+    LeftOut,
+    Record,
+    Rows,
+    description_problem,
+    json_problem,
+    records_in,
+    storable,
+)
 from dashboard.models import (
     Adjustment,
     Availability,
@@ -32,7 +42,8 @@ CHUNK = 1_000
 INVOICE_KEY, PEAKS_KEY = ("month", "scope", "rule"), ("date", "scope", "namespace")
 ROLLUP_KEY = ("pair", "queue", "begins_at", "is_day")
 OF_ANOTHER_MONTH = "is of another month"
-COUNTS = {"read", "accepted", "copies", "quarantined", "reasons", "rejected"}
+NOT_OF_THE_JOB = {"record", "terms", "late_days", "note", "not_stored"}
+"""What the control plane adds to the details of a run; and the name of the record."""
 
 
 def finish(run: ChargeRun, status: ChargeRun.Status, error: str = "") -> None:
@@ -73,10 +84,13 @@ def store(
 
 
 def _details(record: Mapping[str, Any], *, is_complete: bool) -> dict[str, Any]:
-    counts, prices = record.get("counts"), record.get("prices")
-    if is_complete and not (isinstance(counts, dict) and counts.keys() >= COUNTS and isinstance(prices, list)):
-        raise JobFailed("The result does not begin with a description of its run.")
-    return {key: value for key, value in record.items() if key != "record"}
+    details = {name: value for name, value in record.items() if name not in NOT_OF_THE_JOB}
+    problem = json_problem(details)
+    if is_complete:
+        problem = problem or description_problem(details)
+    if problem:
+        raise JobFailed(f"The result does not begin with a description of its run: the first record {problem}.")
+    return details
 
 
 def _refuse_to_empty(run: ChargeRun) -> None:

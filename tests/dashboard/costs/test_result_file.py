@@ -195,6 +195,58 @@ def test_what_is_of_another_month_is_left_out_however_often_it_is_stored(tmp_pat
         assert [reason for _, reason in run.details["not_stored"]["examples"]] == ["is of another month"] * 2
 
 
+def counts(**other: Any) -> Record:
+    return RUN | {"counts": RUN["counts"] | other}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("description", "problem"),
+    [
+        (counts(read="x"), "has no counts"),
+        (counts(copies=True), "has no counts"),
+        (counts(reasons=[]), "has no counts by reason"),
+        (counts(reasons=None), "has no counts by reason"),
+        (counts(reasons={"a": []}), "has no counts by reason"),
+        (counts(rejected=[5]), "has no list of the files that were left out"),
+        (counts(rejected=None), "has no list of the files that were left out"),
+        (counts(rejected=[["a", "b", "c"]]), "has no list of the files that were left out"),
+        (counts(examples=5), "has no list of quarantined rows"),
+        (counts(examples=["x"]), "has no list of quarantined rows"),
+        (RUN | {"prices": [{}]}, "has no price rows"),
+        (RUN | {"prices": [RUN["prices"][0] | {"from": "x"}]}, "has no price rows"),
+        (RUN | {"prices": [RUN["prices"][0] | {"price": "Infinity"}]}, "has no price rows"),
+        (RUN | {"hours_in_month": "x"}, "has no hours"),
+        (RUN | {"tiers": 5}, "has no tiers by namespace"),
+        (RUN | {"tiers": nested(20)}, "has more than 20 levels"),
+    ],
+)
+def test_a_description_that_the_report_cannot_show_is_refused(
+    tmp_path: Path, description: Record, problem: str
+) -> None:
+    path = write(tmp_path / "result.jsonl", [description, *GOOD])
+    with pytest.raises(CommandError, match=f"description of its run: the first record {problem}"):
+        call_command("compute_charges", store=path)
+    run = ChargeRun.objects.get()
+    assert (run.status, stored()) == (ChargeRun.Status.FAILED, 0)
+
+
+@pytest.mark.django_db
+def test_what_the_control_plane_says_of_a_run_is_not_taken_from_its_result(tmp_path: Path) -> None:
+    said = {"not_stored": 5, "late_days": 5, "note": 5, "terms": 5}
+    call_command("compute_charges", store=write(tmp_path / "result.jsonl", [RUN | said, *GOOD]))
+    assert not said.keys() & ChargeRun.objects.get().details.keys()
+
+
+@pytest.mark.django_db
+def test_a_failed_run_has_no_details_of_the_result_that_was_not_stored(tmp_path: Path) -> None:
+    path = write(tmp_path / "result.jsonl", [RUN, invoice("published", 5), {"record": "line"}])
+    with pytest.raises(CommandError, match="has no 'units'"):
+        call_command("compute_charges", store=path)
+    run = ChargeRun.objects.get()
+    assert (run.status, run.details) == (ChargeRun.Status.FAILED, {})
+
+
 @pytest.mark.django_db
 def test_a_line_of_nothing_but_brackets_is_no_record(tmp_path: Path) -> None:
     path = tmp_path / "result.jsonl"
