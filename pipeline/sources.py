@@ -17,12 +17,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline.errors import FileGoneError, InputError
-from pipeline.folders import DENIED, Child, Footer, Footers, children, is_hidden
+from pipeline.folders import DENIED, LINK_TO_ITSELF, Child, Footer, Footers, children, is_hidden
 from pipeline.held import nothing, together
 from pipeline.months import Month
 from pipeline.schemas import KEPT_SHAPE, NAME_THEIR_MINUTE, NOTE, ONCE_EACH, ddl
 
-FIELD = re.compile(r"^( +)(?:required|optional|repeated) (\w+)(?:\(\d+\))? (\w+)(?: \((.+?)\))?(?: = \d+)?(?:;| \{)$")
+FIELD = re.compile(r"^( +)(?:required|optional|repeated) (\w+)(?:\(\d+\))? (.+?)(?: \((.+?)\))?(?: = \d+)?(?:;| \{)$")
 CODEC = re.compile(r"ColumnMetaData\{(\w+) \[(\w+)\]")
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW")
 PATTERN = "{}[]*?\\:"
@@ -147,7 +147,7 @@ def list_month(
         if is_hidden(folder):
             continue
         if not folder.is_folder or not folder.name.startswith("date=") or not is_date(day):
-            rejected.append(RejectedFile(f"{root}/{folder.name}", "is not a folder named date=YYYY-MM-DD"))
+            rejected.append(RejectedFile(printable(f"{root}/{folder.name}"), "is not a folder named date=YYYY-MM-DD"))
         elif day.startswith(f"{month}-") and (only is None or day in only):
             inside = [child for child in children(spark, folder.path) if not is_hidden(child)]
             marks[day] = {child.name: _mark(child) for child in inside}
@@ -168,6 +168,11 @@ def digest(facts: object) -> str:
     return hashlib.sha256(repr((KEPT_SHAPE, facts)).encode()).hexdigest()
 
 
+def state_of(spark: SparkSession, folder: str) -> str:
+    """What differs once a file in the folder has changed, was cut off by a power failure, or is gone."""
+    return digest([_mark(child) for child in children(spark, folder) if not is_hidden(child)])
+
+
 @dataclass(frozen=True, slots=True)
 class _Preflight:
     """Judges single files by their names and footers."""
@@ -183,15 +188,19 @@ class _Preflight:
         if said is not None and place_of(file.path) not in self.left_out:
             return SourceFile(file.path, day, *said)
         reason, found = self._judged(file, day)
-        return found or RejectedFile(file.path, reason, day)
+        return found or RejectedFile(printable(file.path), reason, day)
 
     def _judged(self, file: Child, day: str) -> tuple[str, SourceFile | None]:
         if reason := self.left_out.get(place_of(file.path)):
             return reason, None
         if file.is_folder:
             return "is a folder inside a day", None
+        if file.size == LINK_TO_ITSELF:
+            return "is a link to itself", None
         if file.size == 0:
             return "is empty (0 bytes)", None
+        if printable(file.name) != file.name:
+            return "has a name that is not UTF-8: rename it", None
         if odd := sorted(set(PATTERN) & set(file.name)):
             return f"has {' '.join(odd)} in its name: rename it", None
         try:
@@ -220,6 +229,11 @@ def _span(types: dict[str, tuple[str, str]], footer: Footer) -> tuple[int | None
         return None, None
     first, last = (bound * NANOSECONDS_OF[unit] // 1000 for bound in footer.bounds)
     return first, last
+
+
+def printable(path: str) -> str:
+    """The path with bytes that are no text written as `\\udcf6`: such a name can be neither printed nor stored."""
+    return path.encode(errors="backslashreplace").decode()
 
 
 def place_of(path: str) -> str:

@@ -49,8 +49,15 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--incremental", action="store_true", help="keep USAGE/hourly/ and sum only changed days")
     options.add_argument("--may-be-empty", action="store_true", help="accept a folder without usage/: nothing came yet")
     options.add_argument("--end-with-stdin", action="store_true", help="end when standard input is closed")
-    options.add_argument("--max-quarantined", type=Fraction, default=Fraction(5, 100), help="share of rows or files")
+    options.add_argument("--max-quarantined", type=_share, default=Fraction(5, 100), help="share of rows or files")
     return options
+
+
+def _share(text: str) -> Fraction:
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        raise ValueError(text) from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,6 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace, compute: Compute, progress: Progress = to_stdout) -> None:
     """Compute what the options say, and write the result file. Raises PipelineError."""
     month = Month.parse(options.month)
+    if options.result.is_dir() or not options.result.absolute().parent.is_dir():
+        raise PipelineError(f"--result {options.result} is a folder, or its folder does not exist: name a file.")
     if options.hours_in_month is not None and options.hours_in_month <= 0:
         raise PipelineError("--hours-in-month must be more than 0.")
     if options.hours_in_month is not None and options.hours_in_month > MOST_HOURS:
@@ -144,7 +153,11 @@ def in_its_own_session(request: Request, now: datetime, progress: Progress) -> O
 def _inventory(path: Path | None) -> tuple[tuple[str, str], ...]:
     if path is None:
         return ()
-    entries = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PipelineError(f"{path} cannot be read: {error.strerror}.") from None
+    entries = (json.loads(line) for line in text.splitlines())
     return tuple((entry["pair"], entry["entity"]) for entry in entries)
 
 
