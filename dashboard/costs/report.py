@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -118,7 +119,8 @@ class Report:
     @property
     def explained(self) -> Folded[tuple[Charge, Explanation]]:
         """The rows, each with the calculation of its charge."""
-        rows = [(row, explain(row, self.run.details)) for row in self.rows]
+        connections = _connections_by_invoice(self.invoices)
+        rows = [(row, explain(row, self.run.details, connections[row.invoice_id])) for row in self.rows]
         return folded(rows, FIRST_ROWS, lambda one: not one[0].cents)
 
     @property
@@ -280,6 +282,15 @@ def _daily(invoices: Sequence[Invoice], kind: str) -> list[DayOf]:
     if kind:
         rows = rows.filter(kind=kind)
     return [DayOf(row.date, row.kind, row.operations, Fraction(row.exact)) for row in rows]
+
+
+def _connections_by_invoice(invoices: Sequence[Invoice]) -> Mapping[int, Fraction]:
+    """The average connections of each invoice's billing scope."""
+    sums: dict[int, Fraction] = defaultdict(Fraction)
+    found = Charge.objects.filter(invoice__in=invoices, kind=CONNECTIONS)
+    for invoice, quantity in found.values_list("invoice", "quantity"):
+        sums[invoice] += Fraction(quantity)
+    return sums
 
 
 def _cents(charges: QuerySet[Charge]) -> int:
