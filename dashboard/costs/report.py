@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -28,6 +28,7 @@ from dashboard.site.money import cents
 from pairing.telemetry.metering import KINDS
 
 BASE, CONNECTIONS, BANDWIDTH = NO_OPERATIONS
+ADJUSTMENTS = "adjustments"
 LABELS = {name: kind.label for name, kind in KINDS.items()} | {
     BASE: "Base charge",
     CONNECTIONS: "Connections",
@@ -95,6 +96,7 @@ class Report:
     other_rule: str
     other_total: int
     invoices: Sequence[Invoice]
+    by_scope: Sequence[tuple[str, int]]
     parts: Sequence[Share]
     by_kind: Sequence[Share]
     by_entity: Sequence[Share]
@@ -115,6 +117,11 @@ class Report:
     def is_part(self) -> bool:
         """Whether the rows are not those of whole invoices."""
         return self.chosen.is_used or bool(self.pair) or not self.invoices
+
+    @property
+    def adjusted_at(self) -> datetime | None:
+        """The start of the last run whose adjustments are in the total; None without adjustments."""
+        return max((each.run.started_at for each in self.adjustments), default=None)
 
     @property
     def explained(self) -> Folded[tuple[Charge, Explanation]]:
@@ -208,7 +215,8 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
     filters = filters or Filters()
     with all_pairs():
         stored = Invoice.objects.filter(month=month).select_related("run")
-    first = stored.first()
+    # A scope that came late in a closed month is of a later run than the others.
+    first = stored.order_by("run__started_at", "scope").first()
     if first is None:
         return None
     chosen = rule if rule in dict(RULES) else first.run.rule
@@ -228,7 +236,8 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
         other_total=_cents(filters.of(_charges(month, other)))
         + sum(each.cents for each in _adjustments(month, other, filters)),
         invoices=invoices if sees_all() else (),
-        parts=_parts(charges),
+        by_scope=_by_scope(charges, adjustments) if sees_all() else (),
+        parts=_parts(charges, adjustments),
         by_kind=_shares(charges.exclude(kind__in=NO_OPERATIONS), "kind"),
         by_entity=_shares(charges.exclude(kind__in=NO_OPERATIONS), "entity"),
         by_namespace=_shares(charges.exclude(kind=BASE), "namespace"),
@@ -297,8 +306,16 @@ def _cents(charges: QuerySet[Charge]) -> int:
     return charges.aggregate(cents=Sum("cents"))["cents"] or 0
 
 
-def _parts(charges: QuerySet[Charge]) -> list[Share]:
-    """Base charge, operations, connections and bandwidth: the parts of the invoice."""
+def _by_scope(charges: QuerySet[Charge], adjustments: Iterable[Adjustment]) -> list[tuple[str, int]]:
+    """What each billing scope with such rows has of the total, in cents."""
+    sums = Counter(dict(charges.order_by().values_list("invoice__scope").annotate(cents=Sum("cents"))))
+    for each in adjustments:
+        sums[each.invoice.scope] += each.cents
+    return sorted(sums.items())
+
+
+def _parts(charges: QuerySet[Charge], adjustments: Sequence[Adjustment]) -> list[Share]:
+    """The parts of the total: base charge, operations, connections, bandwidth, and the adjustments."""
     operations = charges.exclude(kind__in=NO_OPERATIONS)
     slices = [
         _slice(BASE, "Base charge", charges.filter(kind=BASE)),
@@ -307,6 +324,11 @@ def _parts(charges: QuerySet[Charge]) -> list[Share]:
     ]
     if charges.filter(kind=BANDWIDTH).exists():
         slices.append(_slice(BANDWIDTH, LABELS[BANDWIDTH], charges.filter(kind=BANDWIDTH)))
+    if adjustments:
+        found = sum(each.cents for each in adjustments)
+        slices.append(
+            Share(name=ADJUSTMENTS, label="Adjustments", operations=0, billing_units=0, included_units=0, cents=found)
+        )
     return with_widths(slices)
 
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from importlib import import_module
@@ -18,6 +19,7 @@ from django.utils import timezone
 
 from dashboard.costs.charges import ChargesRequest, compute_month
 from dashboard.costs.jobs import JobFailed
+from dashboard.costs.report import report
 from dashboard.costs.storing import close_month, store
 from dashboard.models import Adjustment, Charge, ChargeRun, ClosedMonth, Invoice
 from tests.dashboard.markup import one_line
@@ -271,6 +273,42 @@ def test_a_closed_month_changes_by_adjustments_only(viewer: Client, stored: Call
     assert '<p class="sum">16.60' in page
     rows = list(csv.DictReader(io.StringIO(viewer.get("/costs.csv", {"month": MONTH}).content.decode())))
     assert sum(round(float(row["charge"]) * 100) for row in rows) == 1_660
+
+
+def test_the_parts_of_a_closed_month_include_its_adjustments_and_sum_to_the_total(
+    viewer: Client, stored: Callable[..., ChargeRun]
+) -> None:
+    closing = stored(SEPTEMBER)
+    close_month(MONTH, timezone.now())
+    assert "adjustments</a> until" not in viewer.get("/costs/", {"month": MONTH}).content.decode()
+
+    ChargeRun.objects.update(started_at=timezone.now() - timedelta(days=9))
+    last = stored([RUN, invoice("published", 1_660), line("send", 600), line("ping", 60), BASE, DAY])
+    stored([RUN, invoice("published", 1_660), line("send", 600), line("ping", 60), BASE, DAY])  # finds nothing new
+
+    found = report(MONTH)
+    assert found
+    assert [(part.name, part.cents) for part in found.parts] == [
+        ("base", 1_000), ("operations", 560), ("connections", 0), ("adjustments", 100),
+    ]  # fmt: skip
+    assert sum(part.cents for part in found.parts) == found.total
+    assert (found.run.pk, found.adjusted_at) == (closing.pk, last.started_at)
+    page = one_line(viewer.get("/costs/", {"month": MONTH}).content.decode())
+    assert re.search(rf"adjustments</a> until <b><time[^>]*>{last.started_at:%Y-%m-%d %H:%M:%S}</time> UTC</b>", page)
+
+
+def test_a_closed_month_is_as_of_the_run_it_was_closed_with_also_if_a_scope_came_late(
+    viewer: Client, stored: Callable[..., ChargeRun]
+) -> None:
+    closing = stored(SEPTEMBER)
+    close_month(MONTH, timezone.now())
+    stored([*SEPTEMBER, invoice("published", 560, "another"), line("send", 560, units=20_000_000)])
+    found = report(MONTH)
+    assert found
+    assert found.run.pk == closing.pk
+    assert list(found.by_scope) == [("another", 560), ("sub", 1_560)]
+    page = one_line(viewer.get("/costs/", {"month": MONTH}).content.decode())
+    assert "<li>another: 5.60</li> <li>sub: 15.60</li>" in page
 
 
 def test_what_two_pairs_use_of_one_namespace_is_distinguished_and_one_row_of_the_csv(
