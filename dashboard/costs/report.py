@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calendar import monthrange
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -28,7 +28,7 @@ from dashboard.site.money import cents
 from pairing.telemetry.metering import KINDS
 
 BASE, CONNECTIONS, BANDWIDTH = NO_OPERATIONS
-ADJUSTMENTS = "adjustments"
+OPERATIONS, ADJUSTMENTS = "operations", "adjustments"
 LABELS = {name: kind.label for name, kind in KINDS.items()} | {
     BASE: "Base charge",
     CONNECTIONS: "Connections",
@@ -64,6 +64,7 @@ class Filters:
 
     @property
     def is_used(self) -> bool:
+        """Whether there is one besides that of the pair."""
         return any((self.namespace, self.entity, self.kind))
 
     def of(self, charges: QuerySet[Row]) -> QuerySet[Row]:
@@ -73,14 +74,26 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotAttributed:
+    """The parts of the invoice that are not attributed to a single one of `each` (pair, namespace or entity)."""
+
+    names: Sequence[str]
+    each: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TierUse:
-    """A price tier of operations, and how many of a scope's operations were in it."""
+    """A price tier of operations, and how many of a scope's operations were in it.
+
+    `selected`: those of them in the rows that a filter selects; None under pro-rata, where all rows share the tiers.
+    """
 
     scope: str
     label: str
     price: str
     unit: str
     units: int
+    selected: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +110,9 @@ class Report:
     other_total: int
     invoices: Sequence[Invoice]
     by_scope: Sequence[tuple[str, int]]
+    units_by_tier: Mapping[int, Mapping[int, int]]
     parts: Sequence[Share]
+    not_attributed: NotAttributed
     by_kind: Sequence[Share]
     by_entity: Sequence[Share]
     by_namespace: Sequence[Share]
@@ -116,7 +131,12 @@ class Report:
     @property
     def is_part(self) -> bool:
         """Whether the rows are not those of whole invoices."""
-        return self.chosen.is_used or bool(self.pair) or not self.invoices
+        return self.is_filtered or not self.invoices
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether one pair is chosen, or another filter."""
+        return self.chosen.is_used or bool(self.pair)
 
     @property
     def adjusted_at(self) -> datetime | None:
@@ -141,24 +161,46 @@ class Report:
 
     @property
     def tiers(self) -> list[TierUse]:
-        """The price tiers that each billing scope reached."""
-        rows = [row for row in self.run.details.get("prices", []) if row["meter"] == OPERATIONS_METER]
+        """The price tiers of operations, of each billing scope that has rows here."""
+        shown = dict(self.by_scope)
         return [
             TierUse(
                 scope=invoice.scope,
-                label=f"from {Decimal(row['from']).normalize():f} × {row['unit']}",
-                price=f"{row['price']} {row['currency']}",
-                unit=row["unit"],
+                label=label,
+                price=price,
+                unit=unit,
                 units=units,
+                selected=None
+                if is_standard and invoice.allocation != "time"
+                else self.units_by_tier[invoice.pk][place],
             )
             for invoice in self.invoices
-            for row, units in zip(rows, invoice.tiers, strict=False)
+            if invoice.scope in shown or not self.is_filtered
+            for place, ((label, price, unit, is_standard), units) in enumerate(
+                zip(self._tier_labels, invoice.tiers, strict=False)
+            )
+            if units or is_standard
         ]
 
     @property
-    def all_tiers(self) -> list[TierUse]:
-        """The price tiers of all operations."""
-        return [*self.tiers, *self.beside]
+    def _tier_labels(self) -> list[tuple[str, str, str, bool]]:
+        """Label, price and unit of each place of an invoice's `tiers`, and whether it is a tier of Standard: then it is
+        shown also without operations.
+        """
+        rows = self.run.details.get("prices", [])
+        basic = next((row for row in rows if row["meter"] == BASIC_METER), None)
+        price, unit = (f"{basic['price']} {basic['currency']}", basic["unit"]) if basic else ("", "")
+        ladder = [
+            (
+                f"from {Decimal(row['from']).normalize():f} × {row['unit']}",
+                f"{row['price']} {row['currency']}",
+                row["unit"],
+                True,
+            )
+            for row in rows
+            if row["meter"] == OPERATIONS_METER
+        ]
+        return [*ladder, ("Basic", price, unit, False), ("Premium, included", "0", "operation", False)]
 
     @property
     def because_of_failover(self) -> int:
@@ -169,21 +211,6 @@ class Report:
     def unpriced_bytes(self) -> int:
         """Bytes that crossed regions at an unknown price."""
         return sum(invoice.unpriced_bytes for invoice in self.invoices)
-
-    @property
-    def beside(self) -> list[TierUse]:
-        """Operations outside the Standard price tiers: those of Basic and Premium namespaces."""
-        steps = sum(1 for row in self.run.details.get("prices", []) if row["meter"] == OPERATIONS_METER)
-        basic = next((row for row in self.run.details.get("prices", []) if row["meter"] == BASIC_METER), None)
-        price, unit = (f"{basic['price']} {basic['currency']}", basic["unit"]) if basic else ("", "")
-        return [
-            TierUse(scope=invoice.scope, label=label, price=its_price, unit=its_unit, units=units)
-            for invoice in self.invoices
-            for (label, its_price, its_unit), units in zip(
-                (("Basic", price, unit), ("Premium, included", "0", "operation")), invoice.tiers[steps:], strict=False
-            )
-            if units
-        ]
 
     @property
     def lowest(self) -> int:
@@ -225,6 +252,7 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
     invoices = list(stored.filter(rule=chosen))
     adjustments = _adjustments(month, chosen, filters)
     total = _cents(charges) + sum(each.cents for each in adjustments)
+    missing = _not_attributed(charges, filters)
     return Report(
         month=month,
         rule=chosen,
@@ -237,7 +265,9 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
         + sum(each.cents for each in _adjustments(month, other, filters)),
         invoices=invoices if sees_all() else (),
         by_scope=_by_scope(charges, adjustments) if sees_all() else (),
-        parts=_parts(charges, adjustments),
+        units_by_tier=_units_by_tier(charges) if filters.is_used or filters.pair else defaultdict(Counter),
+        parts=_parts(charges, adjustments, [*missing.names, *_of_other_kinds(filters.kind)]),
+        not_attributed=missing,
         by_kind=_shares(charges.exclude(kind__in=NO_OPERATIONS), "kind"),
         by_entity=_shares(charges.exclude(kind__in=NO_OPERATIONS), "entity"),
         by_namespace=_shares(charges.exclude(kind=BASE), "namespace"),
@@ -314,13 +344,38 @@ def _by_scope(charges: QuerySet[Charge], adjustments: Iterable[Adjustment]) -> l
     return sorted(sums.items())
 
 
-def _parts(charges: QuerySet[Charge], adjustments: Sequence[Adjustment]) -> list[Share]:
+def _units_by_tier(charges: QuerySet[Charge]) -> Mapping[int, Mapping[int, int]]:
+    """By invoice, the operations of these rows in each place of their `tiers`."""
+    sums: dict[int, Counter[int]] = defaultdict(Counter)
+    for invoice, tiers in charges.values_list("invoice", "tiers").iterator():
+        sums[invoice].update(dict(enumerate(tiers)))
+    return sums
+
+
+def _not_attributed(charges: QuerySet[Charge], filters: Filters) -> NotAttributed:
+    """A base charge is of a billing scope (or of a Premium namespace), connections are of a namespace."""
+    if filters.kind:
+        return NotAttributed(names=(), each="")
+    each = "entity" if filters.entity else "pair" if filters.pair or not sees_all() else "namespace"
+    candidates = (BASE, CONNECTIONS) if each != "namespace" else (BASE,) if filters.namespace else ()
+    return NotAttributed(names=[name for name in candidates if not charges.filter(kind=name).exists()], each=each)
+
+
+def _of_other_kinds(kind: str) -> list[str]:
+    """The parts that have no rows of this kind."""
+    own = kind if kind in NO_OPERATIONS else OPERATIONS
+    return [name for name in (BASE, OPERATIONS, CONNECTIONS) if name != own] if kind else []
+
+
+def _parts(charges: QuerySet[Charge], adjustments: Sequence[Adjustment], left_out: Collection[str]) -> list[Share]:
     """The parts of the total: base charge, operations, connections, bandwidth, and the adjustments."""
-    operations = charges.exclude(kind__in=NO_OPERATIONS)
+    known = {
+        BASE: charges.filter(kind=BASE),
+        OPERATIONS: charges.exclude(kind__in=NO_OPERATIONS),
+        CONNECTIONS: charges.filter(kind=CONNECTIONS),
+    }
     slices = [
-        _slice(BASE, "Base charge", charges.filter(kind=BASE)),
-        _slice("operations", "Operations", operations),
-        _slice(CONNECTIONS, "Connections", charges.filter(kind=CONNECTIONS)),
+        _slice(name, LABELS.get(name, "Operations"), rows) for name, rows in known.items() if name not in left_out
     ]
     if charges.filter(kind=BANDWIDTH).exists():
         slices.append(_slice(BANDWIDTH, LABELS[BANDWIDTH], charges.filter(kind=BANDWIDTH)))

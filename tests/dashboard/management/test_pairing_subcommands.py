@@ -116,6 +116,10 @@ def test_costs_show_a_computed_month(shell):
     assert "2026-10, published: 12.34 EUR" in shell("costs")
     reported = json.loads(shell("costs", "2026-10", "--pair", "contoso", "--json"))
     assert (reported["amount"], reported["entities"][0]["entity"]) == ("12.34", "orders")
+    assert (reported["parts"], reported["not_attributed"]) == (
+        [{"name": "operations", "amount": "12.34"}], ["base", "connections"],
+    )  # fmt: skip
+    assert "not attributed to a pair: base, connections" in shell("costs", "--pair", "contoso")
 
     place = {"pair": "contoso", "namespace": "contoso", "entity": "orders", "kind": "send"}
     Adjustment.objects.create(invoice=bill, run=run, cents=-34, made_at=NOW, **place)
