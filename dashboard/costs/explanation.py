@@ -63,9 +63,16 @@ def explain(charge: Charge, details: Mapping[str, Any], scope_connections: Fract
             return _connections(charge, details, scope_connections)
         case "bandwidth":
             rule = "The bytes that left a region, at the price in PAIRS_FILE or of Data Transfer Out in the price list."
-            return Explanation(rule=rule, steps=[Step(count=f"{_plain(charge.quantity)} GB")])
+            return Explanation(rule=rule, steps=[_transferred(charge)])
         case _:
             return _operations(charge, prices)
+
+
+def _transferred(charge: Charge) -> Step:
+    """The row's bytes at the average price of all that the pair transferred, as the run stores no other."""
+    size, amount = Fraction(charge.quantity), Fraction(charge.exact)
+    price = f"{unrounded(amount / size)} {charge.invoice.currency} per GB on average" if size else ""
+    return Step(count=f"{_plain(charge.quantity)} GB", price=price, amount=amount)
 
 
 def _operations(charge: Charge, prices: Sequence[PriceRow]) -> Explanation:

@@ -294,6 +294,7 @@ def test_the_parts_of_a_closed_month_include_its_adjustments_and_sum_to_the_tota
     assert sum(part.cents for part in found.parts) == found.total
     assert (found.run.pk, found.adjusted_at) == (closing.pk, last.started_at)
     page = one_line(viewer.get("/costs/", {"month": MONTH}).content.decode())
+    assert "the rows sum to the total without the adjustments." in page
     assert re.search(rf"adjustments</a> until <b><time[^>]*>{last.started_at:%Y-%m-%d %H:%M:%S}</time> UTC</b>", page)
 
 

@@ -107,6 +107,13 @@ def test_connections_show_what_the_scope_has_in_each_tier_and_the_namespaces_sha
     assert round(float(reported.steps[0].amount or 0), 6) == 9.587023
 
 
+def test_bandwidth_shows_its_price_per_gb_and_what_that_comes_to() -> None:
+    crossed = row("bandwidth", quantity="38.5", exact="0.77")
+    crossed.invoice.currency = "USD"
+    step = explain(crossed, DETAILS).steps[0]
+    assert (step.count, step.price, step.amount) == ("38.5 GB", "0.02 USD per GB on average", Fraction("0.77"))
+
+
 @pytest.mark.parametrize(
     ("amount", "shown"),
     [
