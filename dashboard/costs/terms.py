@@ -98,9 +98,19 @@ def closed_terms(month: str) -> ClosedTerms | None:
 
 
 def refuse_other_terms(month: str, closed: ClosedTerms, given: Mapping[str, Any]) -> None:
-    """Refuses terms of a closed month that differ from those with which it was closed. Raises JobFailed."""
-    kept = {"allocation": closed.allocation, "hours_in_month": closed.hours_in_month}
-    other = [name for name, value in given.items() if name != "rule" and value and kept.get(name) != value]
+    """Refuses terms of a closed month that differ from those with which it was closed. Raises JobFailed.
+
+    `given`: the terms by name, empty where none was given; the price list as the rows that it has for the month.
+    """
+    kept = {
+        "rule": closed.rule,
+        "allocation": closed.allocation,
+        "hours_in_month": closed.hours_in_month,
+        "prices": closed.rows,
+        "region": closed.region.lower(),
+    }
+    found = {**given, "region": given.get("region", "").lower()}  # the pipeline ignores its case too
+    other = [name for name, value in found.items() if value not in ("", None) and kept[name] != value]
     if other:
         names = ", ".join(NAMES.get(name, name) for name in other)
         raise JobFailed(f"{month} is closed and keeps its terms, but others were given: {names}.")

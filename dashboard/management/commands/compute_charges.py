@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.db.models import Sum
 from django.utils import timezone
 
 from dashboard.command_line.errors import OneSentenceCommand
@@ -157,8 +158,11 @@ class Command(OneSentenceCommand):
                 self.stdout.write(f"    {what} {reason}")
         if run.details.get("sample_prices"):
             self.stdout.write("Priced with the bundled sample list: set PRICES_FILE to the prices of your region.")
-        for invoice in Invoice.objects.filter(run=run, rule=run.rule):
-            self.stdout.write(f"{invoice.scope}: {money(invoice.cents)} {invoice.currency} ({invoice.rule})")
+        # Of a closed month the invoices are those of an earlier run.
+        invoices = Invoice.objects.filter(month=run.month, rule=run.rule)
+        for invoice in invoices.annotate(adjusted=Sum("adjustments__cents", default=0)):
+            total = money(invoice.cents + invoice.adjusted)
+            self.stdout.write(f"{invoice.scope}: {total} {invoice.currency} ({invoice.rule})")
         if adjusted := run.adjustments.count():
             self.stdout.write(f"{run.month} is closed: {adjusted} rows differ and were added as adjustments.")
         elif not Invoice.objects.filter(month=run.month).exists():
