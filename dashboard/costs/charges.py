@@ -24,7 +24,15 @@ from dashboard.costs.late_usage import forget_late_days, late_days
 from dashboard.costs.listed_prices import listed_prices
 from dashboard.costs.result_file import records_in
 from dashboard.costs.storing import finish, store
-from dashboard.costs.terms import CHOSEN, Terms, closed_terms, refuse_other_terms, set_terms, terms_of
+from dashboard.costs.terms import (
+    CHOSEN,
+    Terms,
+    closed_terms,
+    refuse_other_terms,
+    refuse_other_than_chosen,
+    set_terms,
+    terms_of,
+)
 from dashboard.costs.usage_place import argument_for
 from dashboard.costs.warm_session import run_warm
 from dashboard.fleet.outages import TURNS, Report, outages
@@ -219,19 +227,26 @@ def _remember(given: ChargesRequest) -> None:
 
 
 def store_result(result: Path, rule: str, started_by: str, *, allow_empty: bool = False) -> ChargeRun:
-    """Store the result file of a job that ran elsewhere, on a cluster for example. Raises JobFailed."""
+    """Store the result file of a job that ran elsewhere, on a cluster for example. Raises JobFailed.
+
+    Its terms must be those of the month. A given rule is recorded as chosen for the month, as by `compute_month`.
+    """
     head = next(records_in(result))
     month = str(head.get("month"))
     if not is_month(month):
         raise JobFailed(f"The result {result} names no month.")
     allocation = "pro-rata" if head.get("allocation") == "pro-rata" else "time"
+    given = ChargesRequest(month=month, rule=rule, started_by=started_by)
+    found = {"allocation": allocation, "hours_in_month": head.get("hours_in_month")}
     if (closed := closed_terms(month)) is not None:
-        found = {"allocation": allocation, "hours_in_month": head.get("hours_in_month"), "prices": head.get("prices")}
-        refuse_other_terms(month, closed, found | {"rule": rule})
+        refuse_other_terms(month, closed, given.given | found | {"prices": head.get("prices")})
+    else:
+        refuse_other_than_chosen(month, found)
     rule = rule or (closed or terms_of(month)).rule
-    run = _begin(ChargesRequest(month=month, rule=rule, allocation=allocation, started_by=started_by), timezone.now())
+    run = _begin(replace(given, rule=rule, allocation=allocation), timezone.now())
     try:
         _store_complete(run, result, allow_empty)
+        _remember(given)
     except BaseException as error:
         finish(run, ChargeRun.Status.FAILED, _why(error))
         raise

@@ -32,6 +32,8 @@ GIVEN = (
     *("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month"),
     *("incremental", "for_all_months", "allow_empty"),
 )
+OF_THE_JOB = ("usage", "prices", "region", "allocation", "hours_in_month", "incremental")
+"""What the job is given where it runs elsewhere. The rule is not: a result has the charges under each."""
 
 
 class Command(OneSentenceCommand):
@@ -108,6 +110,15 @@ class Command(OneSentenceCommand):
                 self.stderr.write(f"{run.month}: {error}")
 
     def _store(self, options: dict[str, Any]) -> ChargeRun:
+        given = [name for name in OF_THE_JOB if options[name] not in ("", None) and options[name] is not False]
+        if given:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise CommandError(f"--store takes a result as it was computed: give {names} to the job that computes it.")
+        if options["for_all_months"]:
+            raise CommandError(
+                "--for-all-months records the terms of a run here, not those of a result: "
+                "choose terms for all months on /costs/, and give them to the job that computes the result."
+            )
         try:
             return store_result(options["store"], options["rule"], "command", allow_empty=options["allow_empty"])
         except JobFailed as error:

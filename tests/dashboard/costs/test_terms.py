@@ -215,6 +215,85 @@ def test_a_result_from_elsewhere_with_other_terms_is_refused_for_a_closed_month(
     assert rule_of(MONTH) == "published"
 
 
+@pytest.mark.parametrize(
+    ("option", "names"),
+    [
+        (["--usage", "folder"], "--usage"),
+        (["--prices", "prices.json", "--region", "eastus"], "--prices, --region"),
+        (["--allocation", "pro-rata", "--hours-in-month", "100"], "--allocation, --hours-in-month"),
+        (["--hours-in-month", "0"], "--hours-in-month"),
+        (["--incremental"], "--incremental"),
+    ],
+)
+def test_what_the_job_has_to_be_given_is_refused_beside_its_result(
+    tmp_path: Path, option: list[str], names: str
+) -> None:
+    result = write(tmp_path / "result.jsonl", BOTH_RULES)
+    with pytest.raises(CommandError) as caught:
+        call_command("compute_charges", "--store", str(result), *option)
+    assert str(caught.value) == (
+        f"--store takes a result as it was computed: give {names} to the job that computes it."
+    )
+    assert not ChargeRun.objects.exists()
+    assert not CostTerms.objects.exists()
+
+
+def test_terms_for_all_months_are_not_chosen_by_storing_a_result(tmp_path: Path) -> None:
+    result = write(tmp_path / "result.jsonl", BOTH_RULES)
+    with pytest.raises(CommandError, match=r"--for-all-months records the terms of a run here.*choose.* on /costs/"):
+        call_command("compute_charges", store=result, rule="settlements", for_all_months=True)
+    assert not CostTerms.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sentence"),
+    [
+        (
+            {"allocation": "pro-rata", "hours_in_month": 100},
+            f"with allocation time, hours in the month 744, but the terms chosen for {MONTH} are allocation pro-rata, "
+            "hours in the month 100: run the job again with --allocation pro-rata --hours-in-month 100.",
+        ),
+        (
+            {"allocation": "time", "hours_in_month": 730},
+            f"with hours in the month 744, but the terms chosen for {MONTH} are hours in the month 730: "
+            "run the job again with --allocation time --hours-in-month 730.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("of", [MONTH, "*"])
+def test_a_result_with_other_terms_than_those_chosen_is_refused_with_both(
+    tmp_path: Path, chosen: dict[str, Any], sentence: str, of: str
+) -> None:
+    set_terms(of, chosen, "olga", timezone.now())
+    with pytest.raises(CommandError) as caught:
+        call_command("compute_charges", store=write(tmp_path / "result.jsonl", BOTH_RULES))
+    assert str(caught.value) == f"The result was computed {sentence}"
+    assert not ChargeRun.objects.exists()
+
+
+def test_a_result_with_the_chosen_terms_is_stored_and_one_for_which_nothing_was_chosen_as_it_is(
+    tmp_path: Path,
+) -> None:
+    result = write(
+        tmp_path / "result.jsonl", [RUN | {"allocation": "pro-rata", "hours_in_month": 730}, *BOTH_RULES[1:]]
+    )
+    call_command("compute_charges", store=result)
+    set_terms(MONTH, {"allocation": "pro-rata", "hours_in_month": 730, "prices": "/mine.json"}, "olga", timezone.now())
+    set_terms("*", {"allocation": "time"}, "olga", timezone.now())
+    call_command("compute_charges", store=result)
+    assert [run.allocation for run in ChargeRun.objects.all()] == ["pro-rata", "pro-rata"]
+
+
+def test_the_rule_given_with_a_result_is_chosen_for_the_month(runs: list[dict[str, str]], tmp_path: Path) -> None:
+    output = tmp_path / "charges.csv"
+    result = write(tmp_path / "result.jsonl", BOTH_RULES)
+    call_command("compute_charges", store=result, rule="settlements", output=output)
+    assert "settle" in output.read_text()
+    assert (terms_of(MONTH).rule, by_night().rule) == ("settlements", "settlements")
+    call_command("compute_charges", store=result, close=True)
+    assert ChargeRun.objects.filter(rule="settlements", status=ChargeRun.Status.SUCCEEDED).count() == 3
+
+
 def test_an_operator_sees_and_sets_the_terms(runs: list[dict[str, str]], as_role: Callable[[str], Client]) -> None:
     by_night()
     operator = as_role("operator")
