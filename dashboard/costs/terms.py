@@ -20,6 +20,7 @@ from dashboard.access.visibility import require_all
 from dashboard.costs.jobs import JobFailed
 from dashboard.models import AuditEntry, ClosedMonth, CostTerms, Invoice
 from dashboard.models.cost_terms import ALL_MONTHS
+from dashboard.models.visibility import all_pairs
 
 CHOSEN = ("rule", "allocation", "hours_in_month", "prices", "region")
 NAMES = {"hours_in_month": "hours in the month", "prices": "price list"}
@@ -75,6 +76,12 @@ def _item(row: Mapping[str, str]) -> dict[str, str]:
 def terms_of(month: str) -> Terms:
     """The terms of the month: each as chosen for it, else as chosen for all months, else the default."""
     return replace(Terms(), **chosen_terms(month))
+
+
+def next_terms(month: str) -> Terms | ClosedTerms:
+    """The terms of the month's next run, also for somebody who does not see all pairs."""
+    with all_pairs():
+        return closed_terms(month) or terms_of(month)
 
 
 def chosen_terms(month: str) -> dict[str, Any]:

@@ -182,10 +182,17 @@ def test_a_closed_month_refuses_other_terms_from_a_shell_by_name(
     assert ChargeRun.objects.get(status=ChargeRun.Status.SUCCEEDED) == before
 
 
-def test_a_closed_month_keeps_its_rule_when_another_is_chosen_for_all_months(closed: None) -> None:
+def test_a_closed_month_keeps_its_rule_when_another_is_chosen_for_all_months(
+    closed: None, as_role: Callable[[str], Client]
+) -> None:
     set_terms("*", {"rule": "settlements", "allocation": "pro-rata"}, "olga", timezone.now())
     run = by_night()
     assert (run.rule, run.allocation, rule_of(MONTH)) == ("published", "time", "published")
+    page = one_line(as_role("viewer").get("/costs/", {"month": MONTH}).content.decode())
+    assert (
+        f"Next run of {MONTH}: rule published, allocation time, 744 hours in the month, region eastus, the price rows "
+        "with which it was closed."
+    ) in page
 
 
 def test_a_run_of_a_closed_month_prints_what_each_scope_owes_now(
