@@ -19,7 +19,7 @@ from pipeline.charges import Request, compute_readable, damaged_file, utc_now
 from pipeline.errors import PipelineError
 from pipeline.jobs.prices import SAMPLE_PRICES
 from pipeline.months import Month
-from pipeline.prices import read_prices
+from pipeline.prices import PriceList, read_prices
 from pipeline.progress import Progress, end_with_stdin, failed, to_stdout
 from pipeline.results import Outcome, write_results
 from pipeline.schemas import ALLOCATIONS
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace, compute: Compute, progress: Progress = to_s
         return
     progress("starting Spark", 0.0, 0)
     outcome = compute(request, now, progress)
-    description = _description(options, month) | {
+    description = _description(options, month, prices) | {
         "tiers": {n.name: n.tier for n in request.tariffs.namespaces.values()}
     }
     write_results(options.result, description, prices, outcome)
@@ -129,7 +129,7 @@ def _kept(options: argparse.Namespace, month: Month) -> KeptResult | None:
         usage=Path(options.usage),
         outages=options.outages,
         files=(options.prices, options.namespaces, options.depths),
-        options={name: str(getattr(options, name)) for name in DECIDING} | {"sample": options.prices == SAMPLE_PRICES},
+        options={name: str(getattr(options, name)) for name in DECIDING},
     )
     try:
         return KeptResult.of(inputs)
@@ -161,12 +161,12 @@ def _inventory(path: Path | None) -> tuple[tuple[str, str], ...]:
     return tuple((entry["pair"], entry["entity"]) for entry in entries)
 
 
-def _description(options: argparse.Namespace, month: Month) -> dict[str, Any]:
+def _description(options: argparse.Namespace, month: Month, prices: PriceList) -> dict[str, Any]:
     return {
         "month": str(month),
         "allocation": options.allocation,
         "hours_in_month": options.hours_in_month or month.hours,
-        "sample_prices": options.prices == SAMPLE_PRICES,
+        "sample_prices": prices.is_sample,
     }
 
 
