@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -29,6 +29,7 @@ PATTERN = "{}[]*?\\:"
 """Characters by which Spark and Hadoop take a name for a pattern or an address."""
 MICROSECONDS, NANOSECONDS = "us", "ns"
 MINUTE = "minute"
+DAY_US = 86_400_000_000
 NANOSECONDS_OF = {"MILLIS": 1_000_000, "MICROS": 1_000, "NANOS": 1}
 NOTHING_MORE: Mapping[str, str] = {}
 NO_FOOTERS: Mapping[tuple[str, str], tuple[Any, ...]] = {}
@@ -218,7 +219,8 @@ class _Preflight:
             return reason, None
         notes = {f"{note}, {footer.rows} rows": note for note in (NAME_THEIR_MINUTE, ONCE_EACH)}
         ids = notes.get(footer.note or "", "")  # with another number of rows it was copied
-        return "", SourceFile(file.path, day, footer.rows, _time_unit(types, self.columns), ids, *_span(types, footer))
+        span = _span_in(day, *_span(types, footer))
+        return "", SourceFile(file.path, day, footer.rows, _time_unit(types, self.columns), ids, *span)
 
 
 def _span(types: dict[str, tuple[str, str]], footer: Footer) -> tuple[int | None, int | None]:
@@ -229,6 +231,16 @@ def _span(types: dict[str, tuple[str, str]], footer: Footer) -> tuple[int | None
         return None, None
     first, last = (bound * NANOSECONDS_OF[unit] // 1000 for bound in footer.bounds)
     return first, last
+
+
+def _span_in(day: str, first: int | None, last: int | None) -> tuple[int | None, int | None]:
+    """The span, if it is one of times of the day: a footer has no checksum, and with a flipped bit it would keep files
+    from being looked through for copies.
+    """
+    if first is None or last is None:
+        return None, None
+    begin = int(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()) * 1_000_000
+    return (first, last) if begin <= first <= last < begin + DAY_US else (None, None)
 
 
 def printable(path: str) -> str:

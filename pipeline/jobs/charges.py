@@ -29,6 +29,15 @@ from pipeline.usage_place import place_of
 
 Compute = Callable[[Request, datetime, Progress], Outcome]
 MOST_HOURS = 10_000
+KNOWN = {
+    "Mkdirs failed to create": "The sums of an incremental run cannot be kept: let the user of the job write to "
+    "hourly/ in the folder of the usage, or leave out --incremental.",
+    "JAVA_GATEWAY_EXITED": "Java ended before Spark had started: check SPARK_MASTER, SPARK_DRIVER_MEMORY and the other "
+    "SPARK_ variables, and JAVA_HOME.",
+    "stopped SparkContext": "The cluster ended the session, or did not answer: check SPARK_MASTER, and that its "
+    "workers can reach the driver (SPARK_DRIVER_HOST).",
+}
+"""What Spark says, by a part of it, where its first line does not say what to do."""
 DECIDING = ("usage", "region", "allocation", "hours_in_month", "max_quarantined")
 """The options that a result follows from, beside the files."""
 
@@ -178,6 +187,9 @@ def spark_error(error: Exception) -> str | None:
         return None
     if damaged := damaged_file(error):
         return f"The file {damaged} is damaged: replace it with a good copy, or remove it."
+    for part, sentence in KNOWN.items():
+        if part in str(text):
+            return sentence
     return f"Spark could not finish: {str(text).splitlines()[0].rstrip('.')}."
 
 

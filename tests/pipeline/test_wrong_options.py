@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 
 from pipeline import amounts
 from pipeline.jobs import charges
@@ -55,6 +56,19 @@ def test_what_is_wrong_with_a_footer_or_a_link_is_left_to_the_run(
 
     monkeypatch.setattr(pq, "read_metadata", not_text)
     assert amounts.of_month(str(tmp_path), "2026-10").rows == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ("[JAVA_GATEWAY_EXITED] Java gateway process exited.", "check SPARK_MASTER, SPARK"),
+        ("Cannot call methods on a stopped SparkContext.", "check SPARK_MASTER, and that its workers can reach"),
+        ("Mkdirs failed to create /usage/hourly (exists=false)", "let the user of the job write to hourly/"),
+        ("Something else.\nmore", "Spark could not finish: Something else."),
+    ],
+)
+def test_what_spark_says_becomes_what_to_do(said: str, sentence: str) -> None:
+    assert sentence in str(charges.spark_error(PySparkException(said)))
 
 
 @pytest.mark.spark
