@@ -34,6 +34,7 @@ GIVEN = (
 )
 OF_THE_JOB = ("usage", "prices", "region", "allocation", "hours_in_month", "incremental")
 """What the job is given where it runs elsewhere. The rule is not: a result has the charges under each."""
+BESIDE_A_MONTH = (*GIVEN[1:], "close", "output")
 
 
 class Command(OneSentenceCommand):
@@ -97,6 +98,8 @@ class Command(OneSentenceCommand):
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the run is marked as interrupted
         if options["wanted"]:
+            if given := [f"--{name.replace('_', '-')}" for name in BESIDE_A_MONTH if options[name]]:
+                raise CommandError(f"--wanted computes what was requested, as it was: leave out {', '.join(given)}.")
             self._compute_wanted()
         else:
             self._finish(self._store(options) if options["store"] else self._compute(options), options)
