@@ -52,7 +52,7 @@ def _days(folder: str, month: str) -> Iterator[tuple[str, Files]]:
 
 def _files(day: Path) -> Iterator[tuple[Path, os.stat_result]]:
     for file in day.glob("*.parquet"):
-        with suppress(FileNotFoundError):  # the compaction removed it meanwhile
+        with suppress(OSError):  # the compaction removed it meanwhile, or a link leads nowhere: the run will say so
             yield file, file.stat()
 
 
@@ -85,5 +85,5 @@ def rows_in(file: Path) -> int:
         return 0
     try:
         return int(parquet.read_metadata(file).num_rows)
-    except (OSError, ArrowException):
+    except (OSError, ValueError, ArrowException):  # of a damaged footer; the run will name the file
         return 0

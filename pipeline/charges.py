@@ -22,7 +22,7 @@ from pipeline import backlog, outages, places, transforms
 from pipeline.checks import connection_reason
 from pipeline.counts import Counts, refuse_too_much, total
 from pipeline.errors import FileGoneError, FilesLieError, InputError
-from pipeline.folders import children, reach
+from pipeline.folders import FILE, children, reach
 from pipeline.held import collected, hold
 from pipeline.hourly import HourlyTable, full
 from pipeline.invoice import Connections, Line, PeakDay, Terms, connections_of, invoice, unit_prices
@@ -37,6 +37,7 @@ from pipeline.progress import Progress, silent
 from pipeline.results import Day, Outcome, Priced
 from pipeline.schemas import ALLOCATIONS, CONNECTIONS, OF_A_PROCESS, RULES
 from pipeline.sources import list_month, place_of, read_files
+from pipeline.store import delete
 from pipeline.tariffs import BASIC, NOTHING_KNOWN, PREMIUM, Tariffs
 
 UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
@@ -93,13 +94,18 @@ class Request:
 def compute_readable(spark: SparkSession, request: Request, now: datetime, progress: Progress = silent) -> Outcome:
     """What `compute` returns, without the files whose content turns out to be damaged: they are rejected by name.
 
-    When files are merged while it runs, it begins again with those that are there then.
+    When files are merged while it runs, it begins again with those that are there then. Sums that were kept and are
+    damaged are made again.
     """
     for _ in range(MOST_ATTEMPTS):
         try:
             return compute(spark, request, now, progress)
         except Exception as error:
             if _is_gone(error):
+                spark.catalog.clearCache()
+                continue
+            if (damaged := _kept_file(error, request)) is not None:
+                delete(spark, damaged)  # its day is summed again, as without it
                 spark.catalog.clearCache()
                 continue
             unreadable = _unreadable_files(error)
@@ -115,6 +121,12 @@ def _is_gone(error: Exception) -> bool:
     if isinstance(error, PySparkException) and error.getCondition() in GONE:
         return OF_RECORDS.search(str(error)) is not None
     return isinstance(error, FileGoneError)
+
+
+def _kept_file(error: Exception, request: Request) -> str | None:
+    """The file of kept sums that is damaged, if that is what the error is about."""
+    damaged = damaged_file(error)
+    return damaged if damaged and f"{request.usage.removeprefix(FILE)}/hourly/" in damaged else None
 
 
 def _unreadable_files(error: Exception) -> dict[str, str]:
@@ -165,6 +177,8 @@ def compute(spark: SparkSession, request: Request, now: datetime, progress: Prog
 
 def _require_folders(spark: SparkSession, request: Request) -> None:
     """Raises InputError for a folder that is not the one of the records: a month without any would replace theirs."""
+    if odd := sorted(set("{}[]*?\\") & set(request.usage)):
+        raise InputError(f"{request.usage} has {' '.join(odd)}, which Spark takes for a pattern: rename the folder.")
     if request.may_be_empty or {child.name for child in children(spark, request.usage)} & FOLDERS:
         return
     names = " and no ".join(f"{name}/" for name in sorted(FOLDERS, reverse=True))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from errno import ELOOP
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -14,6 +15,8 @@ from pyspark.sql import SparkSession
 from pipeline.errors import InputError
 from pipeline.usage_place import Settings, connector_of, remedy_for
 
+LINK_TO_ITSELF = -1
+"""The size of a link that cannot be followed."""
 FILE = "file://"
 """How the address of a local path begins, where Hadoop may have another default."""
 DENIED = ("Permission denied", "AccessControlException", "AccessDenied")
@@ -88,6 +91,10 @@ def _child(entry: os.DirEntry[str], path: str) -> Child | None:
         return Child(place, entry.name, entry.is_dir(), found.st_size, modified_ms)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        if error.errno != ELOOP:
+            raise
+        return Child(os.path.join(path, entry.name), entry.name, is_folder=False, size=LINK_TO_ITSELF, modified_ms=0)
 
 
 def _stored(spark: SparkSession, path: str) -> list[Child]:

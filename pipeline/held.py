@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +50,7 @@ def nothing(spark: SparkSession, schema: str) -> DataFrame:
 
 def collected(frame: DataFrame, *, are_many: bool) -> list[tuple[Any, ...]]:
     """The rows of a frame. Many are sent by column, in half the time; few would wait longer for what does that."""
-    if not are_many:
+    if not are_many or find_spec("pyarrow") is None:  # a driver on a cluster needs nothing but Spark
         return list(map(tuple, frame.collect()))
     columns = [column.to_pylist() for column in frame.toArrow().columns]
     return list(zip(*columns, strict=True))

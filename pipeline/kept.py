@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Set
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from datetime import datetime
 from typing import Any, cast
 
@@ -41,10 +41,23 @@ from pipeline.minutes import MinuteStore, Wanted
 from pipeline.months import Month
 from pipeline.progress import Progress
 from pipeline.schemas import KEPT_SHAPE, USAGE
-from pipeline.sources import NOTHING_MORE, Listing, RejectedFile, SourceFile, digest, list_month, read_files
+from pipeline.sources import (
+    NOTHING_MORE,
+    Listing,
+    RejectedFile,
+    SourceFile,
+    digest,
+    list_month,
+    read_files,
+    state_of,
+)
 from pipeline.store import read_notes, write_text
 
-ABOUT = ("shape", "fingerprint", "marks", "footers", "strays")  # the other fields of a day's entry
+ABOUT = ("shape", "fingerprint", "marks", "footers", "strays", "kept")
+"""The other fields of a day's entry. `kept`: the state of what is kept of the day: without one of these files, the sums
+would be too low, and nobody would see it.
+"""
+OF_AN_ENTRY = {*ABOUT, *(field.name for field in fields(Counts))}
 
 
 def incremental(
@@ -58,7 +71,7 @@ def incremental(
 ) -> HourlyTable:
     """The month's table, kept under `table`; only days whose files differ from the last run's are summed again."""
     manifest = f"{table}/_{month}.json"
-    known = _known_days(spark, manifest)
+    known = _known_days(spark, table, manifest)
     fingerprints = {day: entry["fingerprint"] for day, entry in known.items()}
     listing = list_month(spark, root, month, USAGE, fingerprints, left_out=left_out, footers=_footers(known))
     kept = {day: entry for day, entry in known.items() if listing.fingerprints.get(day) == entry["fingerprint"]}
@@ -121,8 +134,20 @@ def _days_with_shared_ids(
     return strays.days_with_shared_ids(spark, _strays(table), having, having & changed)
 
 
-def _known_days(spark: SparkSession, manifest: str) -> dict[str, dict[str, object]]:
-    return {day: entry for day, entry in read_notes(spark, manifest).items() if entry.get("shape") == KEPT_SHAPE}
+def _known_days(spark: SparkSession, table: str, manifest: str) -> dict[str, dict[str, object]]:
+    """The days of which everything is as it was kept; others are summed again."""
+    entries = {day: entry for day, entry in read_notes(spark, manifest).items() if _is_entry(entry)}
+    return {day: entry for day, entry in entries.items() if entry["kept"] == _state(spark, table, day, entry["strays"])}
+
+
+def _is_entry(entry: Any) -> bool:
+    """Whether it is an entry of today's shape."""
+    return isinstance(entry, dict) and entry.get("shape") == KEPT_SHAPE and entry.keys() == OF_AN_ENTRY
+
+
+def _state(spark: SparkSession, table: str, day: str, strays_of_day: object) -> list[str]:
+    places = [table, _brief(table), *([_strays(table)] if strays_of_day else [])]
+    return [state_of(spark, f"{place}/date={day}") for place in places]
 
 
 def _footers(known: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], tuple[Any, ...]]:
@@ -175,10 +200,11 @@ def _renewed(
     return {
         day: {
             "shape": KEPT_SHAPE,
-            "fingerprint": "" if FUTURE in counts.reasons else changed[day],
+            "fingerprint": "" if FUTURE in counts.reasons or month.start > now else changed[day],
             "marks": dict(listing.marks[day]),
             "footers": {file.path.rsplit("/", 1)[-1]: file.of_its_footer for file in files[day]},
             "strays": strays_of_day,
+            "kept": _state(spark, table, day, strays_of_day),
             **asdict(counts),
         }
         for day, (counts, strays_of_day) in found.items()

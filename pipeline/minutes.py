@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from pipeline.held import nothing
 from pipeline.months import Month
+from pipeline.sources import state_of
 from pipeline.store import delete, read_notes, write_text
 from pipeline.transforms import KEY, SUMS
 
@@ -78,7 +79,9 @@ class MinuteStore:
         wanted_days = {day: what for day, what in wanted.days.items() if day in self.fingerprints}
         notes = {day: [self.fingerprints[day], what] for day, what in wanted_days.items()}
         known = self._known(wanted.name)
-        stale = {day for day, note in notes.items() if not note[0] or known.get(day) != note}
+        stale = {
+            day for day, note in notes.items() if not note[0] or known.get(day) != [*note, self._state(wanted, day)]
+        }
         if stale:
             self._renew(replace(wanted, days={day: wanted_days[day] for day in stale}), compute, known, notes)
         schema = f"{', '.join(f'{name} string' for name in KEY)}, hour timestamp, minute timestamp"
@@ -100,7 +103,11 @@ class MinuteStore:
         for day in wanted.days:  # a day of which nothing is left would keep its old sums
             delete(self.spark, f"{place}/date={day}")
         compute(wanted).write.mode("overwrite").partitionBy("date").parquet(place)
-        write_text(self.spark, manifest, json.dumps(kept | {day: notes[day] for day in wanted.days}))
+        now_kept = {day: [*notes[day], self._state(wanted, day)] for day in wanted.days}
+        write_text(self.spark, manifest, json.dumps(kept | now_kept))
+
+    def _state(self, wanted: Wanted, day: str) -> str:
+        return state_of(self.spark, f"{self._place(wanted.name)}/date={day}")
 
     def _known(self, name: str) -> dict[str, list[str]]:
         return read_notes(self.spark, self._manifest(name))

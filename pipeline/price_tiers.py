@@ -15,6 +15,7 @@ from operator import mul
 
 from pipeline.errors import PriceError
 
+MOST_UNITS = 2**62
 MULTIPLES = {"": 1, "K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
 
 
@@ -28,7 +29,7 @@ class Tier:
 
 def unit_size(unit: str) -> int:
     """How many operations, or GB, a unit of measure is: `1M` → 1,000,000, `1 GB` → 1. Raises PriceError."""
-    match = re.fullmatch(r"(\d+)\s*(?:([KMB]?)|GB)", unit.strip(), re.IGNORECASE)
+    match = re.fullmatch(r"(\d{1,18})\s*(?:([KMB]?)|GB)", unit.strip(), re.IGNORECASE)
     if match is None or int(match[1]) == 0:
         raise PriceError(f"the unit of measure “{unit}” is not known.")
     return int(match[1]) * MULTIPLES[(match[2] or "").upper()]
@@ -40,6 +41,8 @@ def tier(minimum: Decimal, unit: str, price: Decimal) -> Tier:
     start = minimum * size
     if start != start.to_integral_value() or start < 0:
         raise PriceError(f"a tier starts at {minimum} × {unit}, which is not a whole number of units.")
+    if start > MOST_UNITS:
+        raise PriceError(f"a tier starts at {minimum} × {unit}: that is more than anything costs.")
     return Tier(int(start), Fraction(price) / size)
 
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -35,15 +35,19 @@ PUBLISHED_TIERS = {OPERATIONS: (13, 100, 2_500), CONNECTIONS: (1_000, 100_000, 5
 """Where the paid tiers begin that the service publishes, in units of measure."""
 MOST, MOST_DECIMALS = 10**12, 100
 TEXT = re.compile(r"\S")
+SAMPLE_KEY = "Sample"
 SKIPPED = re.compile(r"[?&](?:\$|%24)skip=(\d{1,9})(?:&|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One response of the API, or one bare item. `next`: where the response says that more follow, if they do."""
+    """One response of the API, or one bare item. `next`: where the response says that more follow, if they do.
+    `is_sample`: whether it is marked as example prices, which the API never does.
+    """
 
     items: Sequence[dict[str, Any]]
     next: str = ""
+    is_sample: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,8 @@ class PriceRow:
 class PriceList:
     """The prices valid in one month, in one currency. What only some need, may be missing: it is asked for by name.
 
-    `bandwidth`: of each meter for data that leaves a region, the price of a GB.
+    `bandwidth`: of each meter for data that leaves a region, the price of a GB. `is_sample`: whether the file says that
+    its prices are examples.
     """
 
     currency: str
@@ -76,6 +81,7 @@ class PriceList:
     basic: PriceTiers | None = None
     premium_per_hour: Fraction | None = None
     bandwidth: Mapping[str, PriceTiers] = field(default_factory=dict)
+    is_sample: bool = False
 
 
 def read_prices(path: Path, month: Month, region: str | None = None) -> PriceList:
@@ -87,13 +93,21 @@ def read_prices(path: Path, month: Month, region: str | None = None) -> PriceLis
     except UnicodeDecodeError as error:
         raise PriceError(f"The price list {path} is not UTF-8 text.") from error
     try:
-        return price_list(list(parse_items(text)), month, region)
+        pages = _complete_pages(text)
+        found = price_list([item for page in pages for item in page.items], month, region)
     except PriceError as error:
         raise PriceError(f"The price list {path} cannot be used: {error}") from error
+    return replace(found, is_sample=any(page.is_sample for page in pages))
 
 
 def parse_items(text: str) -> Iterator[dict[str, Any]]:
     """The items of one page, of a list of pages or items, or of pages written one after the other."""
+    yield from chain.from_iterable(page.items for page in _complete_pages(text))
+
+
+def _complete_pages(text: str) -> list[Page]:
+    if not text.strip():
+        raise PriceError("it is empty.")
     try:
         pages = list(chain.from_iterable(map(_pages, _documents(text))))
     except json.JSONDecodeError as error:
@@ -103,7 +117,7 @@ def parse_items(text: str) -> Iterator[dict[str, Any]]:
     except ArithmeticError as error:
         raise PriceError("it has a number that cannot be read.") from error
     require_all_pages(pages)
-    yield from chain.from_iterable(page.items for page in pages)
+    return pages
 
 
 def _documents(text: str) -> Iterator[Any]:
@@ -125,7 +139,7 @@ def _pages(document: Any) -> Iterator[Page]:
     match document:
         case {"Items": list(items)}:
             inside = [item for each in items for page in _pages(each) for item in page.items]
-            yield Page(inside, str(document.get("NextPageLink") or ""))
+            yield Page(inside, str(document.get("NextPageLink") or ""), is_sample=SAMPLE_KEY in document)
         case list():
             for entry in document:
                 yield from _pages(entry)
@@ -157,7 +171,8 @@ def price_list(items: Sequence[dict[str, Any]], month: Month, region: str | None
     connections = _current([row for row in valid if row.meter == CONNECTIONS], month)
     for needed, found in ((f"{BASE} per hour", base), (OPERATIONS, operations)):
         if not found:
-            raise PriceError(f"it has no row for “{needed}” valid in {month}.")
+            where = f" in the region “{region}”" if region else ""
+            raise PriceError(f"it has no row for “{needed}”{where} valid in {month}.")
     for meter, found in ((OPERATIONS, operations), (CONNECTIONS, connections)):
         _require_whole(meter, found)
     basic = _current([row for row in valid if row.meter == BASIC_OPERATIONS], month)

@@ -34,7 +34,7 @@ NAME_THEIR_MINUTE, ONCE_EACH = "name their minute", "name their minute, once eac
 (`pipeline.strays`), and so have no version in another minute; and that all rows have an id, each another one.
 """
 
-KEPT_SHAPE = 7
+KEPT_SHAPE = 8
 """Rises with every change of what an incremental run keeps of a day, or of how it judges rows: it is part of a day's
 fingerprint, so that what was kept under other rules is summed again."""
 

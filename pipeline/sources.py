@@ -10,25 +10,26 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline.errors import FileGoneError, InputError
-from pipeline.folders import DENIED, Child, Footer, Footers, children, is_hidden
+from pipeline.folders import DENIED, LINK_TO_ITSELF, Child, Footer, Footers, children, is_hidden
 from pipeline.held import nothing, together
 from pipeline.months import Month
 from pipeline.schemas import KEPT_SHAPE, NAME_THEIR_MINUTE, NOTE, ONCE_EACH, ddl
 
-FIELD = re.compile(r"^( +)(?:required|optional|repeated) (\w+)(?:\(\d+\))? (\w+)(?: \((.+?)\))?(?: = \d+)?(?:;| \{)$")
+FIELD = re.compile(r"^( +)(?:required|optional|repeated) (\w+)(?:\(\d+\))? (.+?)(?: \((.+?)\))?(?: = \d+)?(?:;| \{)$")
 CODEC = re.compile(r"ColumnMetaData\{(\w+) \[(\w+)\]")
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW")
 PATTERN = "{}[]*?\\:"
 """Characters by which Spark and Hadoop take a name for a pattern or an address."""
 MICROSECONDS, NANOSECONDS = "us", "ns"
 MINUTE = "minute"
+DAY_US = 86_400_000_000
 NANOSECONDS_OF = {"MILLIS": 1_000_000, "MICROS": 1_000, "NANOS": 1}
 NOTHING_MORE: Mapping[str, str] = {}
 NO_FOOTERS: Mapping[tuple[str, str], tuple[Any, ...]] = {}
@@ -147,7 +148,7 @@ def list_month(
         if is_hidden(folder):
             continue
         if not folder.is_folder or not folder.name.startswith("date=") or not is_date(day):
-            rejected.append(RejectedFile(f"{root}/{folder.name}", "is not a folder named date=YYYY-MM-DD"))
+            rejected.append(RejectedFile(printable(f"{root}/{folder.name}"), "is not a folder named date=YYYY-MM-DD"))
         elif day.startswith(f"{month}-") and (only is None or day in only):
             inside = [child for child in children(spark, folder.path) if not is_hidden(child)]
             marks[day] = {child.name: _mark(child) for child in inside}
@@ -168,6 +169,11 @@ def digest(facts: object) -> str:
     return hashlib.sha256(repr((KEPT_SHAPE, facts)).encode()).hexdigest()
 
 
+def state_of(spark: SparkSession, folder: str) -> str:
+    """What differs once a file in the folder has changed, was cut off by a power failure, or is gone."""
+    return digest([_mark(child) for child in children(spark, folder) if not is_hidden(child)])
+
+
 @dataclass(frozen=True, slots=True)
 class _Preflight:
     """Judges single files by their names and footers."""
@@ -183,15 +189,19 @@ class _Preflight:
         if said is not None and place_of(file.path) not in self.left_out:
             return SourceFile(file.path, day, *said)
         reason, found = self._judged(file, day)
-        return found or RejectedFile(file.path, reason, day)
+        return found or RejectedFile(printable(file.path), reason, day)
 
     def _judged(self, file: Child, day: str) -> tuple[str, SourceFile | None]:
         if reason := self.left_out.get(place_of(file.path)):
             return reason, None
         if file.is_folder:
             return "is a folder inside a day", None
+        if file.size == LINK_TO_ITSELF:
+            return "is a link to itself", None
         if file.size == 0:
             return "is empty (0 bytes)", None
+        if printable(file.name) != file.name:
+            return "has a name that is not UTF-8: rename it", None
         if odd := sorted(set(PATTERN) & set(file.name)):
             return f"has {' '.join(odd)} in its name: rename it", None
         try:
@@ -209,7 +219,8 @@ class _Preflight:
             return reason, None
         notes = {f"{note}, {footer.rows} rows": note for note in (NAME_THEIR_MINUTE, ONCE_EACH)}
         ids = notes.get(footer.note or "", "")  # with another number of rows it was copied
-        return "", SourceFile(file.path, day, footer.rows, _time_unit(types, self.columns), ids, *_span(types, footer))
+        span = _span_in(day, *_span(types, footer))
+        return "", SourceFile(file.path, day, footer.rows, _time_unit(types, self.columns), ids, *span)
 
 
 def _span(types: dict[str, tuple[str, str]], footer: Footer) -> tuple[int | None, int | None]:
@@ -220,6 +231,21 @@ def _span(types: dict[str, tuple[str, str]], footer: Footer) -> tuple[int | None
         return None, None
     first, last = (bound * NANOSECONDS_OF[unit] // 1000 for bound in footer.bounds)
     return first, last
+
+
+def _span_in(day: str, first: int | None, last: int | None) -> tuple[int | None, int | None]:
+    """The span, if it is one of times of the day: a footer has no checksum, and with a flipped bit it would keep files
+    from being looked through for copies.
+    """
+    if first is None or last is None:
+        return None, None
+    begin = int(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()) * 1_000_000
+    return (first, last) if begin <= first <= last < begin + DAY_US else (None, None)
+
+
+def printable(path: str) -> str:
+    """The path with bytes that are no text written as `\\udcf6`: such a name can be neither printed nor stored."""
+    return path.encode(errors="backslashreplace").decode()
 
 
 def place_of(path: str) -> str:

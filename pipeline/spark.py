@@ -56,6 +56,7 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 """A handful of rows is through before the code for them is compiled."""
 OF_EXPRESSIONS = ("functions", "org.apache.spark.sql.functions", "PythonUtils")
 LOCAL = "local[*]"
+NO_ENCODING = ("C", "POSIX")
 ADDRESSES = ("spark.driver.host", "spark.driver.bindAddress")
 FROM_ENVIRONMENT = {
     "spark.driver.memory": "SPARK_DRIVER_MEMORY",
@@ -123,6 +124,8 @@ def _of_a_plain_process(environment: Mapping[str, str], overrides: Mapping[str, 
 
 def build_session(app: str, **overrides: str) -> SparkSession:
     """A session in UTC with ANSI arithmetic; under spark-submit everything else is the submitter's."""
+    if os.environ.get("LC_ALL") in NO_ENCODING:  # Java would not find files whose names are not ASCII
+        os.environ["LC_ALL"] = "C.UTF-8"
     builder = SparkSession.builder.appName(app)
     settings = dict(SEMANTICS)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:

@@ -21,9 +21,18 @@ from django.utils import timezone
 from dashboard.access.visibility import require_all
 from dashboard.costs.jobs import JobFailed, OnProgress, run_job
 from dashboard.costs.late_usage import forget_late_days, late_days
+from dashboard.costs.listed_prices import listed_prices
 from dashboard.costs.result_file import records_in
 from dashboard.costs.storing import finish, store
-from dashboard.costs.terms import CHOSEN, Terms, closed_terms, refuse_other_terms, set_terms, terms_of
+from dashboard.costs.terms import (
+    CHOSEN,
+    Terms,
+    closed_terms,
+    refuse_other_terms,
+    refuse_other_than_chosen,
+    set_terms,
+    terms_of,
+)
 from dashboard.costs.usage_place import argument_for
 from dashboard.costs.warm_session import run_warm
 from dashboard.fleet.outages import TURNS, Report, outages
@@ -157,12 +166,12 @@ def compute_month(
     """
     given, request = request, request.with_terms()
     run = run or _begin(request, timezone.now())
-    run.rule, run.allocation = request.rule, request.allocation
-    run.save(update_fields=["rule", "allocation"])
     try:
         with TemporaryDirectory(prefix="charges-") as folder:
             result = Path(folder, "result.jsonl")
             request, known = _as_closed(request, given, Path(folder))
+            run.rule, run.allocation = request.rule, request.allocation
+            run.save(update_fields=["rule", "allocation"])
             tariffs, note = namespaces_for(Path(folder))
             arguments = [
                 *(request if may_keep_hours(run) else replace(request, incremental=False)).arguments(result),
@@ -194,10 +203,14 @@ def _as_closed(request: ChargesRequest, given: ChargesRequest, folder: Path) -> 
     if closed is None:
         known = {"terms": {name: getattr(request, name) for name in CHOSEN}}
         return request, known
-    refuse_other_terms(request.month, closed, given.given)
+    by_hand = given.given
+    if given.prices:
+        by_hand["prices"] = listed_prices(request.month, price_arguments(given.prices, closed.region)).rows
+    refuse_other_terms(request.month, closed, by_hand)
     path = closed.write_prices(folder)
     kept = replace(
         request,
+        rule=closed.rule,
         allocation=closed.allocation,
         hours_in_month=closed.hours_in_month or request.hours_in_month,
         prices=path or request.prices,
@@ -214,19 +227,26 @@ def _remember(given: ChargesRequest) -> None:
 
 
 def store_result(result: Path, rule: str, started_by: str, *, allow_empty: bool = False) -> ChargeRun:
-    """Store the result file of a job that ran elsewhere, on a cluster for example. Raises JobFailed."""
+    """Store the result file of a job that ran elsewhere, on a cluster for example. Raises JobFailed.
+
+    Its terms must be those of the month. A given rule is recorded as chosen for the month, as by `compute_month`.
+    """
     head = next(records_in(result))
     month = str(head.get("month"))
     if not is_month(month):
         raise JobFailed(f"The result {result} names no month.")
     allocation = "pro-rata" if head.get("allocation") == "pro-rata" else "time"
+    given = ChargesRequest(month=month, rule=rule, started_by=started_by)
+    found = {"allocation": allocation, "hours_in_month": head.get("hours_in_month")}
     if (closed := closed_terms(month)) is not None:
-        given = {"allocation": allocation, "hours_in_month": head.get("hours_in_month")}
-        refuse_other_terms(month, closed, given | ({} if head.get("prices") == closed.rows else {"prices": "others"}))
-    rule = rule or terms_of(month).rule
-    run = _begin(ChargesRequest(month=month, rule=rule, allocation=allocation, started_by=started_by), timezone.now())
+        refuse_other_terms(month, closed, given.given | found | {"prices": head.get("prices")})
+    else:
+        refuse_other_than_chosen(month, found)
+    rule = rule or (closed or terms_of(month)).rule
+    run = _begin(replace(given, rule=rule, allocation=allocation), timezone.now())
     try:
         _store_complete(run, result, allow_empty)
+        _remember(given)
     except BaseException as error:
         finish(run, ChargeRun.Status.FAILED, _why(error))
         raise

@@ -42,6 +42,7 @@ def _document(found: Report) -> dict[str, object]:
         "amount": money(found.total),
         "because_of_failover": money(found.because_of_failover),
         "parts": [{"name": part.name, "amount": money(part.cents)} for part in found.parts],
+        "not_attributed": list(found.not_attributed.names),
         "entities": [
             {"entity": part.name, "operations": part.operations, "amount": money(part.cents)}
             for part in found.by_entity
@@ -53,5 +54,8 @@ def _lines(found: Report) -> list[str]:
     head = f"{found.month}, {found.rule}: {money(found.total)} {found.currency}"
     extra = f"because of failover: {money(found.because_of_failover)} {found.currency}"
     parts = table(("part", "operations", "amount"), [(p.label, p.operations, money(p.cents)) for p in found.parts])
+    missing = (
+        [f"not attributed to a pair: {', '.join(found.not_attributed.names)}"] if found.not_attributed.names else []
+    )
     rows = [(part.name, part.operations, money(part.cents)) for part in found.by_entity]
-    return [head, extra, "", *parts, "", *table(("entity", "operations", "amount"), rows)]
+    return [head, extra, "", *parts, *missing, "", *table(("entity", "operations", "amount"), rows)]

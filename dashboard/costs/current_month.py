@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from django.db.models import Min, Sum
 
 from dashboard.costs.charges import configured_prices, price_arguments
 from dashboard.costs.insight import standard_units
-from dashboard.costs.jobs import JobFailed, run_job
+from dashboard.costs.listed_prices import listed_prices
 from dashboard.costs.price_tiers import Tier, ladder_of
 from dashboard.costs.terms import terms_of
 from dashboard.fleet.metered import SENDS, sent
@@ -89,12 +88,8 @@ def _changed(path: str) -> int:
 
 @lru_cache(maxsize=8)
 def _prices(month: str, arguments: tuple[str, ...], changed: int) -> Prices:
-    reported: list[dict[str, Any]] = []
-    run_job("pipeline.jobs.prices", ["--month", month, *arguments], reported.append)
-    if not reported:
-        raise JobFailed("The prices could not be read.")
-    rows = reported[-1]["prices"]
-    return Prices(ladder_of(rows), rows[0]["currency"], reported[-1]["sample"], rows)
+    found = listed_prices(month, arguments)
+    return Prices(ladder_of(found.rows), found.rows[0]["currency"], found.is_sample, found.rows)
 
 
 def traffic(pair: str, now: datetime, entity: str = "", ahead: timedelta = HOUR) -> Traffic:

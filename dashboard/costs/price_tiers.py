@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from pipeline.price_tiers import PriceTiers, Tier, tier, unit_size
 
-__all__ = ["Tier", "charge", "ladder_of", "rate", "unit_size"]
+__all__ = ["Tier", "charge", "ladder_of", "rate", "spread", "unit_size"]
 
 OPERATIONS_METER = "Standard Messaging Operations"
 BASIC_METER = "Basic Messaging Operations"
@@ -27,6 +27,11 @@ def ladder_of(rows: Iterable[Mapping[str, str]], meter: str = OPERATIONS_METER) 
 def charge(tiers: Sequence[Tier], units: int | Fraction) -> Fraction:
     """The price of this number of operations (or connections) in a month; 0 without tiers."""
     return PriceTiers(tuple(tiers)).charge(units) if tiers else Fraction(0)
+
+
+def spread(tiers: Sequence[Tier], units: Fraction) -> Sequence[Fraction]:
+    """How much of this usage of a month is in each tier; empty without tiers."""
+    return PriceTiers(tuple(tiers)).spread(0, units) if tiers else ()
 
 
 def rate(tiers: Sequence[Tier], units: int) -> Fraction:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -27,6 +28,7 @@ from dashboard.site.money import cents
 from pairing.telemetry.metering import KINDS
 
 BASE, CONNECTIONS, BANDWIDTH = NO_OPERATIONS
+OPERATIONS, ADJUSTMENTS = "operations", "adjustments"
 LABELS = {name: kind.label for name, kind in KINDS.items()} | {
     BASE: "Base charge",
     CONNECTIONS: "Connections",
@@ -62,6 +64,7 @@ class Filters:
 
     @property
     def is_used(self) -> bool:
+        """Whether there is one besides that of the pair."""
         return any((self.namespace, self.entity, self.kind))
 
     def of(self, charges: QuerySet[Row]) -> QuerySet[Row]:
@@ -71,14 +74,26 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotAttributed:
+    """The parts of the invoice that are not attributed to a single one of `each` (pair, namespace or entity)."""
+
+    names: Sequence[str]
+    each: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TierUse:
-    """A price tier of operations, and how many of a scope's operations were in it."""
+    """A price tier of operations, and how many of a scope's operations were in it.
+
+    `selected`: those of them in the rows that a filter selects; None under pro-rata, where all rows share the tiers.
+    """
 
     scope: str
     label: str
     price: str
     unit: str
     units: int
+    selected: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +109,10 @@ class Report:
     other_rule: str
     other_total: int
     invoices: Sequence[Invoice]
+    by_scope: Sequence[tuple[str, int]]
+    units_by_tier: Mapping[int, Mapping[int, int]]
     parts: Sequence[Share]
+    not_attributed: NotAttributed
     by_kind: Sequence[Share]
     by_entity: Sequence[Share]
     by_namespace: Sequence[Share]
@@ -113,12 +131,23 @@ class Report:
     @property
     def is_part(self) -> bool:
         """Whether the rows are not those of whole invoices."""
-        return self.chosen.is_used or bool(self.pair) or not self.invoices
+        return self.is_filtered or not self.invoices
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether one pair is chosen, or another filter."""
+        return self.chosen.is_used or bool(self.pair)
+
+    @property
+    def adjusted_at(self) -> datetime | None:
+        """The start of the last run whose adjustments are in the total; None without adjustments."""
+        return max((each.run.started_at for each in self.adjustments), default=None)
 
     @property
     def explained(self) -> Folded[tuple[Charge, Explanation]]:
         """The rows, each with the calculation of its charge."""
-        rows = [(row, explain(row, self.run.details)) for row in self.rows]
+        connections = _connections_by_invoice(self.invoices)
+        rows = [(row, explain(row, self.run.details, connections[row.invoice_id])) for row in self.rows]
         return folded(rows, FIRST_ROWS, lambda one: not one[0].cents)
 
     @property
@@ -132,24 +161,46 @@ class Report:
 
     @property
     def tiers(self) -> list[TierUse]:
-        """The price tiers that each billing scope reached."""
-        rows = [row for row in self.run.details.get("prices", []) if row["meter"] == OPERATIONS_METER]
+        """The price tiers of operations, of each billing scope that has rows here."""
+        shown = dict(self.by_scope)
         return [
             TierUse(
                 scope=invoice.scope,
-                label=f"from {Decimal(row['from']).normalize():f} × {row['unit']}",
-                price=f"{row['price']} {row['currency']}",
-                unit=row["unit"],
+                label=label,
+                price=price,
+                unit=unit,
                 units=units,
+                selected=None
+                if is_standard and invoice.allocation != "time"
+                else self.units_by_tier[invoice.pk][place],
             )
             for invoice in self.invoices
-            for row, units in zip(rows, invoice.tiers, strict=False)
+            if invoice.scope in shown or not self.is_filtered
+            for place, ((label, price, unit, is_standard), units) in enumerate(
+                zip(self._tier_labels, invoice.tiers, strict=False)
+            )
+            if units or is_standard
         ]
 
     @property
-    def all_tiers(self) -> list[TierUse]:
-        """The price tiers of all operations."""
-        return [*self.tiers, *self.beside]
+    def _tier_labels(self) -> list[tuple[str, str, str, bool]]:
+        """Label, price and unit of each place of an invoice's `tiers`, and whether it is a tier of Standard: then it is
+        shown also without operations.
+        """
+        rows = self.run.details.get("prices", [])
+        basic = next((row for row in rows if row["meter"] == BASIC_METER), None)
+        price, unit = (f"{basic['price']} {basic['currency']}", basic["unit"]) if basic else ("", "")
+        ladder = [
+            (
+                f"from {Decimal(row['from']).normalize():f} × {row['unit']}",
+                f"{row['price']} {row['currency']}",
+                row["unit"],
+                True,
+            )
+            for row in rows
+            if row["meter"] == OPERATIONS_METER
+        ]
+        return [*ladder, ("Basic", price, unit, False), ("Premium, included", "0", "operation", False)]
 
     @property
     def because_of_failover(self) -> int:
@@ -160,21 +211,6 @@ class Report:
     def unpriced_bytes(self) -> int:
         """Bytes that crossed regions at an unknown price."""
         return sum(invoice.unpriced_bytes for invoice in self.invoices)
-
-    @property
-    def beside(self) -> list[TierUse]:
-        """Operations outside the Standard price tiers: those of Basic and Premium namespaces."""
-        steps = sum(1 for row in self.run.details.get("prices", []) if row["meter"] == OPERATIONS_METER)
-        basic = next((row for row in self.run.details.get("prices", []) if row["meter"] == BASIC_METER), None)
-        price, unit = (f"{basic['price']} {basic['currency']}", basic["unit"]) if basic else ("", "")
-        return [
-            TierUse(scope=invoice.scope, label=label, price=its_price, unit=its_unit, units=units)
-            for invoice in self.invoices
-            for (label, its_price, its_unit), units in zip(
-                (("Basic", price, unit), ("Premium, included", "0", "operation")), invoice.tiers[steps:], strict=False
-            )
-            if units
-        ]
 
     @property
     def lowest(self) -> int:
@@ -206,7 +242,8 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
     filters = filters or Filters()
     with all_pairs():
         stored = Invoice.objects.filter(month=month).select_related("run")
-    first = stored.first()
+    # A scope that came late in a closed month is of a later run than the others.
+    first = stored.order_by("run__started_at", "scope").first()
     if first is None:
         return None
     chosen = rule if rule in dict(RULES) else first.run.rule
@@ -215,6 +252,7 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
     invoices = list(stored.filter(rule=chosen))
     adjustments = _adjustments(month, chosen, filters)
     total = _cents(charges) + sum(each.cents for each in adjustments)
+    missing = _not_attributed(charges, filters)
     return Report(
         month=month,
         rule=chosen,
@@ -226,7 +264,10 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
         other_total=_cents(filters.of(_charges(month, other)))
         + sum(each.cents for each in _adjustments(month, other, filters)),
         invoices=invoices if sees_all() else (),
-        parts=_parts(charges),
+        by_scope=_by_scope(charges, adjustments) if sees_all() else (),
+        units_by_tier=_units_by_tier(charges) if filters.is_used or filters.pair else defaultdict(Counter),
+        parts=_parts(charges, adjustments, [*missing.names, *_of_other_kinds(filters.kind)]),
+        not_attributed=missing,
         by_kind=_shares(charges.exclude(kind__in=NO_OPERATIONS), "kind"),
         by_entity=_shares(charges.exclude(kind__in=NO_OPERATIONS), "entity"),
         by_namespace=_shares(charges.exclude(kind=BASE), "namespace"),
@@ -282,20 +323,67 @@ def _daily(invoices: Sequence[Invoice], kind: str) -> list[DayOf]:
     return [DayOf(row.date, row.kind, row.operations, Fraction(row.exact)) for row in rows]
 
 
+def _connections_by_invoice(invoices: Sequence[Invoice]) -> Mapping[int, Fraction]:
+    """The average connections of each invoice's billing scope."""
+    sums: dict[int, Fraction] = defaultdict(Fraction)
+    found = Charge.objects.filter(invoice__in=invoices, kind=CONNECTIONS)
+    for invoice, quantity in found.values_list("invoice", "quantity"):
+        sums[invoice] += Fraction(quantity)
+    return sums
+
+
 def _cents(charges: QuerySet[Charge]) -> int:
     return charges.aggregate(cents=Sum("cents"))["cents"] or 0
 
 
-def _parts(charges: QuerySet[Charge]) -> list[Share]:
-    """Base charge, operations, connections and bandwidth: the parts of the invoice."""
-    operations = charges.exclude(kind__in=NO_OPERATIONS)
+def _by_scope(charges: QuerySet[Charge], adjustments: Iterable[Adjustment]) -> list[tuple[str, int]]:
+    """What each billing scope with such rows has of the total, in cents."""
+    sums = Counter(dict(charges.order_by().values_list("invoice__scope").annotate(cents=Sum("cents"))))
+    for each in adjustments:
+        sums[each.invoice.scope] += each.cents
+    return sorted(sums.items())
+
+
+def _units_by_tier(charges: QuerySet[Charge]) -> Mapping[int, Mapping[int, int]]:
+    """By invoice, the operations of these rows in each place of their `tiers`."""
+    sums: dict[int, Counter[int]] = defaultdict(Counter)
+    for invoice, tiers in charges.values_list("invoice", "tiers").iterator():
+        sums[invoice].update(dict(enumerate(tiers)))
+    return sums
+
+
+def _not_attributed(charges: QuerySet[Charge], filters: Filters) -> NotAttributed:
+    """A base charge is of a billing scope (or of a Premium namespace), connections are of a namespace."""
+    if filters.kind:
+        return NotAttributed(names=(), each="")
+    each = "entity" if filters.entity else "pair" if filters.pair or not sees_all() else "namespace"
+    candidates = (BASE, CONNECTIONS) if each != "namespace" else (BASE,) if filters.namespace else ()
+    return NotAttributed(names=[name for name in candidates if not charges.filter(kind=name).exists()], each=each)
+
+
+def _of_other_kinds(kind: str) -> list[str]:
+    """The parts that have no rows of this kind."""
+    own = kind if kind in NO_OPERATIONS else OPERATIONS
+    return [name for name in (BASE, OPERATIONS, CONNECTIONS) if name != own] if kind else []
+
+
+def _parts(charges: QuerySet[Charge], adjustments: Sequence[Adjustment], left_out: Collection[str]) -> list[Share]:
+    """The parts of the total: base charge, operations, connections, bandwidth, and the adjustments."""
+    known = {
+        BASE: charges.filter(kind=BASE),
+        OPERATIONS: charges.exclude(kind__in=NO_OPERATIONS),
+        CONNECTIONS: charges.filter(kind=CONNECTIONS),
+    }
     slices = [
-        _slice(BASE, "Base charge", charges.filter(kind=BASE)),
-        _slice("operations", "Operations", operations),
-        _slice(CONNECTIONS, "Connections", charges.filter(kind=CONNECTIONS)),
+        _slice(name, LABELS.get(name, "Operations"), rows) for name, rows in known.items() if name not in left_out
     ]
     if charges.filter(kind=BANDWIDTH).exists():
         slices.append(_slice(BANDWIDTH, LABELS[BANDWIDTH], charges.filter(kind=BANDWIDTH)))
+    if adjustments:
+        found = sum(each.cents for each in adjustments)
+        slices.append(
+            Share(name=ADJUSTMENTS, label="Adjustments", operations=0, billing_units=0, included_units=0, cents=found)
+        )
     return with_widths(slices)
 
 

@@ -20,6 +20,7 @@ from dashboard.access.visibility import require_all
 from dashboard.costs.jobs import JobFailed
 from dashboard.models import AuditEntry, ClosedMonth, CostTerms, Invoice
 from dashboard.models.cost_terms import ALL_MONTHS
+from dashboard.models.visibility import all_pairs
 
 CHOSEN = ("rule", "allocation", "hours_in_month", "prices", "region")
 NAMES = {"hours_in_month": "hours in the month", "prices": "price list"}
@@ -74,11 +75,38 @@ def _item(row: Mapping[str, str]) -> dict[str, str]:
 
 def terms_of(month: str) -> Terms:
     """The terms of the month: each as chosen for it, else as chosen for all months, else the default."""
-    found = Terms()
+    return replace(Terms(), **chosen_terms(month))
+
+
+def next_terms(month: str) -> Terms | ClosedTerms:
+    """The terms of the month's next run, also for somebody who does not see all pairs."""
+    with all_pairs():
+        return closed_terms(month) or terms_of(month)
+
+
+def chosen_terms(month: str) -> dict[str, Any]:
+    """The terms that somebody chose for the month or for all months, by name."""
+    found: dict[str, Any] = {}
     rows = {row.month: row for row in CostTerms.objects.filter(month__in=(ALL_MONTHS, month))}
     for row in filter(None, (rows.get(ALL_MONTHS), rows.get(month))):
-        found = replace(found, **{name: value for name in CHOSEN if (value := getattr(row, name))})
+        found |= {name: value for name in CHOSEN if (value := getattr(row, name))}
     return found
+
+
+def refuse_other_than_chosen(month: str, computed: Mapping[str, Any]) -> None:
+    """Refuses a result that was computed with other terms than those chosen for the month. Raises JobFailed.
+
+    Where nobody chose, the result may have any. `computed`: its terms by name.
+    """
+    chosen = {name: value for name, value in chosen_terms(month).items() if name in computed}
+    other = [name for name, value in chosen.items() if computed[name] != value]
+    if other:
+        found, wanted = (_in_words(other, terms) for terms in (computed, chosen))
+        arguments = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in chosen.items())
+        raise JobFailed(
+            f"The result was computed with {found}, but the terms chosen for {month} are {wanted}: "
+            f"run the job again with {arguments}."
+        )
 
 
 def closed_terms(month: str) -> ClosedTerms | None:
@@ -98,12 +126,26 @@ def closed_terms(month: str) -> ClosedTerms | None:
 
 
 def refuse_other_terms(month: str, closed: ClosedTerms, given: Mapping[str, Any]) -> None:
-    """Refuses terms of a closed month that differ from those with which it was closed. Raises JobFailed."""
-    kept = {"allocation": closed.allocation, "hours_in_month": closed.hours_in_month}
-    other = [name for name, value in given.items() if name != "rule" and value and kept.get(name) != value]
+    """Refuses terms of a closed month that differ from those with which it was closed. Raises JobFailed.
+
+    `given`: the terms by name, empty where none was given; the price list as the rows that it has for the month.
+    """
+    kept = {
+        "rule": closed.rule,
+        "allocation": closed.allocation,
+        "hours_in_month": closed.hours_in_month,
+        "prices": closed.rows,
+        "region": closed.region.lower(),
+    }
+    found = {**given, "region": given.get("region", "").lower()}  # the pipeline ignores its case too
+    other = [name for name, value in found.items() if value not in ("", None) and kept[name] != value]
     if other:
         names = ", ".join(NAMES.get(name, name) for name in other)
         raise JobFailed(f"{month} is closed and keeps its terms, but others were given: {names}.")
+
+
+def _in_words(names: Sequence[str], terms: Mapping[str, Any]) -> str:
+    return ", ".join(f"{NAMES.get(name, name)} {terms[name]}" for name in names)
 
 
 @transaction.atomic

@@ -82,10 +82,11 @@ def created_entities(has_history: bool) -> list[str]:
 def demo_prices(sample: str) -> str:
     """The sample price list with dearer operations."""
     prices = json.loads(sample, parse_float=Decimal)
+    del prices["Sample"]  # the demo is not to ask for PRICES_FILE, which it sets itself
     for item in prices["Items"]:
         if item["meterName"] == OPERATIONS:
             for name in ("retailPrice", "unitPrice"):
                 item[name] *= PRICE_FACTOR
     return json.dumps(
-        prices | {"Sample": "Prices of the demo: operations cost a hundred times the list price."}, default=float
+        prices | {"Demo": "Prices of the demo: operations cost a hundred times the list price."}, default=float
     )

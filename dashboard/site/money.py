@@ -23,6 +23,14 @@ def small_money(amount: Fraction) -> str:
     return f"{float(amount):,.{decimals}f}"
 
 
+def unrounded(amount: Fraction) -> str:
+    """Money to be calculated with: up to six decimals, at least two, 5.60 or 10.770516; below a cent as small money."""
+    if 0 < abs(amount) < Fraction(1, 100):
+        return small_money(amount)
+    whole, decimals = f"{float(amount):,.6f}".split(".")
+    return f"{whole}.{decimals.rstrip('0'):0<2}"
+
+
 def exact_text(amount: Fraction) -> str:
     """An exact amount as a decimal text with twelve decimals, rounded half up."""
     scaled = floor(amount * 10**12 + Fraction(1, 2))

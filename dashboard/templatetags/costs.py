@@ -15,7 +15,7 @@ from dashboard.costs.reconciliation import Range
 from dashboard.costs.report import LABELS, Share
 from dashboard.fleet.causes import plain_cause
 from dashboard.site.folding import Folded, folded
-from dashboard.site.money import cents, small_money
+from dashboard.site.money import cents, small_money, unrounded
 from dashboard.site.money import money as as_money
 
 register = template.Library()
@@ -120,6 +120,7 @@ def plain_or_reported(reason: str) -> str:
 
 
 register.filter(small_money)
+register.filter(unrounded)
 
 
 @register.filter

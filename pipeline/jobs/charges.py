@@ -19,7 +19,7 @@ from pipeline.charges import Request, compute_readable, damaged_file, utc_now
 from pipeline.errors import PipelineError
 from pipeline.jobs.prices import SAMPLE_PRICES
 from pipeline.months import Month
-from pipeline.prices import read_prices
+from pipeline.prices import PriceList, read_prices
 from pipeline.progress import Progress, end_with_stdin, failed, to_stdout
 from pipeline.results import Outcome, write_results
 from pipeline.schemas import ALLOCATIONS
@@ -29,6 +29,15 @@ from pipeline.usage_place import place_of
 
 Compute = Callable[[Request, datetime, Progress], Outcome]
 MOST_HOURS = 10_000
+KNOWN = {
+    "Mkdirs failed to create": "The sums of an incremental run cannot be kept: let the user of the job write to "
+    "hourly/ in the folder of the usage, or leave out --incremental.",
+    "JAVA_GATEWAY_EXITED": "Java ended before Spark had started: check SPARK_MASTER, SPARK_DRIVER_MEMORY and the other "
+    "SPARK_ variables, and JAVA_HOME.",
+    "stopped SparkContext": "The cluster ended the session, or did not answer: check SPARK_MASTER, and that its "
+    "workers can reach the driver (SPARK_DRIVER_HOST).",
+}
+"""What Spark says, by a part of it, where its first line does not say what to do."""
 DECIDING = ("usage", "region", "allocation", "hours_in_month", "max_quarantined")
 """The options that a result follows from, beside the files."""
 
@@ -49,8 +58,15 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--incremental", action="store_true", help="keep USAGE/hourly/ and sum only changed days")
     options.add_argument("--may-be-empty", action="store_true", help="accept a folder without usage/: nothing came yet")
     options.add_argument("--end-with-stdin", action="store_true", help="end when standard input is closed")
-    options.add_argument("--max-quarantined", type=Fraction, default=Fraction(5, 100), help="share of rows or files")
+    options.add_argument("--max-quarantined", type=_share, default=Fraction(5, 100), help="share of rows or files")
     return options
+
+
+def _share(text: str) -> Fraction:
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        raise ValueError(text) from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,6 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace, compute: Compute, progress: Progress = to_stdout) -> None:
     """Compute what the options say, and write the result file. Raises PipelineError."""
     month = Month.parse(options.month)
+    if options.result.is_dir() or not options.result.absolute().parent.is_dir():
+        raise PipelineError(f"--result {options.result} is a folder, or its folder does not exist: name a file.")
     if options.hours_in_month is not None and options.hours_in_month <= 0:
         raise PipelineError("--hours-in-month must be more than 0.")
     if options.hours_in_month is not None and options.hours_in_month > MOST_HOURS:
@@ -101,7 +119,7 @@ def run(options: argparse.Namespace, compute: Compute, progress: Progress = to_s
         return
     progress("starting Spark", 0.0, 0)
     outcome = compute(request, now, progress)
-    description = _description(options, month) | {
+    description = _description(options, month, prices) | {
         "tiers": {n.name: n.tier for n in request.tariffs.namespaces.values()}
     }
     write_results(options.result, description, prices, outcome)
@@ -120,7 +138,7 @@ def _kept(options: argparse.Namespace, month: Month) -> KeptResult | None:
         usage=Path(options.usage),
         outages=options.outages,
         files=(options.prices, options.namespaces, options.depths),
-        options={name: str(getattr(options, name)) for name in DECIDING} | {"sample": options.prices == SAMPLE_PRICES},
+        options={name: str(getattr(options, name)) for name in DECIDING},
     )
     try:
         return KeptResult.of(inputs)
@@ -144,16 +162,20 @@ def in_its_own_session(request: Request, now: datetime, progress: Progress) -> O
 def _inventory(path: Path | None) -> tuple[tuple[str, str], ...]:
     if path is None:
         return ()
-    entries = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PipelineError(f"{path} cannot be read: {error.strerror}.") from None
+    entries = (json.loads(line) for line in text.splitlines())
     return tuple((entry["pair"], entry["entity"]) for entry in entries)
 
 
-def _description(options: argparse.Namespace, month: Month) -> dict[str, Any]:
+def _description(options: argparse.Namespace, month: Month, prices: PriceList) -> dict[str, Any]:
     return {
         "month": str(month),
         "allocation": options.allocation,
         "hours_in_month": options.hours_in_month or month.hours,
-        "sample_prices": options.prices == SAMPLE_PRICES,
+        "sample_prices": prices.is_sample,
     }
 
 
@@ -165,6 +187,9 @@ def spark_error(error: Exception) -> str | None:
         return None
     if damaged := damaged_file(error):
         return f"The file {damaged} is damaged: replace it with a good copy, or remove it."
+    for part, sentence in KNOWN.items():
+        if part in str(text):
+            return sentence
     return f"Spark could not finish: {str(text).splitlines()[0].rstrip('.')}."
 
 

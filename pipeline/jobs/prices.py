@@ -27,11 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.end_with_stdin:
         end_with_stdin()
     try:
-        rows = price_records(read_prices(given.prices, Month.parse(given.month), given.region))
+        prices = read_prices(given.prices, Month.parse(given.month), given.region)
     except PipelineError as error:
         failed(str(error))
         return 2
-    print(json.dumps({"stage": "done", "prices": rows, "sample": given.prices == SAMPLE_PRICES}))
+    print(json.dumps({"stage": "done", "prices": price_records(prices), "sample": prices.is_sample}))
     return 0
 
 

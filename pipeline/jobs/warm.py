@@ -87,18 +87,18 @@ def serve(listener: socket.socket, idle_s: float) -> None:
         except TimeoutError:
             return
         with client, client.makefile("rw", encoding="utf-8") as lines:
-            if (asked := _asked(client, lines)) and not _run(warm, client, lines, json.loads(asked)):
+            if (asked := _asked(client, lines)) is not None and not _run(warm, client, lines, asked):
                 return
 
 
-def _asked(client: socket.socket, lines: IO[str]) -> str:
-    """The client's line; nothing of one that says nothing, or goes away."""
+def _asked(client: socket.socket, lines: IO[str]) -> list[str] | None:
+    """The client's arguments; nothing of one that says nothing, or something else, or goes away."""
     client.settimeout(SILENT_S)
-    with suppress(OSError):
-        asked = lines.readline()
+    with suppress(OSError, ValueError, RecursionError):
+        asked = json.loads(lines.readline())
         client.settimeout(None)
-        return asked
-    return ""
+        return [str(word) for word in asked] if isinstance(asked, list) else None
+    return None
 
 
 def _run(warm: WarmSession, client: socket.socket, lines: IO[str], arguments: Sequence[str]) -> bool:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from pipeline import folders
@@ -90,15 +88,3 @@ def test_files_that_are_merged_between_their_listing_and_their_footers_are_liste
     outcome = compute_readable(spark, Request(month=OCTOBER, usage=str(usage), prices=PRICES), NOW)
     assert (outcome.counts.accepted, outcome.counts.rejected) == (2, [])
     assert outcome.priced == undisturbed
-
-
-def test_kept_hours_that_were_removed_are_reported_at_once(
-    spark: SparkSession, usage: Path, compaction: Callable[[], int]
-) -> None:
-    request = Request(month=OCTOBER, usage=str(usage), prices=PRICES, incremental=True)
-    compute_readable(spark, request, NOW)
-    shutil.rmtree(usage / "hourly" / DAY)
-    attempts: list[str] = []
-    with pytest.raises(AnalysisException, match="hourly"):
-        compute_readable(spark, request, NOW, lambda at, share, rows: attempts.append(at))
-    assert attempts.count("looking at the files") == 1

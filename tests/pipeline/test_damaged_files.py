@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -103,6 +104,9 @@ def test_foreign_files_and_rows_are_counted_and_the_rest_is_billed(spark: SparkS
     write_table(day / "huge.parquet", [record("huge", entity="x" * 2_000_000), record("pair", pair="p" * 64)], USAGE)
     odd = [record("odd", entity="sp\u00e4t \u2028\x00 'q' \"; --"), record("empty", entity="")]
     write_table(day / "odd.parquet", odd, USAGE)
+    inside = pa.array([{"x": 1}] * ROWS, pa.struct([("x", pa.int64())]))
+    first = pa.Table.from_pylist(rows("first"), SCHEMA).add_column(0, "extra-info", inside)
+    pq.write_table(first, day / "first.parquet")
     for name, kind in {
         "nested": pa.struct([("x", pa.int64())]), "list": pa.list_(pa.string()), "decimal": pa.decimal128(20, 2),
         "float": pa.float64(), "unsigned": pa.uint64(), "map": pa.map_(pa.string(), pa.string()), "date": pa.date32(),
@@ -128,8 +132,8 @@ def test_foreign_files_and_rows_are_counted_and_the_rest_is_billed(spark: SparkS
     assert set(rejected) == {"nested", "list", "decimal", "float", "unsigned", "map", "date", "script"}
     assert counts.reasons == {"record_id is missing": 3, "entity is too long": 1, "pair is too long": 1}
     assert (counts.read, counts.accepted, counts.adds_up) == (
-        200 + 9 * ROWS + 3 + 2 + 2,
-        200 + 9 * ROWS + 2,
+        200 + 10 * ROWS + 3 + 2 + 2,
+        200 + 10 * ROWS + 2,
         True,
     )
     assert (
@@ -151,6 +155,9 @@ def odd_files(day: Path) -> dict[str, str]:
     }.items()}  # fmt: skip
     for name in names:
         pq.write_table(table, day / name)
+    pq.write_table(table, day / "latin.parquet")
+    os.rename(day / "latin.parquet", bytes(day) + b"/gr\xf6\xdfe.parquet")
+    (day / "itself.parquet").symlink_to(day / "itself.parquet")
     pq.write_table(table, day / "flip ped%20.parquet", write_page_checksum=True)
     flipped = bytearray((day / "flip ped%20.parquet").read_bytes())
     flipped[40] ^= 1
@@ -159,6 +166,8 @@ def odd_files(day: Path) -> dict[str, str]:
         "brotli.parquet": "is compressed with BROTLI",
         "twice.parquet": "has the column minute more than once (minute, Minute)",
         "flip ped%20.parquet": "is damaged",
+        "gr\\udcf6\\udcdfe.parquet": "has a name that is not UTF-8: rename it",
+        "itself.parquet": "is a link to itself",
     }
 
 

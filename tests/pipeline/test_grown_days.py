@@ -83,7 +83,11 @@ def test_of_days_that_grew_new_footers_are_read_and_the_files_that_can_share_an_
     assert (outcome.counts.accepted, outcome.counts.copies) == (3, 2)
 
 
-@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+FRACTIONS = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+"""Of a second."""
+
+
+@pytest.mark.parametrize("unit", FRACTIONS)
 def test_the_first_and_last_minute_of_a_file_are_those_of_its_rows(spark: SparkSession, usage: Path, unit: str) -> None:
     day = usage / "usage" / "date=2026-10-01"
     day.mkdir(parents=True)
@@ -98,10 +102,16 @@ def test_the_first_and_last_minute_of_a_file_are_those_of_its_rows(spark: SparkS
     pq.write_table(table, day / "without-statistics.parquet", write_statistics=False)
     pq.write_table(table, day / "int96.parquet", use_deprecated_int96_timestamps=True)
 
+    flipped = (day / "plain.parquet").read_bytes()
+    last = int(LATER.timestamp() * FRACTIONS[unit]).to_bytes(8, "little")
+    assert last in flipped
+    (day / "of-another-day.parquet").write_bytes(flipped.replace(last, last[:6] + bytes([last[6] ^ 1]) + last[7:]))
+
     listing = list_month(spark, str(usage / "usage"), OCTOBER, USAGE)
 
     span = {Path(file.path).stem: (file.first, file.last) for file in listing.files}
-    unknown = dict.fromkeys(("after-a-nested-column", "two-groups", "without-statistics", "int96"), (None, None))
+    without = ("after-a-nested-column", "two-groups", "without-statistics", "int96", "of-another-day")
+    unknown = dict.fromkeys(without, (None, None))
     micros = tuple(int(minute.timestamp()) * 1_000_000 for minute in (FIRST, LATER))
     assert span == {"plain": micros} | unknown
     assert not listing.rejected

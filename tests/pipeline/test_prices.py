@@ -10,10 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.counts import Counts
 from pipeline.errors import PriceError
+from pipeline.jobs import charges
+from pipeline.jobs import prices as prices_job
 from pipeline.jobs.charges import SAMPLE_PRICES
 from pipeline.months import Month
 from pipeline.prices import PriceList, parse_items, price_list, read_prices
+from pipeline.results import Outcome
 
 OCTOBER = Month.parse("2026-10")
 OPERATIONS = "Standard Messaging Operations"
@@ -54,6 +58,31 @@ def test_several_regions_ask_for_one() -> None:
     with pytest.raises(PriceError, match=r"several regions \(eastus, westeurope\): name one with --region"):
         price_list(items() + west, OCTOBER)
     assert rates(price_list(items() + west, OCTOBER, "eastus")) == [0.0, 0.8, 0.5, 0.2]
+
+
+def test_a_region_that_the_list_does_not_have_is_named() -> None:
+    with pytest.raises(PriceError, match=f"no row for “{BASE} per hour” in the region “westeurope” valid in 2026-10"):
+        price_list(items(), OCTOBER, "westeurope")
+
+
+def test_the_sample_is_known_as_such_wherever_it_lies(tmp_path: Path) -> None:
+    copy, mine = tmp_path / "prices.json", tmp_path / "mine.json"
+    copy.write_text(SAMPLE_PRICES.read_text())
+    mine.write_text(json.dumps({"Items": json.loads(SAMPLE_PRICES.read_text())["Items"]}))
+    assert [read_prices(path, OCTOBER).is_sample for path in (SAMPLE_PRICES, copy, mine)] == [True, True, False]
+
+
+@pytest.mark.parametrize("given", [[], ["--prices", str(SAMPLE_PRICES)]])
+def test_both_jobs_say_that_the_prices_are_samples_however_the_list_was_given(
+    tmp_path: Path, given: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = tmp_path / "result.jsonl"
+    options = charges.parser().parse_args(["--month", "2026-10", "--usage", "usage", "--result", str(result), *given])
+    charges.run(options, lambda *_: Outcome(counts=Counts(), priced=(), episodes=(), availability=()))
+    assert json.loads(result.read_text().splitlines()[0])["sample_prices"]
+    capsys.readouterr()
+    assert prices_job.main(["--month", "2026-10", *given]) == 0
+    assert json.loads(capsys.readouterr().out)["sample"]
 
 
 @pytest.mark.parametrize("meter", [OPERATIONS, BASE])
@@ -127,7 +156,9 @@ def test_several_pages_are_read(tmp_path: Path, joined: str) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "no row for"),
+        ("", "it is empty"),
+        (" \n", "it is empty"),
+        ('{"Items": []}', "no row for"),
         ("not json", "not JSON"),
         ('{"Error": "throttled"}', "no “Items”"),
         (
@@ -148,6 +179,8 @@ def test_a_file_that_is_no_price_list_is_refused_in_one_sentence(tmp_path: Path,
     ("field", "value"),
     [
         ("unitOfMeasure", "1 dozen"),
+        ("unitOfMeasure", "9" * 5_000),
+        ("tierMinimumUnits", 1e14),
         *((name, value) for name in ("retailPrice", "tierMinimumUnits") for value in (-1, "x", "NaN", "-inf", "1e400")),
         ("retailPrice", "1e-999999"),
         ("effectiveStartDate", 7),
@@ -156,7 +189,7 @@ def test_a_file_that_is_no_price_list_is_refused_in_one_sentence(tmp_path: Path,
 )
 def test_a_row_that_cannot_be_read_is_refused(field: str, value: Any) -> None:
     broken = [changed(item, **{field: value}) if item in rows_of(OPERATIONS)[1:2] else item for item in items()]
-    with pytest.raises(PriceError, match=OPERATIONS if field != "unitOfMeasure" else "1 dozen|two different"):
+    with pytest.raises(PriceError, match=OPERATIONS if field != "unitOfMeasure" else "1 dozen|9999|two different"):
         price_list(broken, OCTOBER)
 
 

@@ -177,3 +177,9 @@ def test_a_file_that_may_not_be_read_ends_the_run_instead_of_being_left_out(
 
     with pytest.raises(InputError, match=r"0\.parquet may not be read: permission denied to the user of the job"):
         compute(spark, request(str(usage)), NOW)
+
+
+@pytest.mark.spark
+def test_a_folder_that_spark_takes_for_a_pattern_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"usage\[1\] has \[ \], which Spark takes for a pattern: rename the folder"):
+        compute(spark, request(str(tmp_path / "usage[1]")), NOW)

@@ -146,7 +146,7 @@ def test_a_session_that_a_job_needs_more_than_ends_so_that_the_next_is_larger(
         serving.result(60)
 
 
-def test_a_client_that_says_nothing_keeps_no_other_from_its_job(
+def test_a_client_that_says_nothing_or_nonsense_keeps_no_other_from_its_job(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, usage: Path
 ) -> None:
     monkeypatch.setattr(warm, "SILENT_S", 0.1)
@@ -163,6 +163,11 @@ def test_a_client_that_says_nothing_keeps_no_other_from_its_job(
             with pytest.raises(JobFailed, match="--hours-in-month must be more than 0"):
                 run_warm([*job(usage, "none.jsonl"), "--hours-in-month", "0"], lambda said: None)
             assert silent.recv(1) == b"", "it was hung up on"
+        for nonsense in (b"not JSON\n", b"5\n", b"\xff\n"):
+            with socket.socket(socket.AF_UNIX) as other:
+                other.connect(str(tmp_path / "socket"))
+                other.sendall(nonsense)
+                assert other.recv(1) == b"", "it was hung up on"
         run_warm([*job(usage, "result.jsonl"), "--usage", f"file://{usage}"], lambda said: None)  # ends the process
         serving.result(60)
 

@@ -25,7 +25,7 @@ from dashboard.costs.late_usage import late_days
 from dashboard.costs.parquet_export import write_parquet
 from dashboard.costs.reconciliation import against_bill
 from dashboard.costs.since_run import as_now, live_availability, live_outages, not_priced
-from dashboard.costs.terms import set_terms, terms_of
+from dashboard.costs.terms import next_terms, set_terms
 from dashboard.fleet.boards import watched_pairs
 from dashboard.models import BacklogRollup, ClosedMonth, CostTerms, Invoice, Pair
 from dashboard.models.charge import RULES
@@ -71,7 +71,7 @@ def _page(
         "latest_run": run,
         "is_stalled": run is not None and is_stalled(run, now),
         "late_days": [str(day) for day in late_days(month)],
-        "terms": terms_of(month),
+        "terms": next_terms(month),
         "chosen_terms": CostTerms.objects.filter(month__in=(ALL_MONTHS, month)),
         "is_closed": ClosedMonth.objects.filter(month=month).exists(),
         "all_pairs": Pair.objects.values_list("name", flat=True),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.db.models import Sum
 from django.utils import timezone
 
 from dashboard.command_line.errors import OneSentenceCommand
@@ -31,6 +32,9 @@ GIVEN = (
     *("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month"),
     *("incremental", "for_all_months", "allow_empty"),
 )
+OF_THE_JOB = ("usage", "prices", "region", "allocation", "hours_in_month", "incremental")
+"""What the job is given where it runs elsewhere. The rule is not: a result has the charges under each."""
+BESIDE_A_MONTH = (*GIVEN[1:], "close", "output")
 
 
 class Command(OneSentenceCommand):
@@ -94,6 +98,8 @@ class Command(OneSentenceCommand):
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the run is marked as interrupted
         if options["wanted"]:
+            if given := [f"--{name.replace('_', '-')}" for name in BESIDE_A_MONTH if options[name]]:
+                raise CommandError(f"--wanted computes what was requested, as it was: leave out {', '.join(given)}.")
             self._compute_wanted()
         else:
             self._finish(self._store(options) if options["store"] else self._compute(options), options)
@@ -107,6 +113,15 @@ class Command(OneSentenceCommand):
                 self.stderr.write(f"{run.month}: {error}")
 
     def _store(self, options: dict[str, Any]) -> ChargeRun:
+        given = [name for name in OF_THE_JOB if options[name] not in ("", None) and options[name] is not False]
+        if given:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise CommandError(f"--store takes a result as it was computed: give {names} to the job that computes it.")
+        if options["for_all_months"]:
+            raise CommandError(
+                "--for-all-months records the terms of a run here, not those of a result: "
+                "choose terms for all months on /costs/, and give them to the job that computes the result."
+            )
         try:
             return store_result(options["store"], options["rule"], "command", allow_empty=options["allow_empty"])
         except JobFailed as error:
@@ -157,8 +172,11 @@ class Command(OneSentenceCommand):
                 self.stdout.write(f"    {what} {reason}")
         if run.details.get("sample_prices"):
             self.stdout.write("Priced with the bundled sample list: set PRICES_FILE to the prices of your region.")
-        for invoice in Invoice.objects.filter(run=run, rule=run.rule):
-            self.stdout.write(f"{invoice.scope}: {money(invoice.cents)} {invoice.currency} ({invoice.rule})")
+        # Of a closed month the invoices are those of an earlier run.
+        invoices = Invoice.objects.filter(month=run.month, rule=run.rule)
+        for invoice in invoices.annotate(adjusted=Sum("adjustments__cents", default=0)):
+            total = money(invoice.cents + invoice.adjusted)
+            self.stdout.write(f"{invoice.scope}: {total} {invoice.currency} ({invoice.rule})")
         if adjusted := run.adjustments.count():
             self.stdout.write(f"{run.month} is closed: {adjusted} rows differ and were added as adjustments.")
         elif not Invoice.objects.filter(month=run.month).exists():

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from importlib import import_module
@@ -18,6 +19,7 @@ from django.utils import timezone
 
 from dashboard.costs.charges import ChargesRequest, compute_month
 from dashboard.costs.jobs import JobFailed
+from dashboard.costs.report import Filters, report
 from dashboard.costs.storing import close_month, store
 from dashboard.models import Adjustment, Charge, ChargeRun, ClosedMonth, Invoice
 from tests.dashboard.markup import one_line
@@ -304,6 +306,135 @@ def test_a_closed_month_changes_by_adjustments_only(viewer: Client, stored: Call
     assert '<p class="sum">16.60' in page
     rows = list(csv.DictReader(io.StringIO(viewer.get("/costs.csv", {"month": MONTH}).content.decode())))
     assert sum(round(float(row["charge"]) * 100) for row in rows) == 1_660
+
+
+def test_the_parts_of_a_closed_month_include_its_adjustments_and_sum_to_the_total(
+    viewer: Client, stored: Callable[..., ChargeRun]
+) -> None:
+    closing = stored(SEPTEMBER)
+    close_month(MONTH, timezone.now())
+    assert "adjustments</a> until" not in viewer.get("/costs/", {"month": MONTH}).content.decode()
+
+    ChargeRun.objects.update(started_at=timezone.now() - timedelta(days=9))
+    last = stored([RUN, invoice("published", 1_660), line("send", 600), line("ping", 60), BASE, DAY])
+    stored([RUN, invoice("published", 1_660), line("send", 600), line("ping", 60), BASE, DAY])  # finds nothing new
+
+    found = report(MONTH)
+    assert found
+    assert [(part.name, part.cents) for part in found.parts] == [
+        ("base", 1_000), ("operations", 560), ("connections", 0), ("adjustments", 100),
+    ]  # fmt: skip
+    assert sum(part.cents for part in found.parts) == found.total
+    assert (found.run.pk, found.adjusted_at) == (closing.pk, last.started_at)
+    page = one_line(viewer.get("/costs/", {"month": MONTH}).content.decode())
+    assert "the rows sum to the total without the adjustments." in page
+    assert re.search(rf"adjustments</a> until <b><time[^>]*>{last.started_at:%Y-%m-%d %H:%M:%S}</time> UTC</b>", page)
+
+
+def test_a_closed_month_is_as_of_the_run_it_was_closed_with_also_if_a_scope_came_late(
+    viewer: Client, stored: Callable[..., ChargeRun]
+) -> None:
+    closing = stored(SEPTEMBER)
+    close_month(MONTH, timezone.now())
+    stored([*SEPTEMBER, invoice("published", 560, "another"), line("send", 560, units=20_000_000)])
+    found = report(MONTH)
+    assert found
+    assert found.run.pk == closing.pk
+    assert list(found.by_scope) == [("another", 560), ("sub", 1_560)]
+    page = one_line(viewer.get("/costs/", {"month": MONTH}).content.decode())
+    assert "<li>another: 5.60</li> <li>sub: 15.60</li>" in page
+
+
+TWO_PAIRS = [
+    RUN,
+    invoice("published", 2_637),
+    line("send", 400, units=18_000_000) | {"tiers": [13_000_000, 5_000_000]},
+    line("send", 160, namespace="fabrikam", units=2_000_000) | {"pair": "fabrikam", "tiers": [0, 2_000_000]},
+    BASE | {"pair": ""},
+    line("connections", 1_077, "*") | {"pair": ""},
+    invoice("published", 1_000, "other-sub"),
+    line("send", 0, namespace="tailspin", units=7) | {"pair": "tailspin", "tiers": [7, 0]},
+    BASE | {"pair": ""},
+]
+"""The pairs contoso and fabrikam have one billing scope, tailspin has another."""
+
+
+def cells(page: str, label: str) -> list[str]:
+    """The cells of a table with this label."""
+    return [found.strip() for found in re.findall(rf'data-label="{label}"[^>]*>([^<]*)<', one_line(page))]
+
+
+def test_of_one_pair_the_tiers_are_those_of_its_scope_with_its_own_operations(
+    viewer: Client, stored: Callable[..., ChargeRun]
+) -> None:
+    stored(TWO_PAIRS)
+    whole = viewer.get("/costs/", {"month": MONTH}).content.decode()
+    assert cells(whole, "Operations in it") == ["13,000,000", "7,000,000"] * 2
+    assert cells(whole, "In the rows shown here") == []
+
+    page = viewer.get("/costs/", {"month": MONTH, "pair": "fabrikam"}).content.decode()
+    assert cells(page, "Operations in it, all pairs") == ["13,000,000", "7,000,000"]
+    assert cells(page, "In the rows shown here") == ["0", "2,000,000"]
+    assert "other-sub" not in page
+
+
+def test_under_pro_rata_the_rows_of_a_pair_share_all_tiers(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
+    stored(TWO_PAIRS)
+    Invoice.objects.update(allocation="pro-rata")
+    page = one_line(viewer.get("/costs/", {"month": MONTH, "pair": "fabrikam"}).content.decode())
+    assert page.count('<span class="quiet">shared</span>') == 2
+
+
+def test_of_one_pair_what_is_counted_for_all_pairs_says_so(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
+    stored(TWO_PAIRS)
+    Invoice.objects.filter(scope="sub").update(unpriced_bytes=10**9)
+    of_all = (
+        "12 rows of all pairs read: 9 billed",
+        "Quarantined: 1 rows of all pairs, the kind is unknown",
+        "transferred between regions by all pairs together",
+        "CSV of all pairs</a>",
+        "Parquet of all pairs</a>",
+    )
+    page = one_line(viewer.get("/costs/", {"month": MONTH, "pair": "contoso"}).content.decode())
+    assert [text for text in of_all if text not in page] == []
+    page = one_line(viewer.get("/costs/", {"month": MONTH}).content.decode())
+    assert "all pairs together" not in page
+    assert "of all pairs" not in page
+
+
+@pytest.mark.parametrize(
+    ("filters", "parts", "missing"),
+    [
+        ({}, {"base": 2_000, "operations": 560, "connections": 1_077}, ""),
+        ({"pair": "contoso"}, {"operations": 400}, "a pair and not in this sum: base charge and connections."),
+        ({"entity": "orders"}, {"operations": 560}, "an entity and not in this sum: base charge and connections."),
+        (
+            {"namespace": "contoso"},
+            {"operations": 400, "connections": 1_077},
+            "a namespace and not in this sum: base charge.",
+        ),
+        (
+            {"namespace": "tailspin"},
+            {"operations": 0, "connections": 0},
+            "a namespace and not in this sum: base charge.",
+        ),
+        ({"kind": "send"}, {"operations": 560}, ""),
+        ({"kind": "connections"}, {"connections": 1_077}, ""),
+    ],
+)
+def test_what_cannot_be_attributed_is_named_and_is_no_part_of_0(
+    viewer: Client,
+    stored: Callable[..., ChargeRun],
+    filters: dict[str, str],
+    parts: dict[str, int],
+    missing: str,
+) -> None:
+    stored(TWO_PAIRS)
+    found = report(MONTH, filters=Filters(**filters))
+    assert found
+    assert {part.name: part.cents for part in found.parts} == parts
+    page = one_line(viewer.get("/costs/", {"month": MONTH, **filters}).content.decode())
+    assert re.findall(r"Not attributed to ([^<]*?\.)", page) == ([missing] if missing else [])
 
 
 def test_what_two_pairs_use_of_one_namespace_is_distinguished_and_one_row_of_the_csv(

@@ -10,6 +10,7 @@ import pytest
 from dashboard.costs.explanation import explain
 from dashboard.costs.storing import store
 from dashboard.models import Charge, Invoice
+from dashboard.site.money import cents, exact_text, unrounded
 from tests.dashboard.costs.test_costs import BASE, RUN, invoice, line, new_run
 from tests.dashboard.markup import one_line
 
@@ -22,6 +23,7 @@ def price(meter: str, unit: str, start: str, amount: str) -> dict[str, str]:
 
 
 DETAILS = {
+    "hours_in_month": 744,
     "prices": [
         price("Standard Base Unit", "1/Hour", "0", "0.013441"),
         price(OPERATIONS, "1M", "0.0", "0.0"),
@@ -29,13 +31,14 @@ DETAILS = {
         price("Standard Brokered Connection", "1", "0", "0.0"),
         price("Standard Brokered Connection", "1", "1000", "0.03"),
         price("Basic Messaging Operations", "1M", "0", "0.05"),
-    ]
+    ],
 }
 
 
 def row(kind: str = "send", *, rule: str = "published", allocation: str = "time", **fields: Any) -> Charge:
     known: dict[str, Any] = {"namespace": "contoso", "quantity": "0", "tiers": []}
-    return Charge(invoice=Invoice(rule=rule, allocation=allocation), kind=kind, **known | fields)
+    whole = fields.pop("of_scope", [])
+    return Charge(invoice=Invoice(rule=rule, allocation=allocation, tiers=whole), kind=kind, **known | fields)
 
 
 def test_operations_show_how_many_fell_into_which_tier_at_which_price() -> None:
@@ -52,10 +55,22 @@ def test_a_settlement_that_is_not_billed_says_so() -> None:
     assert explain(row("settle", rule="settlements", tiers=[5]), DETAILS).steps[0].count == "5"
 
 
-def test_under_pro_rata_a_tier_is_shared_so_it_has_no_amount_of_its_own() -> None:
-    reported = explain(row(allocation="pro-rata", tiers=[0, 100]), DETAILS)
+def test_under_pro_rata_the_scopes_charge_and_the_rows_share_of_it_are_shown() -> None:
+    shared = row(allocation="pro-rata", tiers=[0, 2 * MILLION], of_scope=[13 * MILLION, 7 * MILLION])
+    reported = explain(shared, DETAILS)
     assert "shared in proportion to units" in reported.rule
-    assert reported.steps[0].amount is None
+    assert reported.scope_count == "20,000,000 operations"
+    assert [(step.count, step.amount) for step in reported.scope_steps] == [
+        ("13,000,000", 0), ("7,000,000", Fraction(560, 100)),
+    ]  # fmt: skip
+    assert [(step.count, step.amount) for step in reported.steps] == [
+        ("5.60 × 2,000,000 / 20,000,000", Fraction(56, 100)),
+    ]  # fmt: skip
+
+
+def test_a_row_without_billed_units_has_no_share() -> None:
+    reported = explain(row(allocation="pro-rata", tiers=[0, 0], of_scope=[13 * MILLION, 0]), DETAILS)
+    assert (reported.scope_count, list(reported.steps)) == ("", [])
 
 
 def test_basic_and_premium_operations_stand_beside_the_ladder() -> None:
@@ -75,9 +90,42 @@ def test_the_base_charge_shows_its_hours_and_ignores_the_monthly_row() -> None:
 def test_connections_show_the_tiers_they_reach_and_that_processes_peaks_are_an_upper_bound(
     quantity: str, tiers: int
 ) -> None:
-    reported = explain(row("connections", quantity=quantity), DETAILS)
-    assert len(reported.steps) == tiers
+    reported = explain(row("connections", quantity=quantity), DETAILS, Fraction(quantity))
+    assert len(reported.scope_steps) == tiers
     assert "upper bound" in reported.rule
+
+
+def test_connections_show_what_the_scope_has_in_each_tier_and_the_namespaces_share_of_its_charge() -> None:
+    own, other = Fraction(900_000, 744), Fraction(111_111, 744)
+    reported = explain(row("connections", quantity=exact_text(own)), DETAILS, own + other)
+    assert "divided by the 744 hours" in reported.rule
+    assert reported.scope_count == "1,359.02 connections on average"
+    assert [(step.count, step.tier, step.price) for step in reported.scope_steps] == [
+        ("1,000", "from 0", "0 USD"), ("359.02", "from 1000", "0.03 USD"),
+    ]  # fmt: skip
+    assert [step.count for step in reported.steps] == ["10.770605 × 1,209.677 / 1,359.02"]
+    assert round(float(reported.steps[0].amount or 0), 6) == 9.587023
+
+
+def test_bandwidth_shows_its_price_per_gb_and_what_that_comes_to() -> None:
+    crossed = row("bandwidth", quantity="38.5", exact="0.77")
+    crossed.invoice.currency = "USD"
+    step = explain(crossed, DETAILS).steps[0]
+    assert (step.count, step.price, step.amount) == ("38.5 GB", "0.02 USD per GB on average", Fraction("0.77"))
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"),
+    [
+        ("0", "0.00"),
+        ("5.6", "5.60"),
+        ("1234.5678901", "1,234.56789"),
+        ("-0.25", "-0.25"),
+        ("0.0000008", "0.0000008000"),
+    ],
+)
+def test_an_amount_to_calculate_with_keeps_its_decimals(amount: str, shown: str) -> None:
+    assert unrounded(Fraction(amount)) == shown
 
 
 @pytest.mark.django_db
@@ -88,3 +136,27 @@ def test_the_page_shows_it_at_the_charge(tmp_path: Path, as_role: Any) -> None:
     store(new_run(), path)
     page = as_role("viewer").get("/costs/", {"month": "2026-10"}).content.decode()
     assert "7,000,000: Standard Messaging Operations, from 13 × 1M, 0.8 USD per 1M = 5.60" in one_line(page)
+
+
+@pytest.mark.django_db
+def test_the_charge_for_connections_can_be_calculated_by_hand_from_the_page(tmp_path: Path, as_role: Any) -> None:
+    averages = {"contoso": Fraction(900_000, 744), "contoso-dr": Fraction(111_111, 744)}
+    share = (sum(averages.values()) - 1000) * Fraction("0.03") / sum(averages.values())
+    rows = [
+        line("connections", cents(average * share), "*", name)
+        | {"pair": "", "quantity": exact_text(average), "exact": exact_text(average * share)}
+        for name, average in averages.items()
+    ]
+    elsewhere = [invoice("published", 0, "sub-2"), line("connections", 0, "*", "fabrikam")]
+    path = tmp_path / "result.jsonl"
+    records = [RUN | DETAILS, invoice("published", 1_077), *rows, *elsewhere]
+    path.write_text("".join(json.dumps(each) + "\n" for each in records))
+    store(new_run(), path)
+    page = one_line(as_role("viewer").get("/costs/", {"month": "2026-10"}).content.decode())
+    for text in (
+        "The billing scope sub: 1,359.02 connections on average",
+        "1,000: Standard Brokered Connection, from 0, 0 USD = 0.00",
+        "359.02: Standard Brokered Connection, from 1000, 0.03 USD = 10.770605",
+        "10.770605 × 1,209.677 / 1,359.02 = 9.587023",
+    ):
+        assert text in page

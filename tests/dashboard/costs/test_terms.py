@@ -1,5 +1,6 @@
 """What was chosen stays chosen: terms of a month, or of all months, hold for every run, and are changed on record."""
 
+import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from itertools import pairwise
@@ -11,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.costs.charges import ChargesRequest, compute_month, request_run, take_requested
+from dashboard.costs.charges import ChargesRequest, compute_month, request_run, rule_of, take_requested
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.late_usage import late_days, note_late_days
 from dashboard.costs.storing import close_month
@@ -19,7 +20,7 @@ from dashboard.costs.terms import set_terms, terms_of
 from dashboard.models import Adjustment, AuditEntry, ChargeRun, CostTerms, LateUsage
 from pipeline.months import Month
 from pipeline.prices import read_prices
-from tests.dashboard.costs.test_costs import BOTH_RULES, MONTH, RUN
+from tests.dashboard.costs.test_costs import BASE, BOTH_RULES, MONTH, RUN, SEPTEMBER, invoice, line
 from tests.dashboard.costs.test_result_file import write
 from tests.dashboard.markup import one_line
 
@@ -130,6 +131,81 @@ def test_a_closed_month_keeps_its_terms_and_its_price_rows(runs: list[dict[str, 
     assert not Adjustment.objects.exists()
 
 
+def price_file(path: Path, rows: Sequence[dict[str, str]]) -> Path:
+    items = [
+        {"meterName": row["meter"], "skuName": "Standard", "unitOfMeasure": row["unit"],
+         "tierMinimumUnits": row["from"], "retailPrice": row["price"], "currencyCode": row["currency"],
+         "armRegionName": row["region"], "effectiveStartDate": row["valid_from"]}
+        for row in rows
+    ]  # fmt: skip
+    path.write_text(json.dumps({"Items": items}))
+    return path
+
+
+@pytest.fixture
+def closed(runs: list[dict[str, str]]) -> None:
+    by_night()
+    close_month(MONTH, timezone.now())
+
+
+def test_a_closed_month_is_computed_with_the_terms_that_it_has_when_they_are_given(
+    closed: None, tmp_path: Path
+) -> None:
+    elsewhere = [row | {"region": "westeurope", "price": "9"} for row in PRICES]
+    prices = str(price_file(tmp_path / "prices.json", [*PRICES, *elsewhere]))
+    by_hand(region="EastUS", prices=prices, rule="published", allocation="time", hours_in_month=744)
+    by_hand(prices=prices)
+    assert not Adjustment.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"rule": "settlements"}, "rule"),
+        ({"region": "westeurope"}, "region"),
+        ({"allocation": "pro-rata"}, "allocation"),
+        ({"prices": "dearer.json"}, "price list"),
+        ({"prices": "dearer.json", "rule": "settlements", "region": "westeurope"}, "rule, region, price list"),
+    ],
+)
+def test_a_closed_month_refuses_other_terms_from_a_shell_by_name(
+    closed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    price_file(Path("dearer.json"), [*PRICES[:2], PRICES[2] | {"price": "0.9"}])
+    before = ChargeRun.objects.get()
+    with pytest.raises(CommandError) as caught:
+        by_hand(**given)
+    others = str(caught.value).removesuffix(".").split(": ")
+    assert others[0] == f"{MONTH} is closed and keeps its terms, but others were given"
+    assert set(others[1].split(", ")) == set(name.split(", "))
+    assert ChargeRun.objects.get(status=ChargeRun.Status.SUCCEEDED) == before
+
+
+def test_a_closed_month_keeps_its_rule_when_another_is_chosen_for_all_months(
+    closed: None, as_role: Callable[[str], Client]
+) -> None:
+    set_terms("*", {"rule": "settlements", "allocation": "pro-rata"}, "olga", timezone.now())
+    run = by_night()
+    assert (run.rule, run.allocation, rule_of(MONTH)) == ("published", "time", "published")
+    page = one_line(as_role("viewer").get("/costs/", {"month": MONTH}).content.decode())
+    assert (
+        f"Next run of {MONTH}: rule published, allocation time, 744 hours in the month, region eastus, the price rows "
+        "with which it was closed."
+    ) in page
+
+
+def test_a_run_of_a_closed_month_prints_what_each_scope_owes_now(
+    closed: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dearer = [*SEPTEMBER[1:2], line("send", 600, units=20_000_000), BASE]
+    late = [invoice("published", 1_000) | {"scope": "sub-3"}, BASE]
+    result = write(tmp_path / "late.jsonl", [RUN | {"prices": PRICES}, *dearer, *late])
+    call_command("compute_charges", store=result)
+    written = capsys.readouterr().out.splitlines()
+    assert [row for row in written if "USD" in row] == ["sub: 16.00 USD (published)", "sub-3: 10.00 USD (published)"]
+
+
 def test_a_result_from_elsewhere_with_other_terms_is_refused_for_a_closed_month(
     runs: list[dict[str, str]], tmp_path: Path
 ) -> None:
@@ -139,6 +215,90 @@ def test_a_result_from_elsewhere_with_other_terms_is_refused_for_a_closed_month(
     call_command("compute_charges", store=write(tmp_path / "same.jsonl", [same, *BOTH_RULES[1:]]))
     with pytest.raises(CommandError, match="is closed"):
         call_command("compute_charges", store=write(tmp_path / "other.jsonl", [other, *BOTH_RULES[1:]]))
+    with pytest.raises(CommandError, match="is closed and keeps its terms, but others were given: rule"):
+        call_command("compute_charges", store=tmp_path / "same.jsonl", rule="settlements")
+    set_terms("*", {"rule": "settlements"}, "olga", timezone.now())
+    call_command("compute_charges", store=tmp_path / "same.jsonl")
+    assert rule_of(MONTH) == "published"
+
+
+@pytest.mark.parametrize(
+    ("option", "names"),
+    [
+        (["--usage", "folder"], "--usage"),
+        (["--prices", "prices.json", "--region", "eastus"], "--prices, --region"),
+        (["--allocation", "pro-rata", "--hours-in-month", "100"], "--allocation, --hours-in-month"),
+        (["--hours-in-month", "0"], "--hours-in-month"),
+        (["--incremental"], "--incremental"),
+    ],
+)
+def test_what_the_job_has_to_be_given_is_refused_beside_its_result(
+    tmp_path: Path, option: list[str], names: str
+) -> None:
+    result = write(tmp_path / "result.jsonl", BOTH_RULES)
+    with pytest.raises(CommandError) as caught:
+        call_command("compute_charges", "--store", str(result), *option)
+    assert str(caught.value) == (
+        f"--store takes a result as it was computed: give {names} to the job that computes it."
+    )
+    assert not ChargeRun.objects.exists()
+    assert not CostTerms.objects.exists()
+
+
+def test_terms_for_all_months_are_not_chosen_by_storing_a_result(tmp_path: Path) -> None:
+    result = write(tmp_path / "result.jsonl", BOTH_RULES)
+    with pytest.raises(CommandError, match=r"--for-all-months records the terms of a run here.*choose.* on /costs/"):
+        call_command("compute_charges", store=result, rule="settlements", for_all_months=True)
+    assert not CostTerms.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sentence"),
+    [
+        (
+            {"allocation": "pro-rata", "hours_in_month": 100},
+            f"with allocation time, hours in the month 744, but the terms chosen for {MONTH} are allocation pro-rata, "
+            "hours in the month 100: run the job again with --allocation pro-rata --hours-in-month 100.",
+        ),
+        (
+            {"allocation": "time", "hours_in_month": 730},
+            f"with hours in the month 744, but the terms chosen for {MONTH} are hours in the month 730: "
+            "run the job again with --allocation time --hours-in-month 730.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("of", [MONTH, "*"])
+def test_a_result_with_other_terms_than_those_chosen_is_refused_with_both(
+    tmp_path: Path, chosen: dict[str, Any], sentence: str, of: str
+) -> None:
+    set_terms(of, chosen, "olga", timezone.now())
+    with pytest.raises(CommandError) as caught:
+        call_command("compute_charges", store=write(tmp_path / "result.jsonl", BOTH_RULES))
+    assert str(caught.value) == f"The result was computed {sentence}"
+    assert not ChargeRun.objects.exists()
+
+
+def test_a_result_with_the_chosen_terms_is_stored_and_one_for_which_nothing_was_chosen_as_it_is(
+    tmp_path: Path,
+) -> None:
+    result = write(
+        tmp_path / "result.jsonl", [RUN | {"allocation": "pro-rata", "hours_in_month": 730}, *BOTH_RULES[1:]]
+    )
+    call_command("compute_charges", store=result)
+    set_terms(MONTH, {"allocation": "pro-rata", "hours_in_month": 730, "prices": "/mine.json"}, "olga", timezone.now())
+    set_terms("*", {"allocation": "time"}, "olga", timezone.now())
+    call_command("compute_charges", store=result)
+    assert [run.allocation for run in ChargeRun.objects.all()] == ["pro-rata", "pro-rata"]
+
+
+def test_the_rule_given_with_a_result_is_chosen_for_the_month(runs: list[dict[str, str]], tmp_path: Path) -> None:
+    output = tmp_path / "charges.csv"
+    result = write(tmp_path / "result.jsonl", BOTH_RULES)
+    call_command("compute_charges", store=result, rule="settlements", output=output)
+    assert "settle" in output.read_text()
+    assert (terms_of(MONTH).rule, by_night().rule) == ("settlements", "settlements")
+    call_command("compute_charges", store=result, close=True)
+    assert ChargeRun.objects.filter(rule="settlements", status=ChargeRun.Status.SUCCEEDED).count() == 3
 
 
 def test_an_operator_sees_and_sets_the_terms(runs: list[dict[str, str]], as_role: Callable[[str], Client]) -> None:

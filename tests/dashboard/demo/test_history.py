@@ -142,6 +142,7 @@ def test_the_bill_is_the_usage_at_the_prices_of_the_demo(past, tmp_path):
     lines = bill.sample_bill(past, MONTH).decode().splitlines()[1:]
     operations = round(sum(float(line.split(",")[3]) for line in lines if "Operations" in line) * 1_000_000)
 
+    assert not prices.is_sample
     assert len(days) == 31
     assert operations == pytest.approx(sum(count for _, count in days), rel=0.001)
     assert float(bill.price(operations)) == pytest.approx(float(prices.operations.charge(operations)), rel=1e-9)

@@ -7,7 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from dashboard.access import tokens
-from dashboard.models import ApiToken, AuditEntry, BacklogQueue, Charge, ChargeRun, EntityHealth, Invoice
+from dashboard.models import Adjustment, ApiToken, AuditEntry, BacklogQueue, Charge, ChargeRun, EntityHealth, Invoice
 from tests.dashboard.conftest import NOW
 from tests.dashboard.secondary import ORPHAN
 
@@ -116,6 +116,15 @@ def test_costs_show_a_computed_month(shell):
     assert "2026-10, published: 12.34 EUR" in shell("costs")
     reported = json.loads(shell("costs", "2026-10", "--pair", "contoso", "--json"))
     assert (reported["amount"], reported["entities"][0]["entity"]) == ("12.34", "orders")
+    assert (reported["parts"], reported["not_attributed"]) == (
+        [{"name": "operations", "amount": "12.34"}], ["base", "connections"],
+    )  # fmt: skip
+    assert "not attributed to a pair: base, connections" in shell("costs", "--pair", "contoso")
+
+    place = {"pair": "contoso", "namespace": "contoso", "entity": "orders", "kind": "send"}
+    Adjustment.objects.create(invoice=bill, run=run, cents=-34, made_at=NOW, **place)
+    adjusted = json.loads(shell("costs", "2026-10", "--json"))
+    assert (adjusted["amount"], adjusted["parts"][-1]) == ("12.00", {"name": "adjustments", "amount": "-0.34"})
 
 
 def test_a_token_is_printed_once_listed_without_it_and_revoked(shell):

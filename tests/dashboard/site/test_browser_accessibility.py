@@ -64,6 +64,10 @@ CUT_OFF = """() => {
   return document.documentElement.scrollWidth > wide ? [...cut, "the page is wider than its window"] : cut;
 }"""
 """The menu's entries, and the page itself, that do not fit into the window."""
+EXPLANATIONS_CUT_OFF = """() => [...document.querySelectorAll("table.invoice .why")]
+  .filter((each) => each.checkVisibility())
+  .filter((each) => each.getBoundingClientRect().right > each.closest(".scroll").getBoundingClientRect().right + 1)
+  .map((each) => each.textContent.trim())"""
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +181,17 @@ def test_the_first_stop_of_the_keyboard_leads_past_the_menu(overview: Page) -> N
     expect(overview.locator("main")).to_be_focused()
     overview.keyboard.press("Tab")
     expect(overview.get_by_label("Search entities")).to_be_focused()
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_the_explanation_of_a_charge_is_read_without_scrolling_sideways(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/costs/")
+    page.evaluate(
+        "document.querySelectorAll('#rows-charged, #rows-charged .stages').forEach((each) => each.open = true)"
+    )
+    expect(page.locator("#rows-charged .why").first).to_be_visible()
+    assert page.evaluate(EXPLANATIONS_CUT_OFF) == []
 
 
 @pytest.mark.parametrize(
