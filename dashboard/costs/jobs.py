@@ -73,6 +73,7 @@ def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress, usag
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        errors="replace",  # a log may name a file whose name is no text
     ) as process:
         try:
             tail, error = _listen(process, on_progress)
