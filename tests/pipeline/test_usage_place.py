@@ -18,6 +18,7 @@ from pipeline.schemas import USAGE
 from pipeline.usage_place import VARIABLE, AddressError, missing_connector, place_of, without_keys
 from tests.pipeline.conftest import Write
 from tests.pipeline.test_charges_on_spark import record
+from tests.selection import nightly
 
 OCTOBER = Month.parse("2026-10")
 PRICES = read_prices(SAMPLE_PRICES, OCTOBER)
@@ -136,7 +137,7 @@ def test_a_store_whose_connector_is_missing_says_what_to_set(spark: SparkSession
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("incremental", [False, True])
+@pytest.mark.parametrize("incremental", [True, *nightly(False)])
 def test_a_folder_has_the_same_charges_by_its_path_its_url_and_through_a_file_system_of_hadoop(
     spark: SparkSession, write: Write, usage: Path, incremental: bool
 ) -> None:

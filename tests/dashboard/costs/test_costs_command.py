@@ -101,6 +101,7 @@ def test_a_folder_that_is_not_there_is_no_month_without_usage(tmp_path: Path) ->
     assert not ChargeRun.objects.exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.django_db
 def test_a_folder_too_deep_is_no_month_without_usage(tmp_path: Path) -> None:
