@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import environ  # type: ignore[import-untyped]
 from csp.constants import NONE, SELF
@@ -33,8 +34,11 @@ PRICES_REGION = _env.text("PRICES_REGION", "")
 USAGE_DIR = _env.text("USAGE_DIR", str(STATE_DIR / "metering"))
 if "://" in USAGE_DIR and not USAGE_DIR.startswith(tuple(f"{scheme}://" for scheme in STORES)):
     raise ImproperlyConfigured(
-        f"USAGE_DIR is {shown(USAGE_DIR.split('://')[0])}://…: give a folder, or {'://… or '.join(STORES)}://…."
+        f"USAGE_DIR is {shown(USAGE_DIR.split('://')[0] + '://…')}: give a folder, or {'://… or '.join(STORES)}://…."
     )
+_USAGE_URL = urlsplit(USAGE_DIR)
+if ":" in _USAGE_URL.netloc and "@" not in _USAGE_URL.netloc and "@" in _USAGE_URL.path:  # it would be shown as a path
+    raise ImproperlyConfigured("USAGE_DIR has a key with a / in it: write / as %2F and + as %2B in the URL.")
 _REDIS = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel")
 REDIS_URL = usable_redis_url(_env.url("REDIS_URL", "redis://127.0.0.1:6379/0", _REDIS))
 

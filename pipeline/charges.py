@@ -36,7 +36,7 @@ from pipeline.prices import PriceList
 from pipeline.progress import Progress, silent
 from pipeline.results import Day, Outcome, Priced
 from pipeline.schemas import ALLOCATIONS, CONNECTIONS, OF_A_PROCESS, RULES
-from pipeline.sources import list_month, place_of, read_files
+from pipeline.sources import PATTERN, list_month, place_of, read_files
 from pipeline.store import delete
 from pipeline.tariffs import BASIC, NOTHING_KNOWN, PREMIUM, Tariffs
 
@@ -52,6 +52,8 @@ SCOPE, DATE, KIND, OPERATIONS = map(COLUMNS.index, ("scope", "date", "kind", "op
 BY_KEY = itemgetter(*map(COLUMNS.index, ("namespace", "entity", "kind", "pair")))
 BY_DAY = itemgetter(DATE, KIND)
 FOLDERS = {"usage", "connections"}
+OF_A_FOLDER = set(PATTERN) - {":"}
+"""What the path of the records may not have; the address of a store has a colon."""
 GONE = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
 
 
@@ -177,12 +179,11 @@ def compute(spark: SparkSession, request: Request, now: datetime, progress: Prog
 
 def _require_folders(spark: SparkSession, request: Request) -> None:
     """Raises InputError for a folder that is not the one of the records: a month without any would replace theirs."""
-    if odd := sorted(set("{}[]*?\\") & set(request.usage)):
+    if odd := sorted(OF_A_FOLDER & set(request.usage)):
         raise InputError(f"{request.usage} has {' '.join(odd)}, which Spark takes for a pattern: rename the folder.")
     if request.may_be_empty or {child.name for child in children(spark, request.usage)} & FOLDERS:
         return
-    names = " and no ".join(f"{name}/" for name in sorted(FOLDERS, reverse=True))
-    raise InputError(f"{request.usage} has no {names}: give the folder that contains them.")
+    raise InputError(f"{request.usage} has no usage/ and no connections/: give the folder that contains them.")
 
 
 def _outages(

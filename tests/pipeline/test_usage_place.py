@@ -20,6 +20,7 @@ from tests.pipeline.conftest import Write
 from tests.pipeline.test_charges_on_spark import record
 from tests.selection import nightly
 
+ROOT = Path(__file__).resolve().parents[2]
 OCTOBER = Month.parse("2026-10")
 PRICES = read_prices(SAMPLE_PRICES, OCTOBER)
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -111,6 +112,7 @@ def test_pyarrow_takes_the_same_url() -> None:
 )
 def test_the_connector_that_spark_lacks_is_named_with_its_version(url: str, connector: str, tmp_path: Path) -> None:
     assert missing_connector(url, {}) == connector
+    assert connector in (ROOT / "docs" / "costs.md").read_text(), "the table of the documentation names another one"
 
     assert missing_connector(url, {"SPARK_JARS_PACKAGES": connector}) == ""
     if connector:

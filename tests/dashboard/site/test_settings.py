@@ -27,6 +27,8 @@ def manage(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.Comp
         ({"DEBUG": "perhaps"}, "DEBUG is 'perhaps': give 1 or 0."),
         ({"REDIS_URL": "hunter2@somewhere"}, "REDIS_URL is not a supported URL"),
         ({"DATABASE_URL": "mysql://u:hunter2@h/n"}, "DATABASE_URL is not a supported URL"),
+        ({"USAGE_DIR": "s4://key:hunter2@usage"}, "USAGE_DIR is 's4://…': give a folder, or s3://… or"),
+        ({"USAGE_DIR": "s3://key:ab/hunter2@usage"}, "USAGE_DIR has a key with a / in it: write / as %2F"),
         ({"SECRET_KEY": "hunter2"}, "SECRET_KEY is too short"),
         ({"OIDC_ISSUER": "http://login.example.org"}, "OIDC_ISSUER is not an address that can be trusted"),
         ({"OIDC_ISSUER": "http://localhost.example.org"}, "OIDC_ISSUER is not an address that can be trusted"),
