@@ -65,6 +65,12 @@ def require_sum(day: str, counts: Counts, liars: Sequence[tuple[str, str]]) -> N
         raise FilesLieError(sentence, liars) if liars else InputError(sentence)
 
 
+REMEDY = (
+    "Repair or remove them, rename a file so that its name begins with _ to leave it out of every run, "
+    "or compute the month once without them with --max-quarantined 1."
+)
+
+
 def refuse_too_much(counts: Counts, allowed: Fraction) -> None:
     """Refuses to create an invoice if too much of the input is unusable."""
     rows = Fraction(counts.quarantined, counts.read or 1)
@@ -73,7 +79,7 @@ def refuse_too_much(counts: Counts, allowed: Fraction) -> None:
         raise InputError(
             f"Too much of the input is unusable ({counts.quarantined} of {counts.read} rows, "
             f"{counts.files_rejected} of {counts.files} files, more than {float(allowed):.0%}): nothing was published. "
-            f"{_why(counts)}"
+            f"{_why(counts)} {REMEDY}"
         )
 
 

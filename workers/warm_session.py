@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import structlog
+from django.conf import settings
 
 from dashboard.costs.jobs import job_environment
 from dashboard.costs.warm_session import SOCKET
@@ -69,7 +70,7 @@ class SessionKeeper:
         return subprocess.Popen(
             command,
             cwd=BASE_DIR,
-            env=job_environment(),
+            env=job_environment(settings.USAGE_DIR),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             pass_fds=[listener],

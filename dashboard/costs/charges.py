@@ -27,6 +27,7 @@ from dashboard.costs.storing import finish, store
 from dashboard.costs.terms import (
     CHOSEN,
     Terms,
+    chosen_terms,
     closed_terms,
     refuse_other_terms,
     refuse_other_than_chosen,
@@ -78,6 +79,7 @@ class ChargesRequest:
     incremental: bool = False
     for_all_months: bool = False
     allow_empty: bool = False
+    max_quarantined: str | None = None
 
     @property
     def given(self) -> dict[str, Any]:
@@ -99,6 +101,8 @@ class ChargesRequest:
         words += price_arguments(self.prices or configured_prices(), self.region)
         if self.incremental:
             words += ["--incremental"]
+        if self.max_quarantined:
+            words += ["--max-quarantined", self.max_quarantined]
         if self.hours_in_month is not None:
             words += ["--hours-in-month", str(self.hours_in_month)]
         return words
@@ -125,6 +129,15 @@ def price_arguments(prices: str, region: str = "") -> list[str]:
     """
     region = region or (settings.PRICES_REGION if prices else "")
     return [*(["--prices", absolute(prices)] if prices else []), *(["--region", region] if region else [])]
+
+
+def chosen_rows(month: str) -> list[dict[str, str]] | None:
+    """The price rows of the list and region that were chosen for the month; None if nobody chose. Raises JobFailed."""
+    chosen = chosen_terms(month)
+    if not chosen.keys() & {"prices", "region"}:
+        return None
+    places = price_arguments(chosen.get("prices") or configured_prices(), chosen.get("region", ""))
+    return listed_prices(month, places).rows
 
 
 @transaction.atomic
@@ -194,7 +207,7 @@ def compute_month(
 
 def _run_job(arguments: Sequence[str], on_progress: OnProgress, usage: str) -> None:
     if not run_warm(arguments, on_progress):
-        run_job("pipeline.jobs.charges", arguments, on_progress, usage)
+        run_job("pipeline.jobs.charges", arguments, on_progress, usage or settings.USAGE_DIR)
 
 
 def _as_closed(request: ChargesRequest, given: ChargesRequest, folder: Path) -> tuple[ChargesRequest, dict[str, Any]]:
@@ -237,11 +250,11 @@ def store_result(result: Path, rule: str, started_by: str, *, allow_empty: bool 
         raise JobFailed(f"The result {result} names no month.")
     allocation = "pro-rata" if head.get("allocation") == "pro-rata" else "time"
     given = ChargesRequest(month=month, rule=rule, started_by=started_by)
-    found = {"allocation": allocation, "hours_in_month": head.get("hours_in_month")}
+    found = {"allocation": allocation, "hours_in_month": head.get("hours_in_month"), "prices": head.get("prices")}
     if (closed := closed_terms(month)) is not None:
-        refuse_other_terms(month, closed, given.given | found | {"prices": head.get("prices")})
+        refuse_other_terms(month, closed, given.given | found)
     else:
-        refuse_other_than_chosen(month, found)
+        refuse_other_than_chosen(month, found, chosen_rows(month))
     rule = rule or (closed or terms_of(month)).rule
     run = _begin(replace(given, rule=rule, allocation=allocation), timezone.now())
     try:

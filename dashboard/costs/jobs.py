@@ -58,7 +58,7 @@ class JobFailed(Exception):
 def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress, usage: str = "") -> None:
     """Run `python -m MODULE` to its end, and report each line of progress. Raises JobFailed.
 
-    `usage`: where the usage files are, if not in USAGE_DIR.
+    `usage`: where the usage files are, for a job that reads them.
 
     The job watches its standard input and ends with this process.
     """
@@ -86,13 +86,13 @@ def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress, usag
 
 
 def job_environment(usage: str = "") -> dict[str, str]:
-    """The part of the environment that a job may see, and the URL of the usage files. Keys of namespaces, whatever
-    their names, are not in it.
+    """The part of the environment that a job may see, and the URL of the usage files that it reads, if any. Keys of
+    namespaces, whatever their names, are not in it.
     """
     seen = {
         name: value for name, value in os.environ.items() if _is_passed_on(name) and KEY_OF_A_NAMESPACE not in value
     }
-    return seen | dict(variables_for(usage or settings.USAGE_DIR))
+    return seen | dict(variables_for(usage))
 
 
 def _is_passed_on(name: str) -> bool:

@@ -23,6 +23,8 @@ from dashboard.models.cost_terms import ALL_MONTHS
 from dashboard.models.visibility import all_pairs
 
 CHOSEN = ("rule", "allocation", "hours_in_month", "prices", "region")
+OF_A_RESULT = ("allocation", "hours_in_month")
+"""The chosen terms that a result names as they were chosen. It has the charges under each counting rule."""
 NAMES = {"hours_in_month": "hours in the month", "prices": "price list"}
 
 
@@ -93,18 +95,24 @@ def chosen_terms(month: str) -> dict[str, Any]:
     return found
 
 
-def refuse_other_than_chosen(month: str, computed: Mapping[str, Any]) -> None:
+def refuse_other_than_chosen(month: str, computed: Mapping[str, Any], rows: Sequence[Mapping[str, str]] | None) -> None:
     """Refuses a result that was computed with other terms than those chosen for the month. Raises JobFailed.
 
-    Where nobody chose, the result may have any. `computed`: its terms by name.
+    Where nobody chose, the result may have any. `computed`: its terms by name, the price list as the rows that it has
+    for the month; `rows`: those of the chosen list.
     """
-    chosen = {name: value for name, value in chosen_terms(month).items() if name in computed}
-    other = [name for name, value in chosen.items() if computed[name] != value]
+    chosen = {name: value for name, value in chosen_terms(month).items() if name != "rule"}
+    arguments = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in chosen.items())
+    other = [name for name in OF_A_RESULT if name in chosen and computed[name] != chosen[name]]
     if other:
         found, wanted = (_in_words(other, terms) for terms in (computed, chosen))
-        arguments = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in chosen.items())
         raise JobFailed(
             f"The result was computed with {found}, but the terms chosen for {month} are {wanted}: "
+            f"run the job again with {arguments}."
+        )
+    if rows is not None and computed["prices"] != rows:
+        raise JobFailed(
+            f"The result was computed with other prices than those of the price list and region chosen for {month}: "
             f"run the job again with {arguments}."
         )
 

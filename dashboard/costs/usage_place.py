@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.usage_place import VARIABLE, AddressError, missing_connector, remedy_for, without_keys
 
-__all__ = ["AddressError", "argument_for", "missing_connector", "remedy_for", "variables_for", "without_keys"]
+__all__ = ["AddressError", "argument_for", "missing_connector", "remedy_for", "variables_for"]
 
 
 def argument_for(usage: str) -> str:

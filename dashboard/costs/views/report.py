@@ -23,7 +23,6 @@ from dashboard.costs.forms import BudgetForm, TermsForm
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.late_usage import late_days
 from dashboard.costs.parquet_export import write_parquet
-from dashboard.costs.reconciliation import against_bill
 from dashboard.costs.since_run import as_now, live_availability, live_outages, not_priced
 from dashboard.costs.terms import next_terms, set_terms
 from dashboard.fleet.boards import watched_pairs
@@ -84,7 +83,6 @@ def _page(
             **_since_the_run(found, now, choice_of(request, "outages", MOST_OUTAGES, "Outages")),
             "budget_states": budget_states(month, found.rule, found.pair),
             "backlog_days": days.filter(pair=found.pair) if found.pair else days,
-            "reconciled": against_bill(month, found.currency),
         }
     return render(request, "costs/report.html", context, status=status)
 

@@ -4,6 +4,7 @@ import signal
 import sys
 import threading
 from argparse import ArgumentTypeError
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,21 @@ def month(text: str) -> str:
     return text
 
 
+def share(text: str) -> str:
+    """A share between 0 and 1, as the job takes it."""
+    try:
+        if 0 <= Fraction(text) <= 1:
+            return text
+    except (ValueError, ZeroDivisionError):
+        pass
+    raise ArgumentTypeError(f"“{text}” is not a share: write a number from 0 to 1, for example 0.1.")
+
+
 GIVEN = (
     *("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month"),
-    *("incremental", "for_all_months", "allow_empty"),
+    *("incremental", "for_all_months", "allow_empty", "max_quarantined"),
 )
-OF_THE_JOB = ("usage", "prices", "region", "allocation", "hours_in_month", "incremental")
+OF_THE_JOB = ("usage", "prices", "region", "allocation", "hours_in_month", "incremental", "max_quarantined")
 """What the job is given where it runs elsewhere. The rule is not: a result has the charges under each."""
 BESIDE_A_MONTH = (*GIVEN[1:], "close", "output")
 
@@ -90,6 +101,12 @@ class Command(OneSentenceCommand):
         )
         parser.add_argument(
             "--allow-empty", action="store_true", help="store a month without usage, even if it had some before"
+        )
+        parser.add_argument(
+            "--max-quarantined",
+            type=share,
+            metavar="SHARE",
+            help="store this run although up to this share of its rows or files is unusable (default: 0.05)",
         )
         parser.add_argument("--close", action="store_true", help="close the month: later runs only add adjustments")
         parser.add_argument("--output", type=Path, help="also write the charges to this CSV file")

@@ -123,6 +123,25 @@ def test_no_key_of_an_object_store_is_stored_or_shown(settings: Any, capsys: pyt
     assert "SECRET" not in f"{failed.value} {said} {ChargeRun.objects.get().error}"
 
 
+@pytest.mark.spark
+@pytest.mark.django_db
+def test_a_month_of_which_much_is_unusable_is_stored_only_on_request(tmp_path: Path) -> None:
+    write_usage(tmp_path)
+    Path(tmp_path, "usage", "date=2026-10-01", "broken.parquet").write_bytes(b"")
+    with pytest.raises(CommandError, match=r"nothing was published\. \S+broken\.parquet is empty.*--max-quarantined 1"):
+        call_command("compute_charges", month="2026-10", usage=str(tmp_path))
+    assert not Charge.objects.exists()
+    call_command("compute_charges", "--month=2026-10", f"--usage={tmp_path}", "--max-quarantined=1")
+    assert ChargeRun.objects.filter(status=ChargeRun.Status.SUCCEEDED).get().details["counts"]["rejected"]
+    assert Charge.objects.exists()
+
+
+@pytest.mark.parametrize("text", ["nan", "-1", "2", "1/0", "much"])
+def test_a_share_of_unusable_input_is_a_number_from_0_to_1(text: str) -> None:
+    with pytest.raises(CommandError, match="is not a share: write a number from 0 to 1"):
+        call_command("compute_charges", "--month=2026-10", f"--max-quarantined={text}")
+
+
 def test_a_job_gets_a_url_in_its_environment_and_only_its_address_as_an_argument() -> None:
     url = "s3://KEY:SECRET@usage/metering?region=eu-west-1"
     arguments = ChargesRequest(month="2026-10", usage=url).arguments(Path("result.jsonl"))

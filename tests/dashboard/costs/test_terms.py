@@ -16,7 +16,7 @@ from dashboard.costs.charges import ChargesRequest, compute_month, request_run, 
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.late_usage import late_days, note_late_days
 from dashboard.costs.storing import close_month
-from dashboard.costs.terms import set_terms, terms_of
+from dashboard.costs.terms import ClosedTerms, set_terms, terms_of
 from dashboard.models import Adjustment, AuditEntry, ChargeRun, CostTerms, LateUsage
 from pipeline.months import Month
 from pipeline.prices import read_prices
@@ -230,6 +230,7 @@ def test_a_result_from_elsewhere_with_other_terms_is_refused_for_a_closed_month(
         (["--allocation", "pro-rata", "--hours-in-month", "100"], "--allocation, --hours-in-month"),
         (["--hours-in-month", "0"], "--hours-in-month"),
         (["--incremental"], "--incremental"),
+        (["--max-quarantined", "1"], "--max-quarantined"),
     ],
 )
 def test_what_the_job_has_to_be_given_is_refused_beside_its_result(
@@ -285,10 +286,25 @@ def test_a_result_with_the_chosen_terms_is_stored_and_one_for_which_nothing_was_
         tmp_path / "result.jsonl", [RUN | {"allocation": "pro-rata", "hours_in_month": 730}, *BOTH_RULES[1:]]
     )
     call_command("compute_charges", store=result)
-    set_terms(MONTH, {"allocation": "pro-rata", "hours_in_month": 730, "prices": "/mine.json"}, "olga", timezone.now())
+    set_terms(MONTH, {"allocation": "pro-rata", "hours_in_month": 730}, "olga", timezone.now())
     set_terms("*", {"allocation": "time"}, "olga", timezone.now())
     call_command("compute_charges", store=result)
     assert [run.allocation for run in ChargeRun.objects.all()] == ["pro-rata", "pro-rata"]
+
+
+def test_a_result_with_other_prices_than_those_of_the_chosen_list_is_refused(tmp_path: Path) -> None:
+    closed = ClosedTerms(rule="published", allocation="time", hours_in_month=744, rows=PRICES, is_sample=False)
+    chosen = {"prices": closed.write_prices(tmp_path), "region": "EastUS"}
+    set_terms(MONTH, chosen, "olga", timezone.now())
+    same, other = RUN | {"prices": PRICES}, RUN | {"prices": [*PRICES[:2], PRICES[2] | {"price": "0.9"}]}
+    call_command("compute_charges", store=write(tmp_path / "same.jsonl", [same, *BOTH_RULES[1:]]))
+    with pytest.raises(CommandError) as caught:
+        call_command("compute_charges", store=write(tmp_path / "other.jsonl", [other, *BOTH_RULES[1:]]))
+    assert str(caught.value) == (
+        "The result was computed with other prices than those of the price list and region chosen for "
+        f"{MONTH}: run the job again with --prices {chosen['prices']} --region EastUS."
+    )
+    assert ChargeRun.objects.count() == 1
 
 
 def test_the_rule_given_with_a_result_is_chosen_for_the_month(runs: list[dict[str, str]], tmp_path: Path) -> None:
