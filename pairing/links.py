@@ -7,7 +7,7 @@ an open link runs on the caller's thread, while one watchdog per client shuts do
 import contextlib
 import logging
 import queue
-import select
+import selectors
 import sys
 import threading
 import time
@@ -32,6 +32,7 @@ RETRY_WARM_S = 15.0
 _LOGGER = logging.getLogger("pairing")
 
 Operation = Callable[[ServiceBusSender, float], object]
+_Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
 _NOW = (False,)
 """The arguments for acquiring a free lock."""
 
@@ -475,7 +476,7 @@ def _is_alive(sender: Any, heartbeat: bool) -> bool:
     if found is None or connection is None:
         return bool(getattr(sender, "_running", False))
     try:
-        while heartbeat or select.select([found], [], [], 0)[0]:
+        while heartbeat or _has_input(found):
             heartbeat = False
             connection.listen(wait=False)
         link = getattr(sender._handler, "_link", None)
@@ -483,6 +484,13 @@ def _is_alive(sender: Any, heartbeat: bool) -> bool:
         return getattr(connection, "_error", None) is None and (state is None or state.value == 3)
     except Exception:
         return False
+
+
+def _has_input(found: Any) -> bool:
+    """Whether something can be read; by ``poll`` where there is one, as ``select`` refuses descriptors above 1023."""
+    with _Selector() as selector:
+        selector.register(found, selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 def token_is_aging(sender: Any) -> bool:
