@@ -19,6 +19,7 @@ from azure.servicebus import ServiceBusSender
 from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusConnectionError, ServiceBusError
 
 from pairing.sockets import break_transport, close_socket_with, on_each_handler, raw_socket
+from pairing.threads import joined
 
 _TICK_S = 0.25
 _AHEAD_S = 0.3
@@ -140,8 +141,7 @@ class Watchdog(threading.Thread):
         self._dropped.put(None)
         until = time.monotonic() + timeout_s
         for thread in (self, self._reaper, self._ticker):
-            if thread.is_alive() and thread is not threading.current_thread():
-                thread.join(max(until - time.monotonic(), 0))
+            joined(thread, until - time.monotonic())
 
     def watch(self, link: "Link") -> None:
         """Watch this link while it exists."""
@@ -358,8 +358,8 @@ class Link:
             finally:
                 if True in taken:
                     self._lock.release()
-        if opening is not None and opening.is_alive():
-            opening.join(max(until - time.monotonic(), 0))
+        if opening is not None:
+            joined(opening, until - time.monotonic())
 
     def forget(self) -> None:
         """After a fork, in the child: neither use nor close the connection, because it belongs to the parent."""
