@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Callable
 
+from pairing.threads import joined
+
 
 class HostedSyphon:
     """A syphon on a thread of the client that hosts it."""
@@ -18,5 +20,4 @@ class HostedSyphon:
     def stop(self, timeout_s: float) -> None:
         """Start nothing new, and wait up to this long for operations in progress."""
         self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout_s)
+        joined(self._thread, timeout_s)

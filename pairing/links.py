@@ -7,7 +7,7 @@ an open link runs on the caller's thread, while one watchdog per client shuts do
 import contextlib
 import logging
 import queue
-import select
+import selectors
 import sys
 import threading
 import time
@@ -19,6 +19,7 @@ from azure.servicebus import ServiceBusSender
 from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusConnectionError, ServiceBusError
 
 from pairing.sockets import break_transport, close_socket_with, on_each_handler, raw_socket
+from pairing.threads import joined
 
 _TICK_S = 0.25
 _AHEAD_S = 0.3
@@ -32,6 +33,7 @@ RETRY_WARM_S = 15.0
 _LOGGER = logging.getLogger("pairing")
 
 Operation = Callable[[ServiceBusSender, float], object]
+_Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
 _NOW = (False,)
 """The arguments for acquiring a free lock."""
 
@@ -139,8 +141,7 @@ class Watchdog(threading.Thread):
         self._dropped.put(None)
         until = time.monotonic() + timeout_s
         for thread in (self, self._reaper, self._ticker):
-            if thread.is_alive() and thread is not threading.current_thread():
-                thread.join(max(until - time.monotonic(), 0))
+            joined(thread, until - time.monotonic())
 
     def watch(self, link: "Link") -> None:
         """Watch this link while it exists."""
@@ -357,8 +358,8 @@ class Link:
             finally:
                 if True in taken:
                     self._lock.release()
-        if opening is not None and opening.is_alive():
-            opening.join(max(until - time.monotonic(), 0))
+        if opening is not None:
+            joined(opening, until - time.monotonic())
 
     def forget(self) -> None:
         """After a fork, in the child: neither use nor close the connection, because it belongs to the parent."""
@@ -475,7 +476,7 @@ def _is_alive(sender: Any, heartbeat: bool) -> bool:
     if found is None or connection is None:
         return bool(getattr(sender, "_running", False))
     try:
-        while heartbeat or select.select([found], [], [], 0)[0]:
+        while heartbeat or _has_input(found):
             heartbeat = False
             connection.listen(wait=False)
         link = getattr(sender._handler, "_link", None)
@@ -483,6 +484,13 @@ def _is_alive(sender: Any, heartbeat: bool) -> bool:
         return getattr(connection, "_error", None) is None and (state is None or state.value == 3)
     except Exception:
         return False
+
+
+def _has_input(found: Any) -> bool:
+    """Whether something can be read; by ``poll`` where there is one, as ``select`` refuses descriptors above 1023."""
+    with _Selector() as selector:
+        selector.register(found, selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 def token_is_aging(sender: Any) -> bool:

@@ -8,6 +8,7 @@ from pairing.backlog.administration import BacklogQueueInfo, backlog_queues
 from pairing.drive import run
 from pairing.operations.client import ClientOperations
 from pairing.operations.maintenance import TICK_S, MaintenanceOperations
+from pairing.threads import joined
 
 
 class Maintenance(MaintenanceOperations, threading.Thread):
@@ -34,8 +35,7 @@ class Maintenance(MaintenanceOperations, threading.Thread):
         """End; wait at most this long for a running task."""
         self._is_stopping = True
         self._wake.set()
-        if self.is_alive() and threading.current_thread() is not self:
-            self.join(timeout_s)
+        joined(self, timeout_s)
 
     def _ask_fleet(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from inspect import iscoroutinefunction, signature
 from typing import Any, Literal
 
 _ZERO = timedelta(0)
@@ -93,7 +94,7 @@ class SendAvailabilityOptions:
         for name in ("backlog_queue_count", "max_restore_attempts"):
             self._check(name, "must be a whole number, at least 1", _is_count)
         self._check("max_rate", "must be a positive number or None", _is_rate)
-        self._check("classify", "must be callable or None", lambda value: value is None or callable(value))
+        self._check("classify", "must be a function (error, *, known) or None", _is_rule)
         if not _is_redis_url(self.coordination):  # the value may contain a password, so it is not repeated
             raise ValueError(f"coordination must be a Redis URL ({', '.join(_REDIS_SCHEMES)}) or None")
 
@@ -113,6 +114,20 @@ def _is_count(value: Any) -> bool:
 
 def _is_rate(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0)
+
+
+def _is_rule(value: Any) -> bool:
+    if value is None:
+        return True
+    if not callable(value) or iscoroutinefunction(value):
+        return False
+    try:
+        signature(value).bind(Exception(), known=True)
+    except TypeError:
+        return False
+    except ValueError:  # some functions that are not in Python do not show their arguments
+        pass
+    return True
 
 
 def _is_name(value: Any) -> bool:

@@ -24,6 +24,7 @@ from pairing.health.flows import PingResult
 from pairing.options import SendAvailabilityOptions
 
 _LOGGER = logging.getLogger("pairing")
+_LONGEST_HOLD = timedelta(days=36_500)  # a later moment may have no date
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class Pair:
         self._machines: dict[str, PathAvailability] = {}
         self._known: frozenset[str] = frozenset()
         self._callbacks: list[Callable[[Event], None]] = []
-        self._classify = options.classify or classify
+        self._classify: Callable[..., object] = options.classify or classify
 
     # Entities ------------------------------------------------------------------------------------------------------
 
@@ -187,9 +188,7 @@ class Pair:
 
     def classify(self, error: BaseException, path: str) -> Fault:
         """The meaning of an error of a send to an entity, by the user's rule or the default one."""
-        is_known = self.availability(path).known or path.lower() in self._known
-        fault: Fault = self._classify(error, known=is_known)
-        return fault
+        return self._meaning(error, known=self.availability(path).known or path.lower() in self._known)
 
     def know(self, paths: frozenset[str]) -> None:
         """Note the entities known to the control plane, whose paths are in lower case."""
@@ -197,8 +196,19 @@ class Pair:
 
     def classify_backlog(self, error: BaseException) -> Fault:
         """The meaning of an error of a backlog queue; a missing queue is out of order, not an error of the caller."""
-        fault: Fault = self._classify(error, known=True)
-        return fault
+        return self._meaning(error, known=True)
+
+    def _meaning(self, error: BaseException, *, known: bool) -> Fault:
+        """By the user's rule; a mistake in it is logged, and does not keep an entity from failing over."""
+        try:
+            fault = self._classify(error, known=known)
+        except Exception:
+            _LOGGER.exception("classify failed on %s; the default applies", describe(error))
+            return classify(error, known=known)
+        if isinstance(fault, Fault):
+            return fault
+        _LOGGER.error("classify returned %r for %s, which is no Fault; the default applies", fault, describe(error))
+        return classify(error, known=known)
 
     # What operators and the fleet change ----------------------------------------------------------------------------
 
@@ -211,9 +221,17 @@ class Pair:
         self.apply(machine, lambda now: machine.force(reason, now, operator=by, hold=hold, expires=until))
 
     def _moment(self, expires: timedelta | datetime | None) -> float | None:
-        if isinstance(expires, timedelta):
-            return self.clock.now() + seconds(expires)
-        return None if expires is None else self.clock.at(expires)
+        if expires is None:
+            return None
+        if not isinstance(expires, timedelta | datetime):
+            raise TypeError(f"expires must be a timedelta, an aware datetime or None, not {type(expires).__name__}")
+        if isinstance(expires, datetime) and expires.utcoffset() is None:
+            raise ValueError(f"expires must be an aware datetime, and {expires} has no time zone")
+        now = self.clock.now()
+        until = now + seconds(expires) if isinstance(expires, timedelta) else self.clock.at(expires)
+        if not now < until <= now + seconds(_LONGEST_HOLD):
+            raise ValueError(f"expires must be in the future, and within 100 years, not {expires}")
+        return until
 
     def hold(self, path: str, by: str) -> None:
         """Keep a failed-over entity from recovering automatically."""

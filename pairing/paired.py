@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 from weakref import WeakSet
@@ -162,8 +163,7 @@ class PairedClient:
 
     def _check_name(self, what: str, name: str) -> None:
         """Raise if no sender can be created: the name is invalid, or the client is unusable."""
-        if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"{what} must be the name of an entity, not {name!r}")
+        check_entity(what, name)
         self.check_usable()
 
     def check_usable(self) -> None:
@@ -290,7 +290,7 @@ class PairedClient:
 
     def entity_health(self, path: str) -> EntityHealth:
         """The health of an entity, as seen by this process."""
-        self._check_faulted()
+        self._check_path(path)
         return self.pair_state.health(path)
 
     def fail_over(
@@ -304,25 +304,27 @@ class PairedClient:
     ) -> None:
         """Send messages for the entity to the backlog; with ``hold``, until it is released, marked healthy or expired.
 
-        ValueError for ``expires`` without ``hold``, because only a hold can expire.
+        ValueError for ``expires`` without ``hold``, because only a hold can expire, or not in the future.
         """
-        self._check_faulted()
+        self._check_path(path)
+        if not isinstance(reason, str):
+            raise TypeError(f"reason must be text, not {type(reason).__name__}")
         self.pair_state.fail_over(path, reason, hold, expires, operator or self.process)
 
     def hold(self, path: str, *, operator: str | None = None) -> None:
         """Keep a failed-over entity from recovering automatically."""
-        self._check_faulted()
+        self._check_path(path)
         self.pair_state.hold(path, operator or self.process)
 
     def release(self, path: str, *, operator: str | None = None) -> None:
         """End a hold: the entity stays failed over and is pinged immediately."""
-        self._check_faulted()
+        self._check_path(path)
         self.pair_state.release(path, operator or self.process)
         self.fleet.release(path, operator or self.process)
 
     def mark_healthy(self, path: str, *, operator: str | None = None) -> None:
         """End hold and failover together."""
-        self._check_faulted()
+        self._check_path(path)
         self.pair_state.mark_healthy(path, operator or self.process)
 
     def _check_new(self) -> None:
@@ -330,6 +332,10 @@ class PairedClient:
         self._check_faulted()
         if self._state != "created":
             raise PairingError(f"the paired client is {self._state}: create a new one")
+
+    def _check_path(self, path: str) -> None:
+        self._check_faulted()
+        check_entity("path", path)
 
     def _check_faulted(self) -> None:
         if isinstance(self.refusal, PairedNamespaceFaultedError):
@@ -343,8 +349,13 @@ class PairedClient:
         return self.fleet.coordination
 
     def on_event(self, callback: Callable[[Event], None]) -> None:
-        """Call back with each event, on the thread that saw it; exceptions of the callback are logged only."""
+        """Call back with each event, on the thread that saw it; exceptions of the callback are logged only.
+
+        TypeError for a coroutine function, because nothing would await it.
+        """
         self._check_faulted()
+        if not callable(callback) or iscoroutinefunction(callback):
+            raise TypeError(f"callback must be a function that is called, and not awaited, not {callback!r}")
         self.pair_state.on_event(callback)
 
     def emit(self, kind: str, entity: str, reason: str, operator: str | None = None) -> None:
@@ -353,6 +364,12 @@ class PairedClient:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.pair}: {self._state}>"
+
+
+def check_entity(what: str, name: str) -> None:
+    """Raise a ValueError for what cannot be the name of an entity."""
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError(f"{what} must be the name of an entity, not {name!r}")
 
 
 def _tracing(option: bool | None, primary_host: str, secondary_host: str) -> "Tracing | None":

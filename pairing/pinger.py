@@ -9,6 +9,7 @@ from pairing.health.availability import PathAvailability
 from pairing.health.flows import PingResult
 from pairing.operations.client import ClientOperations
 from pairing.operations.pinger import TICK_S, PingOperations
+from pairing.threads import joined
 
 
 class Pinger(PingOperations, threading.Thread):
@@ -28,8 +29,7 @@ class Pinger(PingOperations, threading.Thread):
     def stop(self, timeout_s: float) -> None:
         """Start no further ping."""
         self._stop_event.set()
-        if self.is_alive():
-            self.join(timeout_s)
+        joined(self, timeout_s)
 
     def ping_due(self, grace_s: float = 0.0) -> list[PingResult]:
         """Ping every entity whose ping is due and can be claimed; returns when all have answered."""

@@ -1,7 +1,7 @@
 """Fakes for tests, including those of users: a manual clock, namespaces in memory, and a pair over two of them.
 
 Sends use the real rules of failover, rotation and rewriting, and messages the SDK's own encoder. There are no links,
-locks, sessions or subscriptions, and nothing takes time.
+locks, sessions or subscriptions, and nothing takes time: a wait for a busy server advances the clock.
 """
 
 from collections import deque
@@ -124,6 +124,8 @@ class InMemoryPairedClient(PairedClient):
 
     Nothing happens automatically: ``tick`` applies what is due, ``ping_due`` pings, ``bring_home`` drains the backlog.
     """
+
+    clock: ManualClock
 
     def __init__(
         self,
@@ -252,6 +254,7 @@ class InMemoryPairedSender(SenderCore):
             case ToBacklog():
                 return action.reply(self._to_backlog(work, action.queue))
             case Wait() | Pause():
+                self._client.clock.advance(action.seconds)
                 return action.reply(None)
             case Consult() | Move():
                 raise NotImplementedError("the order of sessions is not kept in memory")

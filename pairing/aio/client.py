@@ -25,6 +25,7 @@ from pairing.backlog.administration import CreateQueue, ListQueues
 from pairing.clock import Clock, seconds
 from pairing.drive import Reply, run_async
 from pairing.ends import End, Endpoint, Role, SdkEnd, close_all
+from pairing.errors import PairingError
 from pairing.health.flows import PingResult
 from pairing.operations.client import ClientOperations
 from pairing.options import SendAvailabilityOptions
@@ -106,6 +107,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self, primary: Endpoint, secondary: Endpoint, options: SendAvailabilityOptions | None, clock: Clock | None
     ) -> None:
         self.background = Background()
+        self._loop: asyncio.AbstractEventLoop | None = None
         super()._build(primary, secondary, options, clock)
         self._opening = asyncio.Lock()
         self._work: list[asyncio.Task[Any]] = []
@@ -121,11 +123,37 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
 
     # Life ----------------------------------------------------------------------------------------------------------
 
+    @property
+    def refusal(self) -> Exception | None:
+        """As for the blocking client; and an error in another event loop, where nothing would watch the deadlines."""
+        if self._refusal is None and self._is_elsewhere():
+            return PairingError(
+                "the paired client was opened in another event loop: create and open one in each event loop"
+            )
+        return self._refusal
+
+    @refusal.setter
+    def refusal(self, error: Exception | None) -> None:
+        self._refusal = error
+
+    def check_loop(self) -> None:
+        """Raise in another event loop than the client's."""
+        if self._is_elsewhere():
+            self.check_open()
+
+    def _is_elsewhere(self) -> bool:
+        """Whether another event loop than the client's runs here."""
+        try:
+            return self._loop is not None and asyncio.get_running_loop() is not self._loop
+        except RuntimeError:  # a thread without a loop, which cannot await anything
+            return False
+
     async def open(self) -> None:
         """Find or create the backlog queues, then allow sends. Failures are raised here, not by later sends.
 
         BacklogCreationError names the namespace if it has no backlog queue and none could be created.
         """
+        self.check_loop()
         async with self._opening:
             if self._state == "created":
                 await self._make_tls_context()
@@ -155,6 +183,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
 
     def _begin_working(self) -> None:
         self._check_new()  # it may have been closed meanwhile
+        self._loop = asyncio.get_running_loop()
         self._opened()
         self.fleet.start()
         self._watchdog = self.background.start(self._watch_links(), "watchdog")
@@ -219,6 +248,9 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
 
     async def close(self) -> None:
         """Stop pings, then the syphon, then close both ends; within 5 s, idempotent, safe in ``finally``."""
+        if self._loop is not None and self._loop.is_running() and self._is_elsewhere():
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.close(), self._loop))
+            return
         if self._begin_closing():
             self._stop_working()
         if self._shutting is not None:

@@ -23,6 +23,8 @@ class AsyncioHost(SyphonHost, Protocol):
 
     background: Background
 
+    def check_loop(self) -> None: ...
+
 
 class Syphon(SyphonCore):
     """Drains the backlog queues of an open client's pair into the primary: at least once, without loss.
@@ -32,6 +34,7 @@ class Syphon(SyphonCore):
 
     def __init__(self, client: AsyncioHost, *, queues: Iterable[str] | None = None) -> None:
         super().__init__(client, Tasks(client.background), queues=queues)
+        self._check_loop = client.check_loop
 
     async def run(self, stop: asyncio.Event) -> None:
         """Move messages until ``stop`` or until the client is closed; within 2 s after that no receive or send begins.
@@ -39,6 +42,9 @@ class Syphon(SyphonCore):
         Operations in progress get the close grace. Outages raise nothing: the syphon waits and reports them in
         ``progress``.
         """
+        if not asyncio.iscoroutinefunction(getattr(stop, "wait", None)):  # it would block the event loop
+            raise TypeError(f"stop must be an asyncio.Event, not {type(stop).__module__}.{type(stop).__qualname__}")
+        self._check_loop()
         await run_async(self._running(stop))
 
 

@@ -1,5 +1,6 @@
 """Shared by the syphons for threads and asyncio: the queues they serve, the leases, and the drain of each queue."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -20,8 +21,10 @@ from pairing.drain.pacing import Pacing
 from pairing.drain.session_order import InTurn, OrderedSteps
 from pairing.drain.stored_ledger import StoredLedger
 from pairing.drive import Operation, call, nested
+from pairing.errors import PairingError
 from pairing.health.availability import State
 
+_LOGGER = logging.getLogger("pairing")
 _MISSING_S = 2.0
 """How often a missing queue is checked."""
 
@@ -31,6 +34,8 @@ class SyphonCore:
 
     def __init__(self, host: SyphonHost, world: World, *, queues: Iterable[str] | None = None) -> None:
         options = host.options
+        if isinstance(queues, str):
+            raise TypeError(f"queues must be a list of backlog queues, not the text {queues!r}")
         self._only = None if queues is None else tuple(queues)
         self._host, self._world = host, world
         self._pacing = Pacing(options.max_rate, threading.Lock())
@@ -60,6 +65,8 @@ class SyphonCore:
 
     def _running(self, stop: StopEvent) -> Operation[None]:
         """Serve each queue that belongs to this process in its own worker, until ``stop``."""
+        if self._host.state == "created":
+            raise PairingError("the paired client is not open: a syphon needs an open one")
         world, holder = self._world, self._lease_holder()
         workers, ending = list[Any](), threading.Event()
         self.report("syphon_started", "*", f"at {self._host.process}")
@@ -68,7 +75,8 @@ class SyphonCore:
                 yield from call(world.block, holder.look)
                 yield from self._leave_unstored(holder)
                 workers = [worker for worker in workers if world.is_busy(worker)]
-                workers += [self._begin(queue, holder, stop, ending) for queue in holder.vacant()]
+                for queue in holder.vacant():
+                    workers += self._begin(queue, holder, stop, ending)
                 yield from call(world.rest, stop, LOOK_S)
         finally:
             ending.set()
@@ -117,8 +125,8 @@ class SyphonCore:
             keep_back=self._destinations.keep_back,
         )
 
-    def _begin(self, queue: str, holder: LeaseHolder, stop: StopEvent, ending: threading.Event) -> Any:
-        """Start a worker that serves the queue under its lease."""
+    def _begin(self, queue: str, holder: LeaseHolder, stop: StopEvent, ending: threading.Event) -> list[Any]:
+        """Start a worker that serves the queue under its lease; none where no thread can be started now."""
         token = holder.begin(queue)
 
         def is_leaving() -> bool:
@@ -133,7 +141,12 @@ class SyphonCore:
             finally:
                 yield from call(self._world.block, partial(holder.end, queue, leaving=is_leaving()))
 
-        return self._world.spawn(serve(), f"pairing-syphon-{queue.rsplit('/', 1)[-1]}")
+        try:
+            return [self._world.spawn(serve(), f"pairing-syphon-{queue.rsplit('/', 1)[-1]}")]
+        except RuntimeError as error:
+            _LOGGER.warning("%s cannot be drained now: %s", queue, error)
+            holder.end(queue)  # the next look tries again
+            return []
 
     # One queue -----------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from pairing.fleet.shared_state import EVENTS, USAGE, Seen, SharedState
 from pairing.fleet.subscription import Subscription
 from pairing.stored_json import readable, skipped
 from pairing.telemetry.metering import UsageRecord
+from pairing.threads import joined
 
 __all__ = [
     "EVENTS",
@@ -185,8 +186,7 @@ class RedisCoordination:
             self._lock.notify_all()
         until = time.monotonic() + _CLOSING_S + 1.0
         for thread in self._threads:
-            if thread.is_alive():
-                thread.join(max(until - time.monotonic(), 0.0))
+            joined(thread, until - time.monotonic())
         self._redis.close()
 
     # The outbox ----------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 The pingers for threads and asyncio share this code and add the concurrency.
 """
 
+import logging
 import threading
 import time
 from abc import abstractmethod
@@ -19,6 +20,7 @@ from pairing.links import LinkFailure
 from pairing.messages.rewriting import ping_message
 from pairing.operations.client import ClientOperations
 
+_LOGGER = logging.getLogger("pairing")
 TICK_S = 0.25
 MOST_AT_ONCE = 16
 CLAIMS_PER_INTERVAL = 4
@@ -77,7 +79,10 @@ class PingOperations:
             if now >= self._claim_again_at.get(machine.path, 0.0) and len(self._under_way) < MOST_AT_ONCE:
                 interval = machine.ping_interval_s
                 self._claim_again_at[machine.path] = now + max(TICK_S, interval / CLAIMS_PER_INTERVAL)
-                self._start(machine, min(MOST_GRACE_S, interval / CLAIMS_PER_INTERVAL))
+                try:
+                    self._start(machine, min(MOST_GRACE_S, interval / CLAIMS_PER_INTERVAL))
+                except RuntimeError as error:  # no thread can be started now, and there may be one later
+                    _LOGGER.warning("%s cannot be pinged now: %s", machine.path, error)
 
     def _claim_and_ping(self, machine: PathAvailability, grace_s: float) -> Operation[PingResult | None]:
         with self._lock:

@@ -19,6 +19,7 @@ from pairing.health.flows import Backlog, Entity
 from pairing.sessions.order import Consult, Move, SessionSend
 from pairing.sessions.rulings import Ruling, entity_of
 from pairing.sessions.shared import FRESH_S, SharedSessions
+from pairing.threads import joined
 
 if TYPE_CHECKING:
     from pairing.fleet.shared_state import SharedState
@@ -66,8 +67,7 @@ class SessionGates:
         """Report ended sends, for at most a second."""
         self._is_closing = True
         self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join(_CLOSING_S)
+        joined(self._thread, _CLOSING_S)
 
     def send(
         self,

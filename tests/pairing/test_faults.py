@@ -135,6 +135,19 @@ def test_a_description_is_one_line_of_bounded_length():
     assert len(describe(OSError("y" * 1000))) < 400
 
 
+@pytest.mark.parametrize(
+    "mistaken", [lambda error, *, known: None, lambda error, *, known: "outage", lambda error, *, known: 1 / 0]
+)
+def test_a_mistake_in_a_users_classification_does_not_prevent_a_failover(mistaken, caplog):
+    primary, secondary = InMemoryNamespace("contoso"), InMemoryNamespace("contoso-dr")
+    primary.fail(sdk.ServiceBusConnectionError(), "orders")
+    options = SendAvailabilityOptions(classify=mistaken, failover_interval=timedelta(0))
+    with InMemoryPairedClient(primary, secondary, options=options) as client:
+        client.get_queue_sender("orders").send_messages(ServiceBusMessage("x"))
+        assert client.entity_health("orders").state == "failed_over"
+    assert "the default applies" in caplog.text
+
+
 def test_a_user_can_replace_the_classification():
     def everything_is_an_outage(error: BaseException, *, known: bool) -> Fault:
         return Fault.OUTAGE

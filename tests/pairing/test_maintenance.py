@@ -4,6 +4,7 @@ docs/specification.md, section 6: one warm link for each client and backlog queu
 idleness is reopened in the background.
 """
 
+import os
 import time
 from types import SimpleNamespace
 
@@ -54,6 +55,31 @@ async def test_a_link_to_the_primary_that_was_closed_is_noticed_and_waits_for_th
     await world(sender.send_messages, ServiceBusMessage("two"))
     assert primary.stats(queue)["enqueued"] == 2
     assert client.entity_health(queue).state == "healthy"
+
+
+@pytest.fixture
+def many_open_files():
+    """This process has more open files than `select` can wait for."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard == resource.RLIM_INFINITY else max(soft, 2048), hard))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    yield
+    for descriptor in opened:
+        os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_an_idle_link_stays_open_in_a_process_with_many_open_files(world, queue, many_open_files):
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("one"))
+    link, before = sender._link, sender._link.sender
+    assert await world(link.maintain, time.monotonic()) is False
+    assert link.sender is before
+    await close_from_afar(world, link)
+    assert await world(link.maintain, time.monotonic()) is False
+    assert link.sender is None
 
 
 async def test_a_link_whose_token_ages_is_opened_anew_before_the_sdk_would_fetch_one_inside_a_send(world, queue):

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from pairing import SendAvailabilityOptions
+from pairing import SendAvailabilityOptions, classify
 
 DEFAULTS = {
     "backlog_queue_count": 10,
@@ -34,6 +34,10 @@ def test_default(name, value):
     assert getattr(SendAvailabilityOptions(), name) == value
 
 
+async def not_awaited(error, *, known):
+    """A rule that nothing would await."""
+
+
 MINUTE, SECOND, ZERO = timedelta(minutes=1), timedelta(seconds=1), timedelta(0)
 ACCEPTED = [
     ("failover_interval", ZERO),
@@ -49,6 +53,8 @@ ACCEPTED = [
     ("server_busy", "wait"),
     ("coordination", "redis://localhost/0"),
     ("primary_namespace", "contoso"),
+    ("classify", classify),
+    ("classify", max),  # does not show its arguments
 ]
 
 
@@ -84,6 +90,8 @@ REFUSED = [
     ("primary_namespace", ""),
     ("pair", " contoso"),
     ("classify", "mine"),
+    ("classify", lambda error: None),
+    ("classify", not_awaited),
 ]
 
 

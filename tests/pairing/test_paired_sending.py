@@ -11,7 +11,7 @@ from azure.servicebus.amqp import AmqpAnnotatedMessage
 from pairing import BacklogUnavailableError, PairingError, ScheduledInBacklogError, SendAvailabilityOptions, is_ping
 from pairing.messages.payload import payload
 from pairing.messages.rewriting import restore
-from pairing.testing import InMemoryNamespace, InMemoryPairedClient
+from pairing.testing import InMemoryNamespace, InMemoryPairedClient, ManualClock
 from tests.pace import slowed
 from tests.pairing.metered import metered
 
@@ -138,6 +138,16 @@ async def test_a_busy_server_is_raised_with_the_time_to_wait(world, primary, que
         await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
     assert raised.value.retry_after == 10.0
     assert client.entity_health(queue).state == "healthy"
+
+
+def test_a_fake_that_waits_for_a_busy_server_raises_once_the_timeout_is_over():
+    primary, clock = InMemoryNamespace("contoso"), ManualClock()
+    primary.fail(sdk.ServiceBusServerBusyError())
+    options = SendAvailabilityOptions(server_busy="wait")
+    client = InMemoryPairedClient(primary, InMemoryNamespace("contoso-dr"), options=options, clock=clock)
+    with client, pytest.raises(sdk.ServiceBusServerBusyError):
+        client.get_queue_sender("orders").send_messages(ServiceBusMessage("x"))
+    assert clock.now() == 20.0  # of the 30 seconds: another wait of 10 would leave no time
 
 
 async def test_a_busy_server_is_waited_for_where_the_options_say_so(world, primary, queue, monkeypatch):

@@ -51,6 +51,23 @@ def test_entities_that_others_ping_do_not_keep_the_rest_waiting(client):
     assert set(client.asked) == set(ENTITIES)
 
 
+def test_a_ping_for_which_no_thread_can_be_started_is_tried_again(client, monkeypatch):
+    pinger = pairing.pinger.Pinger(client)
+    monkeypatch.setattr(client, "coordination", None)
+    monkeypatch.setattr(pinger, "ping", client.asked.append)
+    monkeypatch.setattr(pairing.pinger.threading.Thread, "start", refuse_to_start)
+    pinger._begin_due()
+    assert client.asked == []
+    monkeypatch.setattr(pairing.pinger.threading.Thread, "start", threading.Thread.run)
+    pinger._claim_again_at.clear()  # its time has come
+    pinger._begin_due()
+    assert set(client.asked) == set(ENTITIES)
+
+
+def refuse_to_start(thread):
+    raise RuntimeError("can't start new thread")
+
+
 async def test_entities_that_others_ping_do_not_keep_the_rest_waiting_in_asyncio(client):
     pinger = pairing.aio.pinger.Pinger(client, Background())
     for _ in range(3):

@@ -459,6 +459,50 @@ def test_stopping_takes_less_than_two_seconds_while_messages_flow(home, primary,
     assert progress.dead_lettered == 0
 
 
+def test_a_queue_for_which_no_thread_can_be_started_is_drained_later(home, primary, queue, monkeypatch):
+    here, start, refused = home(), threading.Thread.start, []
+
+    def refuse_once(thread):
+        if thread.name == "pairing-syphon-0" and not refused:
+            refused.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_once)
+    here.store(numbered(3), queue)
+    with here.syphon():
+        assert numbers(primary.receive(queue, 3)) == [0, 1, 2]
+    assert refused
+
+
+@both_worlds
+def test_a_syphon_needs_an_open_client(home, primary, secondary):
+    here = home()
+    strings = primary.connection_string, secondary.connection_string
+    make = here.world.module.PairedServiceBusClient.from_connection_string
+    unopened = here.world(lambda: make(*strings, options=here.options))
+    syphon = here.world(here.world.module.Syphon, unopened)
+    stop = here.world(asyncio.Event if isinstance(here.world, OnALoop) else threading.Event)
+    with pytest.raises(pairing.PairingError, match="a syphon needs an open one"):
+        here.world(syphon.run, stop)
+
+
+@both_worlds
+def test_a_syphon_of_one_queue_takes_a_list(home):
+    here = home()
+    with pytest.raises(TypeError, match="queues must be a list of backlog queues, not the text"):
+        here.world(lambda: here.world.module.Syphon(here.client, queues=here.backlog))
+
+
+@pytest.mark.parametrize("home", ["asyncio"], indirect=True)
+def test_an_event_of_threads_would_block_the_loop_and_is_refused(home):
+    here = home()
+    syphon = here.world(here.world.module.Syphon, here.client)
+    running = asyncio.run_coroutine_threadsafe(syphon.run(threading.Event()), here.world.loop)
+    with pytest.raises(TypeError, match=r"stop must be an asyncio\.Event, not threading\.Event"):
+        running.result(60)
+
+
 @both_worlds
 def test_a_syphon_ends_with_its_client(home):
     here = home()

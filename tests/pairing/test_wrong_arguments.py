@@ -46,3 +46,64 @@ def test_a_timeout_too_short_for_a_backlog_queue_is_named_as_the_reason():
         client.fail_over("orders", "test")
         with pytest.raises(BacklogUnavailableError, match="the timeout left no time to try a queue"):
             client.get_queue_sender("orders").send_messages(ServiceBusMessage("x"), timeout=0.0005)
+
+
+# Operators' calls: what is refused has changed nothing
+
+STEERING = {
+    "entity_health": lambda client, path: client.entity_health(path),
+    "fail_over": lambda client, path: client.fail_over(path, "test"),
+    "hold": lambda client, path: client.hold(path),
+    "release": lambda client, path: client.release(path),
+    "mark_healthy": lambda client, path: client.mark_healthy(path),
+}
+
+
+@pytest.fixture
+def client():
+    with InMemoryPairedClient(InMemoryNamespace("a"), InMemoryNamespace("b")) as client:
+        yield client
+
+
+@pytest.mark.parametrize("path", [None, "", " ", b"orders", 3, ["orders"]], ids=repr)
+@pytest.mark.parametrize("call", STEERING.values(), ids=STEERING)
+def test_what_is_no_entity(client, call, path):
+    with pytest.raises(ValueError, match="path must be the name of an entity"):
+        call(client, path)
+    assert client.pair_state.entities() == []
+
+
+@pytest.mark.parametrize(
+    ("expires", "error", "text"),
+    [
+        (3600, TypeError, "not int"),
+        ("1h", TypeError, "not str"),
+        (datetime(2026, 1, 2), ValueError, "has no time zone"),
+        (timedelta(0), ValueError, "in the future"),
+        (timedelta(hours=-1), ValueError, "in the future"),
+        (datetime(2025, 12, 31, tzinfo=UTC), ValueError, "in the future"),
+        (timedelta.max, ValueError, "within 100 years"),
+        (datetime.max.replace(tzinfo=UTC), ValueError, "within 100 years"),
+    ],
+    ids=repr,
+)
+def test_a_hold_that_ends_at_no_time(client, expires, error, text):
+    with pytest.raises(error, match=f"expires must be .*{text}"):
+        client.fail_over("orders", "test", expires=expires)
+    assert client.entity_health("orders").state == "healthy"
+
+
+def test_a_reason_that_is_no_text(client):
+    with pytest.raises(TypeError, match="reason must be text, not NoneType"):
+        client.fail_over("orders", None)
+    assert client.entity_health("orders").state == "healthy"
+
+
+async def awaited(event):
+    """A callback that nobody would await."""
+
+
+@pytest.mark.parametrize("callback", [None, "print", awaited], ids=repr)
+def test_a_callback_that_cannot_be_called(client, callback):
+    with pytest.raises(TypeError, match="callback must be a function that is called, and not awaited"):
+        client.on_event(callback)

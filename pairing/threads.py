@@ -1,0 +1,13 @@
+"""Threads that end with their client."""
+
+import threading
+
+
+def joined(thread: threading.Thread, timeout_s: float) -> None:
+    """Wait for a thread to end.
+
+    Not for one that was never started, nor for the caller's own: a callback of the application may close the client on
+    any of its threads.
+    """
+    if thread.is_alive() and thread is not threading.current_thread():
+        thread.join(max(timeout_s, 0.0))
