@@ -244,8 +244,18 @@ if _database["ENGINE"].endswith("sqlite3"):
     if _database["NAME"] != ":memory:":
         private_file(Path(_database["NAME"]))
 else:
-    # The locks of a process that is frozen or cut off in a transaction block others for at most this long.
-    _database.setdefault("OPTIONS", {}).setdefault("options", "-c idle_in_transaction_session_timeout=60s")
+    # Each can be replaced in the query of DATABASE_URL.
+    _database["OPTIONS"] = {
+        # The locks of a process that is frozen or cut off in a transaction block others for at most this long.
+        "options": "-c idle_in_transaction_session_timeout=60s",
+        # A host that is gone refuses nothing: without limits a page waits two minutes for it, and a worker with an open
+        # connection up to two hours.
+        "connect_timeout": 5,
+        "tcp_user_timeout": 15_000,
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+    } | _database.get("OPTIONS", {})
 DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

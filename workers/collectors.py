@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import structlog
@@ -14,6 +15,7 @@ from dashboard.fleet import catching_up, metered, projection
 from dashboard.fleet.catching_up import catch_up
 from dashboard.fleet.reports import parsed
 from dashboard.models import Pair
+from dashboard.site.database import AWAY
 from dashboard.site.redis import HEALTH_PATTERN, announce_change, patient_connection
 from pairing.events import KINDS, Event
 from pairing.fleet.coordination import SharedHealth
@@ -28,6 +30,7 @@ MAX_HELD = 20_000
 usage_problems: dict[str, str] = {}
 """Why this process could not write usage files the last time; empty if it could."""
 log = structlog.get_logger(__name__)
+DATABASE_REST_S = 10.0  # between two attempts to store usage for the pages
 SAVING_S = 15.0  # longer than writing the records held for USAGE_FLUSH_S takes; then other workers claim them
 
 
@@ -89,23 +92,39 @@ def collect_usage(stop: threading.Event) -> None:
     abandoned_ms = round(1000 * (settings.USAGE_FLUSH_S + SAVING_S))
     reader = Reader(patient_connection(), "pairing:usage", "record", abandoned_ms=abandoned_ms)
     held: Entries = []
+    pages = LiveUsage()
     due = time.monotonic() + settings.USAGE_FLUSH_S
     for entries in reader.batches(stop):
         held += entries
-        store_live(entries)
+        pages.add(entries)
         if len(held) >= MAX_HELD or time.monotonic() >= due:
             held, due = save_usage(reader, held), time.monotonic() + settings.USAGE_FLUSH_S
     save_usage(reader, held)
 
 
-def store_live(entries: Entries) -> None:
-    """Store usage for figures of the present. Its files do not wait for a database that does not answer."""
-    if not entries:
-        return
-    try:
-        metered.store(usage.with_scopes(parsed(entries, UsageRecord.from_json), pairs()), datetime.now(UTC))
-    except DatabaseError as error:
-        log.warning("usage not stored for the pages", problem=" ".join(str(error).split())[:300])
+class LiveUsage:
+    """Stores usage for figures of the present. Its files do not wait for a database that does not answer: that one is
+    left alone for a while, and then gets what came meanwhile.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._waiting: Entries = []
+        self._again_at = 0.0
+
+    def add(self, entries: Entries) -> None:
+        """Store them, and those that are waiting, unless the database did not answer a moment ago."""
+        self._waiting = [*self._waiting, *entries][-MAX_HELD:]
+        if not self._waiting or self._now() < self._again_at:
+            return
+        try:
+            metered.store(usage.with_scopes(parsed(self._waiting, UsageRecord.from_json), pairs()), datetime.now(UTC))
+        except DatabaseError as error:
+            log.warning("usage not stored for the pages", problem=" ".join(str(error).split())[:300])
+            if isinstance(error, AWAY):
+                self._again_at = self._now() + DATABASE_REST_S
+                return
+        self._waiting = []
 
 
 def save_usage(reader: Reader, entries: Entries) -> Entries:

@@ -1,4 +1,9 @@
-"""The cost pipeline, started as a separate process, so that Spark does not run in a worker."""
+"""The cost pipeline, started as a separate process, so that Spark does not run in a worker.
+
+With a second beat each tick of the schedule comes twice. The tasks here take long, and two at once would cost more than
+time: a compaction would fail over the files that the other one has replaced, and two runs of a month cannot use its
+kept sums. So one worker of the fleet takes a tick, and the others skip it.
+"""
 
 import os
 import subprocess
@@ -12,7 +17,8 @@ from django.conf import settings
 from dashboard.costs.late_usage import months_with_late_usage, note_late_days
 from dashboard.models import ChargeRun
 from dashboard.site.places import manage
-from dashboard.site.redis import announce_change
+from dashboard.site.redis import announce_change, connection
+from pairing.fleet.claims import claimed
 from workers import compaction
 from workers.celery import app
 from workers.slices import one_at_a_time
@@ -20,7 +26,14 @@ from workers.warm_session import SessionKeeper
 
 log = structlog.get_logger(__name__)
 LIMIT_S = 3600.0
+SAME_TICK_S = 600.0
+"""Ticks of a task within this time are one: far more than beats and workers are apart, and less than an hour."""
 keeper = SessionKeeper(settings.SPARK_SESSION_IDLE_S)
+
+
+def takes_tick(task: str, apart_s: float = SAME_TICK_S) -> bool:
+    """Whether this worker is the first to take this tick of the task. Raises RedisError."""
+    return claimed(connection(), f"workers:tick:{task}", apart_s)
 
 
 def months(now: datetime) -> list[str]:
@@ -41,6 +54,9 @@ def charges(stop: threading.Event) -> None:
 
     Only changed days are read. The months that are always computed come first.
     """
+    often_s = settings.CHARGES_INTERVAL_S
+    if not takes_tick("charges", min(SAME_TICK_S, often_s / 2) if often_s else SAME_TICK_S):
+        return
     for month in months_to_compute(datetime.now(UTC)):
         compute(["--month", month, "--incremental"], stop)
     announce_change()
@@ -50,6 +66,8 @@ def charges(stop: threading.Event) -> None:
 @one_at_a_time("compact", LIMIT_S)
 def compact(stop: threading.Event) -> None:
     """Note the past days with new files, also those that no collector wrote, and compact their small files."""
+    if not takes_tick("compact"):
+        return
     now = datetime.now(UTC)
     note_late_days(compaction.days_with_new_files(settings.USAGE_DIR, now), now)
     compaction.compact(settings.USAGE_DIR, now)
@@ -59,7 +77,8 @@ def compact(stop: threading.Event) -> None:
 @one_at_a_time("compact", LIMIT_S)
 def compact_today(stop: threading.Event) -> None:
     """Compact the small files of the finished hours of today, so that the running day is quick to compute."""
-    compaction.compact_today(settings.USAGE_DIR, datetime.now(UTC))
+    if takes_tick("compact_today"):
+        compaction.compact_today(settings.USAGE_DIR, datetime.now(UTC))
 
 
 @app.task(name="pipeline.wanted", acks_late=False)

@@ -88,11 +88,15 @@ def _saver(usage_dir: str) -> Save:
 def _save_locally(folder: Path, name: str, table: pa.Table) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / f"_tmp-{name}"
-    with unfinished.open("wb") as file:
-        pq.write_table(table, file, write_page_checksum=True)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.rename(folder / name)
+    try:
+        with unfinished.open("wb") as file:
+            pq.write_table(table, file, write_page_checksum=True)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.rename(folder / name)
+    except OSError:
+        unfinished.unlink(missing_ok=True)  # on a full disk it would be in the way of the next attempts
+        raise
     for made in (folder, folder.parent, folder.parent.parent):
         _to_disk(made)
     return str(folder / name)

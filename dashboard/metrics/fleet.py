@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Count, Max, Min, Q, Sum
+from django.db.models import Count, Max, Min, Q, QuerySet, Sum
 from prometheus_client import Metric
 
 from dashboard.fleet import counters
@@ -22,6 +22,9 @@ STATES = ("unknown", "healthy", "failing", "failed_over")
 MOST_LISTED = 500
 """The number of entities that are listed individually; others are only counted."""
 OVERDUE = timedelta(seconds=30)
+IN_FILE = {"is_configured": True}
+OF_PAIR_IN_FILE = {"pair__is_configured": True}
+"""Nothing looks at a pair that the pairs file no longer contains: its last known state is on the pages, not here."""
 
 
 def metrics(now: datetime) -> Iterator[Metric]:
@@ -60,13 +63,13 @@ def metrics(now: datetime) -> Iterator[Metric]:
 def _states() -> Iterator[Sample]:
     counted = EntityHealth.objects.present().order_by().values_list("pair__name", "state").annotate(count=Count("pk"))
     found = {(pair, state): count for pair, state, count in counted}
-    for pair in Pair.objects.values_list("name", flat=True):
+    for pair in Pair.objects.filter(**IN_FILE).values_list("name", flat=True):
         for state in STATES:
             yield {"pair": pair, "state": state}, found.get((pair, state), 0)
 
 
 def _not_healthy() -> Iterator[Sample]:
-    rows = EntityHealth.objects.filter(rank__lte=1).order_by("rank", "pair", "path")
+    rows = EntityHealth.objects.filter(rank__lte=1, **OF_PAIR_IN_FILE).order_by("rank", "pair", "path")
     columns = ("pair__name", "path", "state", "held_by", "since")
     for pair, path, state, held_by, since in rows.values_list(*columns)[:MOST_LISTED]:
         held = "true" if held_by else "false"
@@ -74,31 +77,37 @@ def _not_healthy() -> Iterator[Sample]:
 
 
 def _waiting() -> Iterator[Sample]:
-    rows = EntityHealth.objects.filter(waiting__gt=0).order_by("-waiting", "path")
+    rows = EntityHealth.objects.filter(waiting__gt=0, **OF_PAIR_IN_FILE).order_by("-waiting", "path")
     for pair, path, waiting in rows.values_list("pair__name", "path", "waiting")[:MOST_LISTED]:
         yield {"pair": pair, "entity": path}, waiting or 0
 
 
 def _backlog() -> Iterator[Sample]:
     columns = ("active", "scheduled", "dead_lettered")
-    rows = BacklogQueue.objects.filter(is_gone=False).order_by().values_list("pair__name", "path", *columns)
+    rows = _present_queues().values_list("pair__name", "path", *columns)
     for pair, path, *counts in rows:
         for state, count in zip(columns, counts, strict=True):
             yield {"pair": pair, "queue": path, "state": state}, count
 
 
+def _present_queues() -> QuerySet[BacklogQueue]:
+    return BacklogQueue.objects.filter(is_gone=False, **OF_PAIR_IN_FILE).order_by()
+
+
 def _queues(column: str) -> Iterator[Sample]:
-    rows = BacklogQueue.objects.filter(is_gone=False).order_by().values_list("pair__name", "path", column)
+    rows = _present_queues().values_list("pair__name", "path", column)
     return (({"pair": pair, "queue": path}, size) for pair, path, size in rows)
 
 
 def _oldest() -> Iterator[Sample]:
-    rows = EntityHealth.objects.filter(oldest_waiting_at__isnull=False).order_by().values_list("pair__name")
+    waiting = EntityHealth.objects.filter(oldest_waiting_at__isnull=False, **OF_PAIR_IN_FILE)
+    rows = waiting.order_by().values_list("pair__name")
     return (({"pair": pair}, moment(at)) for pair, at in rows.annotate(at=Min("oldest_waiting_at")))
 
 
 def _sampled() -> Iterator[Sample]:
-    rows = BacklogQueue.objects.order_by().values_list("pair__name").annotate(at=Max("seen_at"))
+    queues = BacklogQueue.objects.filter(**OF_PAIR_IN_FILE).order_by()
+    rows = queues.values_list("pair__name").annotate(at=Max("seen_at"))
     return (({"pair": pair}, moment(at)) for pair, at in rows)
 
 
@@ -112,12 +121,12 @@ def _pings() -> Iterator[Sample]:
 
 def _overdue(now: datetime) -> Iterator[Sample]:
     late = Q(entities__state="failed_over", entities__next_ping_at__lt=now - OVERDUE)
-    rows = Pair.objects.order_by().values_list("name").annotate(count=Count("entities", filter=late))
+    rows = Pair.objects.filter(**IN_FILE).order_by().values_list("name").annotate(count=Count("entities", filter=late))
     return (({"pair": pair}, count) for pair, count in rows)
 
 
 def _pauses() -> Iterator[Sample]:
-    rows = SyphonPause.objects.values_list("pair__name", "queue")
+    rows = SyphonPause.objects.filter(**OF_PAIR_IN_FILE).values_list("pair__name", "queue")
     return (({"pair": pair, "queue": queue}, 1) for pair, queue in rows)
 
 
@@ -128,12 +137,13 @@ def _home() -> Iterator[Sample]:
 def _missing(now: datetime) -> Iterator[Sample]:
     """The number per pair; 0 if all messages are accounted for."""
     recent = Q(ledgers__missing__gt=0, ledgers__ended_at__gt=now - timedelta(days=1))
-    rows = Pair.objects.order_by().values_list("name").annotate(count=Sum("ledgers__missing", filter=recent, default=0))
+    pairs = Pair.objects.filter(**IN_FILE).order_by()
+    rows = pairs.values_list("name").annotate(count=Sum("ledgers__missing", filter=recent, default=0))
     return (({"pair": pair}, count) for pair, count in rows)
 
 
 def _readiness() -> Iterator[Sample]:
-    rows = Readiness.objects.order_by().values_list("pair__name").annotate(score=Min("score"))
+    rows = Readiness.objects.filter(**OF_PAIR_IN_FILE).order_by().values_list("pair__name").annotate(score=Min("score"))
     return (({"pair": pair}, score) for pair, score in rows)
 
 

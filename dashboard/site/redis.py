@@ -25,6 +25,7 @@ KEYS = {
     "workers:tasks": "hash",
     "workers:census:*": "hash",
     "workers:drill-asked:*": "string",
+    "workers:tick:*": "string",
 }
 """The keys of the control plane, with the type of each; the library's are in pairing/fleet/keys.py."""
 

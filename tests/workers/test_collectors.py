@@ -2,13 +2,13 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing
 from datetime import UTC, datetime
 
 import pytest
 import redis
-from django.db import OperationalError
+from django.db import DataError, OperationalError
 
 from dashboard.fleet import catching_up, metered
 from dashboard.fleet.pairs_file import PairConfig
@@ -18,6 +18,7 @@ from dashboard.site.redis import CHANGED
 from pairing.events import Event
 from pairing.fleet.coordination import SharedState
 from pairing.telemetry.metering import UsageRecord
+from pairing.testing import ManualClock
 from workers import collectors
 from workers.streams import Reader
 
@@ -173,18 +174,47 @@ def test_a_health_that_could_not_be_stored_is_news_once_more(
     assert EntityHealth.objects.get(path="orders").state == "failed_over"
 
 
-def test_usage_is_stored_for_the_pages_and_files_do_not_wait_for_a_database_that_is_away(
+def metered_entry(record_id: str) -> tuple[str, str]:
+    minute = datetime.now(UTC).replace(second=0, microsecond=0)
+    place = ("contoso", "contoso", "contoso", "orders", "send", "host:1:aaaa")
+    return "1-0", UsageRecord(record_id, minute, *place, 1, 3, 3, 900, 3).to_json()
+
+
+def test_usage_is_stored_for_the_pages(pairs: dict[str, PairConfig], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collectors, "pairs", lambda: pairs)
+    collectors.LiveUsage().add([metered_entry("one")])
+    assert MeteredRecord.objects.get().scope == "north"
+
+
+def test_a_database_that_is_away_is_asked_now_and_then_and_gets_what_came_meanwhile(
     pairs: dict[str, PairConfig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(collectors, "pairs", lambda: pairs)
-    minute = datetime.now(UTC).replace(second=0, microsecond=0)
-    place = ("contoso", "contoso", "contoso", "orders", "send", "host:1:aaaa")
-    entries = [("1-0", UsageRecord("one", minute, *place, 1, 3, 3, 900, 3).to_json())]
-    collectors.store_live(entries)
-    assert MeteredRecord.objects.get().scope == "north"
+    clock, tried = ManualClock(), []
 
-    def refuse(*_: object) -> int:
+    def refuse(records: Iterable[UsageRecord], _: datetime) -> int:
+        tried.append(len(list(records)))
         raise OperationalError("the database is away")
 
-    monkeypatch.setattr(metered, "store", refuse)
-    collectors.store_live(entries)
+    pages = collectors.LiveUsage(clock.now)
+    with monkeypatch.context() as away:
+        away.setattr(metered, "store", refuse)
+        for number in range(100):
+            pages.add([metered_entry(f"{number}")])
+            clock.advance(0.25)
+    assert tried == [1, 41, 81], "each attempt may take seconds, and is a line in the log"
+    clock.advance(collectors.DATABASE_REST_S)
+    pages.add([])
+    assert MeteredRecord.objects.count() == 100
+
+
+def test_a_record_that_the_database_refuses_keeps_no_other_from_the_pages(
+    pairs: dict[str, PairConfig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collectors, "pairs", lambda: pairs)
+    pages = collectors.LiveUsage()
+    with monkeypatch.context() as refusing:
+        refusing.setattr(metered, "store", lambda *_: (_ for _ in ()).throw(DataError("out of range")))
+        pages.add([metered_entry("one")])
+    pages.add([metered_entry("two")])
+    assert MeteredRecord.objects.count() == 1

@@ -40,7 +40,7 @@ from tests.dashboard.conftest import (  # noqa: F401 - fixtures
 from tests.hostile_redis import POISONS, all_keys, fields_poisoned, poison
 from tests.pairing.test_hostile_redis import STEPS
 from tests.selection import nightly
-from workers import celery, connections, heartbeats, pingers, slices, syphons, tasks
+from workers import celery, connections, heartbeats, pingers, pipeline, slices, syphons, tasks
 
 MODULES = ("drills", "orphans", "pingers", "readiness", "watchers", "syphons", "collectors")
 PAIRS = """
@@ -108,6 +108,7 @@ def written(client: redis.Redis, as_role: Callable[[str], Client]) -> dict[str, 
     heartbeats.beat(SimpleNamespace(eventer=worker("one@host")))
     tasks.count("alerts.look", delay_s=0.1)
     tasks.report()
+    pipeline.takes_tick("compact")
     for name in scheduled():
         run(name)
         found |= all_keys(client)

@@ -49,6 +49,36 @@ def test_charges_are_computed_for_the_month_and_for_the_one_that_just_ended(now:
     assert pipeline.months(now) == months
 
 
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch, fleet: redis.Redis) -> list[str]:
+    """What workers of the fleet really do of the long tasks, in place of doing it."""
+    done: list[str] = []
+    monkeypatch.setattr(pipeline, "note_late_days", lambda *_: None)
+    monkeypatch.setattr(pipeline.compaction, "days_with_new_files", lambda *_: [])
+    monkeypatch.setattr(pipeline.compaction, "compact", lambda *_: done.append("compact"))
+    monkeypatch.setattr(pipeline.compaction, "compact_today", lambda *_: done.append("compact_today"))
+    monkeypatch.setattr(pipeline, "months_to_compute", lambda _: ["2026-11"])
+    monkeypatch.setattr(pipeline, "compute", lambda *_: done.append("charges"))
+    return done
+
+
+@pytest.mark.parametrize("task", ["compact", "compact_today", "charges"])
+def test_of_two_beats_one_tick_of_a_long_task_is_taken(task: str, taken: list[str], fleet: redis.Redis) -> None:
+    for _ in ("a worker, from the first beat", "another one, from the second"):
+        getattr(pipeline, task)()
+    assert taken == [task]
+    assert fleet.ttl(f"workers:tick:{task}") <= 600, "the next hour has its own"
+
+
+def test_charges_that_are_computed_often_are_computed_at_each_tick(
+    taken: list[str], fleet: redis.Redis, settings: object
+) -> None:
+    settings.CHARGES_INTERVAL_S = 60  # type: ignore[attr-defined]
+    pipeline.charges()
+    assert taken == ["charges"]
+    assert 0 < fleet.ttl("workers:tick:charges") <= 30
+
+
 def test_a_worker_long_silent_is_forgotten(fleet: redis.Redis) -> None:
     old = heartbeats.Heartbeat(datetime(2026, 1, 1, tzinfo=UTC), ("pings",))
     fresh = heartbeats.Heartbeat(datetime.now(UTC), ("pings", "syphons"))

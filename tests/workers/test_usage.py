@@ -39,7 +39,7 @@ RECORD = UsageRecord(
 @pytest.fixture(autouse=True)
 def files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """These tests are about files; what is stored for the pages is tested in test_collectors.py."""
-    monkeypatch.setattr(collectors, "store_live", lambda _: None)
+    monkeypatch.setattr(collectors.LiveUsage, "add", lambda *_: None)
 
 
 def rows(folder: Path) -> list[dict[str, object]]:
@@ -67,12 +67,22 @@ def test_columns_have_the_types_that_the_pipeline_reads(tmp_path: Path) -> None:
 
 def test_a_file_that_could_not_be_finished_is_never_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def power_fails(_: int) -> None:
-        raise OSError("power")
+        raise SystemExit("power")
 
     monkeypatch.setattr(usage.os, "fsync", power_fails)
-    with pytest.raises(OSError, match="power"):
+    with pytest.raises(SystemExit, match="power"):
         usage.write([RECORD], str(tmp_path))
     assert all(path.name.startswith("_") for path in tmp_path.rglob("*.parquet"))
+
+
+def test_a_disk_that_is_full_is_not_filled_further_by_attempts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def disk_is_full(_: int) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(usage.os, "fsync", disk_is_full)
+    with pytest.raises(OSError, match="disk full"):
+        usage.write([RECORD], str(tmp_path))
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_the_peak_of_a_processs_connections_has_a_folder_of_its_own(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from dashboard.alerts.rounds import look
 from dashboard.fleet import projection
+from dashboard.fleet.sync import sync
 from dashboard.metrics import exposition
 from dashboard.metrics.fleet import MOST_LISTED
 from dashboard.models import AlertRule, ChannelState, ChargeRun, EntityHealth
@@ -82,6 +83,19 @@ def test_backlog_pings_and_ledgers_are_reported(pair, redis_here):
         'syphon_missing_messages{pair="contoso"} 1',
     ):
         assert sample(f"paired_{line}") in found
+
+
+def test_of_a_pair_that_left_the_pairs_file_only_counters_remain(pair, redis_here):
+    backlog_queue(pair, active=7, size_bytes=100, max_size_bytes=1000)
+    projection.apply_health("contoso", health())
+    pair.entities.update(pings_ever=4, next_ping_at=NOW - 60 * S, waiting=7, oldest_waiting_at=NOW - 90 * S)
+    pair.ledgers.create(
+        queue=QUEUE, began_at=NOW, home=5, enqueued=6, missing=1, ended_at=NOW, moved_at=NOW, seen_at=NOW
+    )
+    list(sync({}))
+
+    its_own = {one[0] for one in samples(exposition(NOW)) if labels(one).get("pair") == "contoso"}
+    assert its_own - {"paired_processes"} == {"paired_pings_total", "paired_syphon_settled_messages_total"}
 
 
 def test_the_control_planes_own_work_is_reported(pair, redis_here):

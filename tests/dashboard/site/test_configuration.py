@@ -113,6 +113,16 @@ def test_a_setting_is_taken_or_refused_in_one_sentence(name, tmp_path, monkeypat
             assert loaded["LOGGING"]["root"]["level"] in logging.getLevelNamesMapping(), value
 
 
+def test_a_database_whose_host_is_gone_is_waited_for_as_long_as_the_address_says(tmp_path, monkeypatch):
+    address = "postgres://u:p@db.example/n"
+    usual = load(tmp_path, monkeypatch, DATABASE_URL=address)["DATABASES"]["default"]["OPTIONS"]
+    assert usual["connect_timeout"] == 5
+    assert usual["tcp_user_timeout"] == 15_000
+    assert usual["keepalives_idle"] + usual["keepalives_interval"] <= 15
+    named = load(tmp_path, monkeypatch, DATABASE_URL=f"{address}?connect_timeout=9&sslmode=require")
+    assert named["DATABASES"]["default"]["OPTIONS"] == usual | {"connect_timeout": 9, "sslmode": "require"}
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("file", ["/nowhere/at/all", "/", "/dev/zero", "/proc/self/mem"])
 def test_a_file_that_cannot_be_read_is_named_in_one_sentence(name, file, tmp_path, monkeypatch):
