@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import datetime
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
@@ -134,12 +133,13 @@ def earlier(entry: AuditEntry) -> Outcome:
     return unchanged(entry.detail)
 
 
-def note(operator: str, pair: str, name: str, target: str, detail: str, at: datetime | None = None) -> None:
+def note(operator: str, pair: str, name: str, target: str, detail: str, *, via: str = "") -> None:
     """Record an action that is done and changes nothing in the fleet's shared state."""
     AuditEntry(
         request_id=uuid.uuid4().hex,
-        at=at or timezone.now(),
+        at=timezone.now(),
         operator=operator,
+        via=via,
         verb=name,
         pair=pair,
         target=target,

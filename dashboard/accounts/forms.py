@@ -61,3 +61,4 @@ class TokenForm(forms.Form):
     name = forms.CharField(max_length=60, label="Used by")
     scope = forms.ChoiceField(choices=ApiToken.Scope.choices, initial=ApiToken.Scope.READ, label="Scope")
     days = forms.TypedChoiceField(choices=LIFETIMES, coerce=int, initial=30, label="Valid for")
+    request_id = forms.UUIDField(required=False)

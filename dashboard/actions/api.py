@@ -77,11 +77,11 @@ class PaceSyphon(AboutSyphon):
 def _on_entities(
     request: HttpRequest, action: EntityAction, pair: str, body: AboutEntities, key: str
 ) -> dict[str, Any]:
-    require(request.user, action.right)
     row, given = pair_or_404(pair), list(dict.fromkeys(body.paths))
     targets, arguments = _targets(row, given), body.arguments
     is_one = given == targets and len(given) == 1
     if body.dry_run:
+        require(request.user, action.right)
         found = action.preview_on(row, targets, expires=arguments.get("expires"), is_one=is_one)
         return _preview(action.preview, found.changed, found.unchanged) | {"hindrance": found.hindrance}
     named = WHOLE_PAIR if given == [WHOLE_PAIR] else SEPARATOR.join(targets)
@@ -102,12 +102,12 @@ def _targets(pair: Pair, given: list[str]) -> list[str]:
 
 
 def _on_syphon(request: HttpRequest, action: SyphonAction, pair: str, body: AboutSyphon, key: str) -> dict[str, Any]:
-    require(request.user, action.right)
     row = pair_or_404(pair)
     is_queue = body.target == WHOLE_PAIR or row.backlog_queues.filter(path=body.target).exists()
     if not (is_queue or row.entities.filter(path=body.target).exists()):
         raise Http404(f"{pair} has no such backlog queue or entity.")
     if body.dry_run:
+        require(request.user, action.right)
         changes = action.would_change(row, body.target, **body.arguments)
         return _preview(action.preview, *(([body.target], []) if changes else ([], [body.target])))
     return perform(request, key, row, body.target, body.reason, lambda wanted: action.run(wanted, **body.arguments))

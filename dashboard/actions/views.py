@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from dashboard.access.audited import ActionError, Outcome, Request
-from dashboard.access.rights import require
+from dashboard.access.rights import may, require
 from dashboard.actions import entities, syphons
 from dashboard.actions.entities import SEPARATOR, EntityAction
 from dashboard.actions.forms import EXPIRIES, MOST_SELECTED, ActionForm
@@ -35,10 +35,12 @@ def action(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
     what = ACTIONS.get(verb.replace("-", "_"))
     if what is None:
         raise Http404
-    require(request.user, what.right)
     row = get_object_or_404(Pair, name=pair)
     form = ActionForm(_with_default_path(request, what), needs_reason=what.is_severe and request.method == "POST")
-    if not form.is_valid():
+    is_valid = form.is_valid()
+    if request.method == "GET" or not is_valid:
+        require(request.user, what.right)  # of what is to be done, the audited path decides and records it
+    if not is_valid:
         if request.method == "GET" and "path" in form.errors:
             return _choose_first(request, row)
         targets = [] if "path" in form.errors else _targets(row, what, form)
@@ -46,7 +48,7 @@ def action(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
     targets = _targets(row, what, form)
     if request.method == "GET":
         return _ask(request, row, what, form, targets)
-    if meanwhile := _meanwhile(request, row, form, targets):
+    if may(request.user, what.right) and (meanwhile := _meanwhile(request, row, form, targets)):
         return _ask(request, row, what, form, targets, status=409, meanwhile=meanwhile)
     try:
         outcome = _do(request, row, what, form, targets)

@@ -11,8 +11,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from dashboard.access import audited
-from dashboard.access.audited import ActionError, Person
-from dashboard.access.audited import done as outcome_done
+from dashboard.access.audited import ActionError, Outcome, Person, done, unchanged
 from dashboard.access.declaration import Action, Command, Operation
 from dashboard.access.rights import Right
 from dashboard.alerts import notices
@@ -36,11 +35,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertAction(Action):
-    """An action that does not change the shared state of a pair. Its answer is one sentence."""
+    """An action that does not change the shared state of a pair. Its outcome has one sentence."""
 
     def perform(
-        self, request: Request, pair: str, target: str, run: Callable[[], str], *, is_limited: bool = False
-    ) -> str:
+        self, request: Request, pair: str, target: str, run: Callable[[], Outcome], *, is_limited: bool = False
+    ) -> Outcome:
         """Execute the action on the audited path. `is_limited`: it changes only what the person sees."""
         entry = AuditEntry(
             request_id=request.request_id or uuid.uuid4().hex,
@@ -52,10 +51,7 @@ class AlertAction(Action):
             target=target,
             reason=request.reason,
         )
-        done = audited.carry_out(
-            entry, request.user, lambda: outcome_done(run()), right=self.right, is_limited=is_limited
-        )
-        return done.sentence
+        return audited.carry_out(entry, request.user, run, right=self.right, is_limited=is_limited)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,23 +60,27 @@ class AcknowledgeAlert(AlertAction):
 
     operation_of_all: Operation
 
-    def run(self, request: Request, key: int) -> str:
+    def run(self, request: Request, key: int) -> Outcome:
         """One alert."""
 
-        def run() -> str:
-            return "Acknowledged: nobody else is notified." if _acknowledge(request, pk=key) else ACKNOWLEDGED
-
         alert = Alert.objects.filter(pk=key).first()
-        if alert is None:
-            raise ActionError("The alert no longer exists.")
-        return self.perform(request, alert.pair, alert.key, run)
 
-    def run_on_all(self, request: Request) -> str:
+        def run() -> Outcome:
+            if alert is None:
+                raise ActionError("The alert no longer exists.")
+            if _acknowledge(request, pk=key):
+                return done("Acknowledged: nobody else is notified.")
+            return unchanged("It was already acknowledged or over.")
+
+        pair, target = (alert.pair, alert.key) if alert else (EVERYWHERE, f"alert {key}")
+        return self.perform(request, pair, target, run, is_limited=alert is None)
+
+    def run_on_all(self, request: Request) -> Outcome:
         """Acknowledge all open alerts that the person sees."""
 
-        def run() -> str:
+        def run() -> Outcome:
             count = _acknowledge(request)
-            return f"{count:,} acknowledged." if count else "There were no alerts to acknowledge."
+            return done(f"{count:,} acknowledged.") if count else unchanged("There were no alerts to acknowledge.")
 
         return self.perform(request, EVERYWHERE, "all open alerts", run, is_limited=True)
 
@@ -89,8 +89,8 @@ class AcknowledgeAlert(AlertAction):
 class SaveRule(AlertAction):
     """Creates or changes a rule."""
 
-    def run(self, request: Request, rule: AlertRule) -> str:
-        def run() -> str:
+    def run(self, request: Request, rule: AlertRule) -> Outcome:
+        def run() -> Outcome:
             if rule.pk and not AlertRule.objects.select_for_update().filter(pk=rule.pk).exists():
                 raise ActionError(f"Rule {rule.name} was deleted in the meantime. Create a new one.")
             rule.changed_by, rule.changed_at = request.user.get_username(), request.at
@@ -99,7 +99,7 @@ class SaveRule(AlertAction):
                     rule.save()
             except IntegrityError:
                 raise ActionError(f"A rule {rule.name} already exists.") from None
-            return f"Rule {rule.name}: {describe(rule)}"
+            return done(f"Rule {rule.name}: {describe(rule)}")
 
         return self.perform(request, rule.pair, rule.name, run)
 
@@ -108,12 +108,12 @@ class SaveRule(AlertAction):
 class DeleteRule(AlertAction):
     """Deletes a rule. Its messages in the outbox are still sent."""
 
-    def run(self, request: Request, rule: AlertRule) -> str:
+    def run(self, request: Request, rule: AlertRule) -> Outcome:
         said = describe(rule)
 
-        def run() -> str:
+        def run() -> Outcome:
             rule.delete()
-            return f"Rule {rule.name} is deleted. It was: {said}"
+            return done(f"Rule {rule.name} is deleted. It was: {said}")
 
         return self.perform(request, rule.pair, rule.name, run)
 
@@ -123,13 +123,10 @@ class ChannelAction(AlertAction):
     """An action on one channel. `choice` is its name in the URL."""
 
     choice: str
-    change: Callable[[Request, str], str]
+    change: Callable[[Request, str], Outcome]
 
-    def run(self, request: Request, channel: str) -> str:
+    def run(self, request: Request, channel: str) -> Outcome:
         return self.perform(request, EVERYWHERE, channel, lambda: self.change(request, channel))
-
-
-ACKNOWLEDGED = "It was already acknowledged or over."
 
 
 def _acknowledge(request: Request, **which: int) -> int:
@@ -137,18 +134,18 @@ def _acknowledge(request: Request, **which: int) -> int:
     return mine.update(acknowledged_at=request.at, acknowledged_by=request.user.get_username())
 
 
-def _try_channel(request: Request, channel: str) -> str:
+def _try_channel(request: Request, channel: str) -> Outcome:
     if channel not in load_channels():
         raise ActionError(f"CHANNELS_FILE has no channel {channel}.")
     notices.write_test(channel, request.user.get_username(), request.at)
-    return f"A test message to {channel} is queued. Its result appears under Deliveries."
+    return done(f"A test message to {channel} is queued. Its result appears under Deliveries.")
 
 
-def _enable_channel(_: Request, channel: str) -> str:
+def _enable_channel(_: Request, channel: str) -> Outcome:
     disabled = ChannelState.objects.filter(channel=channel, disabled_at__isnull=False)
     if disabled.update(disabled_at=None, failing_since=None, reason=""):
-        return f"{channel} is used again."
-    return f"{channel} was already in use."
+        return done(f"{channel} is used again.")
+    return unchanged(f"{channel} was already in use.")
 
 
 def describe(rule: AlertRule) -> str:
@@ -229,6 +226,6 @@ DELETE_RULE = DeleteRule(
 ACTIONS = (ACKNOWLEDGE_ALERT, *CHANNEL_ACTIONS, MAKE_RULE, CHANGE_RULE, DELETE_RULE)
 
 
-def save_rule(request: Request, rule: AlertRule) -> str:
+def save_rule(request: Request, rule: AlertRule) -> Outcome:
     """Create a new rule, or change an existing one."""
     return (CHANGE_RULE if rule.pk else MAKE_RULE).run(request, rule)

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from dashboard.access.audited import Outcome
 from dashboard.alerts import channel_board
 from dashboard.alerts.actions import ACKNOWLEDGE_ALERT, CHANNEL_ACTIONS, ChannelAction, Request, describe
 from dashboard.alerts.config import ChannelsFileError
@@ -90,7 +91,7 @@ def _on_channel(action: ChannelAction, options: Options) -> Answer:
     return _perform(options, lambda wanted: action.run(wanted, options["channel"]))
 
 
-def _perform(options: Options, run: Callable[[Request], str]) -> Answer:
+def _perform(options: Options, run: Callable[[Request], Outcome]) -> Answer:
     """Execute the action on the audited path of alerts; failures become CommandError."""
     wanted = Request(
         user=user_named(options["user"]),
@@ -100,8 +101,8 @@ def _perform(options: Options, run: Callable[[Request], str]) -> Answer:
         via=VIA,
     )
     with one_sentence(ChannelsFileError):
-        sentence = run(wanted)
-    return Answer({"outcome": "done", "sentence": sentence}, [sentence])
+        found = run(wanted)
+    return Answer({"outcome": found.outcome, "sentence": found.sentence}, [found.sentence])
 
 
 def _channels(options: Options) -> Answer:

@@ -9,10 +9,11 @@ from typing import Any
 from django.contrib import messages
 from django.db.models import Case, F, IntegerField, QuerySet, Value, When
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from dashboard.access.idempotency import following
 from dashboard.access.rights import require
 from dashboard.alerts.actions import (
     ACKNOWLEDGE_ALERT,
@@ -90,14 +91,17 @@ def rules(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def rule(request: HttpRequest, rule: int | None = None) -> HttpResponse:
     """One rule, which administrators can change; without a number, a new one."""
-    require(request.user, MAKE_RULE.right)
-    row = get_object_or_404(AlertRule, pk=rule) if rule else None
+    row = AlertRule.objects.filter(pk=rule).first() if rule else None
     known = tuple(channel["name"] for channel in _channels())
     form = RuleForm(request.POST or None, instance=row, known=known)
-    if request.method == "POST" and form.is_valid():
+    is_there = rule is None or row is not None
+    if is_there and request.method == "POST" and form.is_valid():
         wanted = _wanted(request, str(form.cleaned_data.get("request_id") or ""))
-        messages.success(request, save_rule(wanted, form.save(commit=False)))
+        messages.success(request, save_rule(wanted, form.save(commit=False)).sentence)
         return redirect("alert-rules")
+    require(request.user, MAKE_RULE.right)  # of what is to be done, the audited path decides and records it
+    if not is_there:
+        raise Http404
     context: dict[str, Any] = {
         "form": form,
         "rule": row,
@@ -115,10 +119,10 @@ def rule(request: HttpRequest, rule: int | None = None) -> HttpResponse:
 @require_POST
 def delete_rule(request: HttpRequest, rule: int) -> HttpResponse:
     """Delete a rule."""
-    require(request.user, DELETE_RULE.right)
     if row := AlertRule.objects.filter(pk=rule).first():
-        messages.success(request, DELETE_RULE.run(_wanted(request), row))
+        messages.success(request, DELETE_RULE.run(_wanted(request), row).sentence)
     else:
+        require(request.user, DELETE_RULE.right)
         messages.info(request, "The rule no longer exists.")
     return redirect("alert-rules")
 
@@ -130,19 +134,21 @@ def acknowledge(request: HttpRequest, alert: int | None = None) -> HttpResponse:
     if alert is not None and not Alert.objects.filter(pk=alert).exists():
         require(request.user, ACKNOWLEDGE_ALERT.right)
         raise Http404
-    sentence = ACKNOWLEDGE_ALERT.run_on_all(wanted) if alert is None else ACKNOWLEDGE_ALERT.run(wanted, alert)
-    messages.success(request, sentence)
+    outcome = ACKNOWLEDGE_ALERT.run_on_all(wanted) if alert is None else ACKNOWLEDGE_ALERT.run(wanted, alert)
+    messages.success(request, outcome.sentence)
     return redirect("alerts")
 
 
 @require_POST
 def channel(request: HttpRequest, channel: str, verb: str) -> HttpResponse:
     """`test` or `enable` a channel."""
-    require(request.user, TRY_CHANNEL.right)
     what = next((action for action in CHANNEL_ACTIONS if action.choice == verb), None)
     if what is None:
+        require(request.user, TRY_CHANNEL.right)
         raise Http404
-    messages.success(request, what.run(_wanted(request), channel))
+    given = request.POST.get("request_id", "")
+    wanted = _wanted(request, following(given, f"{verb} {channel}") if given else "")  # the page has one id for all
+    messages.success(request, what.run(wanted, channel).sentence)
     return redirect("alert-rules")
 
 

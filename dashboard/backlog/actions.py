@@ -72,16 +72,19 @@ class QueueAction(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterAction(Action):
-    """An action on dead letters. `prepare` raises ActionError for an invalid request."""
+    """An action on dead letters."""
 
     choice: str
     """Its value in the page's form."""
-    prepare: Callable[[Request, Sequence[int], str], dead_letters.Run]
+    change: Callable[[Request, Sequence[int], str], Outcome]
     is_atomic: bool = False
 
     def run(self, request: Request, *, numbers: Sequence[int] = (), destination: str = "") -> Outcome:
         """Execute the action for these dead letters of the request's target, or for all."""
-        run = self.prepare(request, numbers, destination)
+
+        def run(_: SharedState) -> Outcome:
+            return self.change(request, numbers, destination)
+
         return audited.perform(self.name, request, run, right=self.right, atomic=self.is_atomic)
 
 
@@ -247,7 +250,7 @@ RESUBMIT = LetterAction(
         "Have a worker send dead letters again, each to its own entity or all to one.",
     ),
     choice="resubmit",
-    prepare=dead_letters.resubmit,
+    change=dead_letters.resubmit,
 )
 DISCARD = LetterAction(
     name="discard_dead_letters",
@@ -263,7 +266,7 @@ DISCARD = LetterAction(
         "Have a worker discard dead letters permanently. A record of each is kept, without its body.",
     ),
     choice="discard",
-    prepare=dead_letters.discard,
+    change=dead_letters.discard,
 )
 STOP_DEAD_LETTERS = LetterAction(
     name="stop_dead_letters",
@@ -277,7 +280,7 @@ STOP_DEAD_LETTERS = LetterAction(
         "Stop",
     ),
     choice="stop",
-    prepare=dead_letters.stop,
+    change=dead_letters.stop,
     is_atomic=True,
 )
 LETTER_ACTIONS = (RESUBMIT, DISCARD, STOP_DEAD_LETTERS)

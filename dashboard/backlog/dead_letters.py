@@ -5,8 +5,7 @@ go back to their queue or topic, as a message cannot be sent to a single subscri
 """
 
 import uuid
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from azure.core.exceptions import ResourceNotFoundError
 from django.db import IntegrityError, transaction
@@ -19,14 +18,11 @@ from dashboard.backlog.places import Place, parted, place
 from dashboard.fleet.namespaces import Namespace, NamespaceError, namespace
 from dashboard.models import DeadLetterJob
 from pairing.backlog.rotation import parse_backlog_path
-from pairing.fleet.coordination import SharedState
 
 Kind = DeadLetterJob.Kind
-Run = Callable[[SharedState], Outcome]
-"""The part of an action that runs on the audited path, after the request was validated."""
 
 
-def resubmit(request: Request, numbers: Sequence[int] = (), destination: str = "") -> Run:
+def resubmit(request: Request, numbers: Sequence[int] = (), destination: str = "") -> Outcome:
     """Resubmit these dead letters, or all: each to its own entity, or all to `destination`."""
     destination, home = destination.strip(), _place(request).home
     if home and destination in ("", home):
@@ -38,27 +34,23 @@ def resubmit(request: Request, numbers: Sequence[int] = (), destination: str = "
             f"Their primary is {other}, but {request.pair.name} would send them to "
             f"{request.pair.primary_namespace}. Choose a destination there, or add the pair of {other} again."
         )
-    return partial(_start, request, Kind.RESUBMIT, numbers, destination)
+    return _start(request, Kind.RESUBMIT, numbers, destination)
 
 
-def discard(request: Request, numbers: Sequence[int] = (), destination: str = "") -> Run:
+def discard(request: Request, numbers: Sequence[int] = (), destination: str = "") -> Outcome:
     """Discard dead letters permanently; a record of each is kept, without its body."""
-    return partial(_start, request, Kind.DISCARD, numbers, "")
+    return _start(request, Kind.DISCARD, numbers, "")
 
 
-def stop(request: Request, numbers: Sequence[int] = (), destination: str = "") -> Run:
+def stop(request: Request, numbers: Sequence[int] = (), destination: str = "") -> Outcome:
     """Stop a job; the remaining dead letters stay in their queue."""
-    return partial(_stop, request)
-
-
-def _stop(request: Request, _: SharedState) -> Outcome:
     jobs = DeadLetterJob.open_ones().filter(pair=request.pair, path=request.target)
     if not jobs.update(ended_at=timezone.now(), detail=f"Stopped by {request.operator}."):
         return unchanged(f"No job is running on the dead letters of {request.target}.")
     return done("The job ends within seconds; the remaining dead letters stay.")
 
 
-def _start(request: Request, kind: Kind, numbers: Sequence[int], destination: str, _: SharedState) -> Outcome:
+def _start(request: Request, kind: Kind, numbers: Sequence[int], destination: str) -> Outcome:
     try:
         with namespace(request.pair.name, _place(request).role) as here:
             upto, there = highest_number(here, request.target, dead=True), _count(here, request.target)

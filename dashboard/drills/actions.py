@@ -26,15 +26,13 @@ class StartDrill(Action):
     def run(self, request: Request, what: Wanted) -> Outcome:
         """Request a drill for an operator, after checking the canary. Raises ActionError if a drill is not possible."""
         pair = request.pair
-        canary = look(pair.name, request.target)
-        now = moment(pair, is_silent=is_silent(last_heartbeat(), timezone.now()))
-        marked = is_marked(request.target, canary_of(pair.name))
-        return audited.perform(
-            self.name,
-            request,
-            lambda _: requests.start(request, canary, now, what, is_marked=marked),
-            right=self.right,
-        )
+
+        def run(_: object) -> Outcome:
+            canary = look(pair.name, request.target)
+            now = moment(pair, is_silent=is_silent(last_heartbeat(), timezone.now()))
+            return requests.start(request, canary, now, what, is_marked=is_marked(request.target, canary_of(pair.name)))
+
+        return audited.perform(self.name, request, run, right=self.right, atomic=False)
 
     def run_by_schedule(self, pair: Pair, canary: str, kind: str = Drill.Kind.QUEUE) -> Drill | None:
         """Start a scheduled drill, audited under the name of the schedule; None if one is running."""

@@ -59,10 +59,10 @@ def drills(request: HttpRequest, query: Annotated[Cursor, Query()]) -> dict[str,
 
 @operation(router, START_DRILL)
 def start_drill(request: HttpRequest, pair: str, body: StartDrill, key: Key = "") -> dict[str, Any]:
-    require(request.user, START_DRILL.right)
     row = pair_or_404(pair)
     path = body.path.strip() or canary_of(pair) or ""
     if not path:
+        require(request.user, START_DRILL.right)
         raise Http404(f"{pair} has no marked canary: name a queue or topic in `path`.")
     what = Wanted(body.typed, body.creates, body.kind, body.messages)
     return perform(request, key, row, path, body.reason, lambda wanted: START_DRILL.run(wanted, what))
@@ -70,8 +70,8 @@ def start_drill(request: HttpRequest, pair: str, body: StartDrill, key: Key = ""
 
 @operation(router, ABORT_DRILL)
 def abort_drill(request: HttpRequest, drill: Number, body: Why, key: Key = "") -> dict[str, Any]:
-    require(request.user, ABORT_DRILL.right)
     row = Drill.objects.select_related("pair").filter(pk=drill).first()
     if row is None:
+        require(request.user, ABORT_DRILL.right)
         raise Http404("No such drill.")
     return perform(request, key, row.pair, row.path, body.reason, lambda wanted: ABORT_DRILL.run(wanted, row))

@@ -63,9 +63,10 @@ def document(request: HttpRequest, drill: int) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def start(request: HttpRequest) -> HttpResponse:
     """GET shows a preview and reasons against the drill; POST starts it."""
-    require(request.user, START_DRILL.right)
     form = DrillForm(request.POST if request.method == "POST" else request.GET, needs_reason=request.method == "POST")
     form.is_valid()
+    if request.method == "GET" or form.errors:
+        require(request.user, START_DRILL.right)  # of what is to be done, the audited path decides and records it
     if form.errors.keys() & {"pair", "path"}:
         return _ask(request, form, None, status=400)
     pair = get_object_or_404(Pair, name=form.cleaned_data["pair"], is_configured=True)
@@ -85,7 +86,6 @@ def start(request: HttpRequest) -> HttpResponse:
 @require_POST
 def abort(request: HttpRequest, drill: int) -> HttpResponse:
     """Abort a drill; a worker rolls it back."""
-    require(request.user, ABORT_DRILL.right)
     row = get_object_or_404(Drill.objects.select_related("pair"), pk=drill)
     wanted = Request(request.user, row.pair, row.path, reason=request.POST.get("reason", "")[:500])
     messages.success(request, ABORT_DRILL.run(wanted, row).sentence)

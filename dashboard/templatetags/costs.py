@@ -40,6 +40,12 @@ def money(cents: int | None) -> str:
 
 
 @register.filter
+def and_up(one: Fraction, other: Fraction) -> list[Fraction]:
+    """Two charges, the lower one first: either rule of counting may be the dearer one."""
+    return sorted((one, other))
+
+
+@register.filter
 def kind_label(kind: str) -> str:
     """The label of a kind of operation."""
     return LABELS.get(kind, kind)

@@ -1,5 +1,6 @@
 """The tokens of the signed-in person, and of everybody for administrators; and what the API offers."""
 
+import uuid
 from collections.abc import Callable, Sequence
 
 from django.contrib import messages
@@ -40,8 +41,11 @@ def make(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, form, status=400)
     given = form.cleaned_data
+    request_id = given["request_id"].hex if given["request_id"] else ""
     try:
-        row, text = tokens.make(_person(request), given["name"], given["scope"], given["days"], timezone.now())
+        row, text = tokens.make(
+            _person(request), given["name"], given["scope"], given["days"], timezone.now(), request_id=request_id
+        )
     except ActionError as error:
         form.add_error(None, str(error))
         return _page(request, form, status=400)
@@ -77,6 +81,7 @@ def _page(
         "text": text,
         "rows": [{"token": row, "is_usable": row.is_usable(now)} for row in rows],
         "host": _host(request),
+        "request_id": uuid.uuid4(),
     }
     answer = render(request, "accounts/tokens.html", context, status=status)
     answer["Cache-Control"] = "no-store"

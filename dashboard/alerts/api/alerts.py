@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
-from dashboard.access.rights import require
+from dashboard.access.audited import Outcome
 from dashboard.alerts.actions import ACKNOWLEDGE_ALERT, CHANNEL_ACTIONS, AlertAction, ChannelAction
 from dashboard.alerts.actions import Request as AlertRequest
 from dashboard.api.authentication import via
@@ -58,17 +58,17 @@ def alerts(request: HttpRequest, query: Annotated[AlertQuery, Query()]) -> dict[
 
 
 def perform(
-    request: HttpRequest, action: AlertAction, key: str, reason: str, run: Callable[[AlertRequest], str]
+    request: HttpRequest, action: AlertAction, key: str, reason: str, run: Callable[[AlertRequest], Outcome]
 ) -> dict[str, Any]:
     """Execute the action once, on the audited path of alerts."""
-    require(request.user, action.right)
     request_id, earlier = identity(request, key)
     if earlier:
         return {"outcome": earlier.outcome, "sentence": earlier.detail, "is_repeated": True}
     wanted = AlertRequest(
         user=request.user, at=timezone.now(), request_id=request_id, reason=reason, via=via(request)[:80]
     )
-    return {"outcome": "done", "sentence": run(wanted)}
+    outcome = run(wanted)
+    return {"outcome": outcome.outcome, "sentence": outcome.sentence}
 
 
 @operation(router, ACKNOWLEDGE_ALERT)

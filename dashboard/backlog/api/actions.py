@@ -78,18 +78,21 @@ BODIES: dict[tuple[Argument, ...], type[AboutQueue]] = {
 
 
 def _on_queue(request: HttpRequest, action: QueueAction, pair: str, body: AboutQueue, key: str) -> dict[str, Any]:
-    require(request.user, action.right)
-    _require_confirmation(body)
     row = pair_or_404(pair)
-    if not cleanup.known(row, body.queue):
+    is_known = cleanup.known(row, body.queue)
+    if body.dry_run or not is_known:
+        require(request.user, action.right)  # of what is to be done, the audited path decides and records it
+    if not is_known:
         raise Http404(f"{pair} has no such backlog queue.")
     if body.dry_run:
         return _preview(request, row, action, body.queue)
+    if may(request.user, action.right):
+        _require_confirmation(body)
     return perform(request, key, row, body.queue, body.reason, lambda wanted: action.run(wanted, **body.arguments))
 
 
 def _require_confirmation(body: AboutQueue) -> None:
-    if isinstance(body, DeleteQueue) and not body.dry_run and body.confirm is None:
+    if isinstance(body, DeleteQueue) and body.confirm is None:
         raise ApiError(
             409, "Send a dry run first, and repeat the `confirm` it returns: only the queue in that state is deleted."
         )
@@ -111,11 +114,12 @@ def _preview(request: HttpRequest, pair: Pair, action: QueueAction, queue: str) 
 
 
 def _on_letters(request: HttpRequest, action: LetterAction, pair: str, body: AboutQueue, key: str) -> dict[str, Any]:
-    require(request.user, action.right)
     row = pair_or_404(pair)
-    if (at := place(row, body.queue)) is None:
+    at, arguments = place(row, body.queue), body.arguments
+    if body.dry_run or at is None:
+        require(request.user, action.right)  # of what is to be done, the audited path decides and records it
+    if at is None:
         raise Http404(f"{pair} has no such queue or subscription.")
-    arguments = body.arguments
     if body.dry_run:
         sentence = action.preview.format(it=arguments.get("destination") or at.home or "their own entities")
         return {"outcome": "preview", "sentence": sentence, "counts": _counts(row, body)}

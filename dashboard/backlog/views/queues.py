@@ -1,9 +1,10 @@
 """The page of backlog queues of all pairs: depth, deviations, orphans, dead letters."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
@@ -12,9 +13,11 @@ from dashboard.backlog.orphans import QUARANTINED
 from dashboard.models import BacklogQueue, Pair, QueueDeletion, QueueDrain, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.folding import folded
-from dashboard.site.pages import page_or_part
+from dashboard.site.pages import page_or_part, query_without_page
+from dashboard.site.queries import page_of
 from dashboard.site.snapshot import from_one_reading
 
+PAGE = 25
 SHOWN_FOR = timedelta(minutes=2)
 """How long the page shows the result of a deletion or a drain."""
 
@@ -23,10 +26,21 @@ SHOWN_FOR = timedelta(minutes=2)
 @from_one_reading
 def listing(request: HttpRequest) -> HttpResponse:
     """One table per pair; htmx requests return only the live part."""
-    pairs = Pair.objects.prefetch_related("backlog_queues", "pauses")
-    under_way = UnderWay.now()
-    context = {"boards": [_board(pair, under_way, _neighbour(pair, pairs)) for pair in pairs]}
+    page, under_way = page_of(request, _worst_first(), PAGE), UnderWay.now()
+    context = {
+        "boards": [_board(pair, under_way, _neighbour(pair)) for pair in page],
+        "page": page,
+        "query": query_without_page(request),
+    }
     return page_or_part(request, "backlog/list.html", context)
+
+
+def _worst_first() -> QuerySet[Pair]:
+    """All pairs, those first that have orphans, dead letters or deviating queues."""
+    wrong = Q(is_orphan=True) | Q(dead_lettered__gt=0) | ~Q(deviations={})
+    bad = BacklogQueue.objects.filter(wrong, pair=OuterRef("pk"), is_gone=False)
+    rows = Pair.objects.prefetch_related("backlog_queues", "pauses")
+    return rows.annotate(is_bad=Exists(bad)).order_by("-is_bad", "name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +61,11 @@ class UnderWay:
         )
 
 
-def _neighbour(pair: Pair, pairs: Iterable[Pair]) -> Pair | None:
+def _neighbour(pair: Pair) -> Pair | None:
     """For a pair removed from PAIRS_FILE: a configured pair with the same secondary."""
     if pair.is_configured:
         return None
-    same = (one for one in pairs if one.is_configured and one.secondary_namespace == pair.secondary_namespace)
-    return next(same, None)
+    return Pair.objects.filter(is_configured=True, secondary_namespace=pair.secondary_namespace).first()
 
 
 def _board(pair: Pair, under_way: UnderWay, neighbour: Pair | None) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """The state of the fleet: headline, pairs, entities, workers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -17,12 +17,13 @@ from dashboard.api.schemas import PaceLimit, Pause
 from dashboard.fleet.boards import headline_of, last_heartbeat, status_of, watched_pairs
 from dashboard.fleet.forms import STATES
 from dashboard.fleet.outlook import outlooks
-from dashboard.fleet.paces import paces
+from dashboard.fleet.paces import paces_of
 from dashboard.fleet.status import Status, is_silent, verbs
-from dashboard.fleet.status_counts import status_counts
+from dashboard.fleet.status_counts import counts_by_pair
 from dashboard.fleet.trends import trends
 from dashboard.models import EntityHealth, Heartbeat, Pair
 from dashboard.site.snapshot import one_reading
+from pairing.fleet.shared_health import Pace
 
 router = Router(tags=["health"])
 Looks = Literal["failed-over", "held", "failing", "unknown", "draining", "healthy"]
@@ -219,31 +220,28 @@ def _pairs(pairs: Iterable[Pair], now: datetime, silent: bool) -> list[dict[str,
     known = list(pairs)
     ahead = outlooks(known, now)
     moving = trends(known, ahead, now)
+    counted, limited = counts_by_pair(known, now, silent), paces_of(pair.name for pair in known)
     return [
-        _pair(pair, now, silent) | {"traffic": ahead[pair.pk].as_json(), "trend": moving[pair.pk].as_json()}
+        _pair(pair, counted.get(pair.pk, {}), limited.get(pair.name, {}))
+        | {"traffic": ahead[pair.pk].as_json(), "trend": moving[pair.pk].as_json()}
         for pair in known
     ]
 
 
-def _pair(pair: Pair, now: datetime, silent: bool) -> dict[str, Any]:
-    sums, counted = vars(pair), status_counts([pair], now, silent)  # annotations of watched_pairs
-    pauses = list(pair.pauses.all())
+def _pair(pair: Pair, counted: Mapping[Status, int], limited: Mapping[str, Pace]) -> dict[str, Any]:
+    sums, pauses = vars(pair), list(pair.pauses.all())  # with the annotations of watched_pairs
     return {name: sums[name] for name in PairState.model_fields if name in sums} | {
-        "entities": {status.value: counted[status] for status in Status},
+        "entities": {status.value: counted.get(status, 0) for status in Status},
         "backlog_messages": sums["waiting"],
         "backlog_counted_at": sums["sampled_at"],
         "dead_letters": sums["dead"],
         "pauses": [{"queue": one.queue, "by": one.by, "reason": one.reason, "at": one.at} for one in pauses],
-        "paces": _paces(pair),
+        "paces": [
+            {"target": target, "messages_per_s": pace.rate, "by": pace.by, "reason": pace.reason, "at": pace.at}
+            for target, pace in sorted(limited.items())
+        ],
         "is_stalled": bool(sums["stalls"]),
     }
-
-
-def _paces(pair: Pair) -> list[dict[str, Any]]:
-    return [
-        {"target": target, "messages_per_s": pace.rate, "by": pace.by, "reason": pace.reason, "at": pace.at}
-        for target, pace in sorted(paces(pair.name).items())
-    ]
 
 
 def _entity(row: EntityHealth, status: Status) -> dict[str, Any]:

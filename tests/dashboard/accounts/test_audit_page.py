@@ -55,6 +55,14 @@ def test_entries_are_found_by_who_what_where_when_and_text(trail, as_role, query
     assert [name in shown for name in ("ticket 7", "primary is busy", "transfer/7")] == [n in names for n in "abc"]
 
 
+@pytest.mark.parametrize("verb", ["download", "compute_charges", "set_budget", "set_cost_terms", "reconcile_export"])
+def test_what_no_button_of_a_pair_does_is_offered_as_an_action_too(trail, as_role, verb):
+    page = as_role("viewer").get("/audit/", {"verb": verb}).text
+
+    assert f'<option value="{verb}" selected>' in page
+    assert "cannot be read" not in page
+
+
 def test_the_page_offers_the_file_of_what_it_shows(trail, as_role):
     page = as_role("viewer").get("/audit/", {"operator": "ada", "page": "1"}).text
 

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from dashboard.access import tokens
-from dashboard.models import ApiToken
+from dashboard.models import ApiToken, AuditEntry
 
 FORM = {"name": "nightly export", "scope": "read", "days": "30"}
 
@@ -24,6 +24,24 @@ def test_a_new_token_is_shown_once_and_works(pair, redis_here, as_role, client):
     page = person.get("/tokens/").text
     assert "nightly export" in page
     assert text not in page
+
+
+def test_a_form_that_is_sent_twice_creates_one_token(pair, as_role):
+    person = as_role("viewer")
+    offered = re.search(r'name="request_id" value="([^"]+)"', person.get("/tokens/").text)[1]
+
+    first, second = (person.post("/tokens/make/", {**FORM, "request_id": offered}) for _ in range(2))
+
+    assert shown(first).startswith("pns_")
+    assert (second.status_code, tokens.SENT_TWICE in second.text) == (400, True)
+    assert ApiToken.objects.count() == AuditEntry.objects.count() == 1
+
+
+def test_a_scope_that_the_person_may_not_give_is_refused_on_record(pair, as_role):
+    as_role("viewer").post("/tokens/make/", {**FORM, "scope": "operate"})
+
+    entry = AuditEntry.objects.get()
+    assert (entry.operator, entry.verb, entry.outcome) == ("viewer", "make_token", "refused")
 
 
 def test_the_page_with_the_token_is_kept_by_no_cache(pair, as_role):

@@ -181,6 +181,10 @@ def test_what_does_not_exist_is_not_found(pair, shared, as_role, verb, path):
     assert act(as_role("operator"), verb, path).status_code == 404
 
 
+def test_a_number_that_no_audit_entry_has_is_refused_like_any_other_value(pair, shared, as_role):
+    assert act(as_role("operator"), "fail_over", reason="x", seen="9" * 30).status_code == 400
+
+
 def test_an_action_without_a_path_asks_again(pair, shared, as_role):
     assert act(as_role("operator"), "fail_over", path="").status_code == 400
 

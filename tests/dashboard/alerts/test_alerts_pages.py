@@ -88,6 +88,27 @@ def test_an_operator_acknowledges_and_it_is_on_record(pair, as_role):
     )
 
 
+def test_what_was_acknowledged_already_is_recorded_as_unchanged(pair, as_role):
+    fail_over("orders")
+    look(NOW + S)
+    alert = f"/alerts/{Alert.objects.get().pk}/acknowledge/"
+
+    for _ in range(2):
+        as_role("operator").post(alert)
+
+    assert [entry.outcome for entry in AuditEntry.objects.order_by("pk")] == ["done", "unchanged"]
+
+
+def test_a_second_click_on_test_sends_no_second_message_and_other_channels_are_tested_as_well(pair, as_role):
+    page = as_role("operator").get("/alerts/rules/").text
+    offered = {"request_id": re.search(r'name="request_id" value="([^"]+)"', page)[1]}
+
+    for channel in ("mail", "mail", "chat"):
+        as_role("operator").post(f"/alerts/channels/{channel}/test/", offered)
+
+    assert sorted(Notice.objects.values_list("channel", flat=True)) == ["chat", "mail"]
+
+
 def test_all_are_acknowledged_together(pair, as_role):
     fail_over("orders", "payments")
     look(NOW + S)

@@ -6,12 +6,26 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from dashboard.access import tokens
 from dashboard.fleet import projection
-from dashboard.models import Alert, AuditEntry, BacklogQueue, Charge, ChargeRun, Drill, Invoice, Readiness
+from dashboard.models import (
+    Alert,
+    AuditEntry,
+    BacklogQueue,
+    Charge,
+    ChargeRun,
+    Drill,
+    EntityHealth,
+    Invoice,
+    Pair,
+    Readiness,
+)
+from dashboard.site.redis import RedisError
 from tests.dashboard.conftest import NOW, PASSWORD, health
 from tests.dashboard.fleet.test_projection import event
 
@@ -42,6 +56,44 @@ def program(people, redis_here, pair, alive):
 
 def forced(**more):
     return {"paths": ["orders"], "reason": "storage is down", **more}
+
+
+# -- many pairs -------------------------------------------------------------------------------------------------------
+
+
+def many_pairs() -> None:
+    names = [f"pair-{number:02}" for number in range(30)]
+    rows = [Pair(name=name, primary_namespace=name, secondary_namespace=f"{name}-dr", synced_at=NOW) for name in names]
+    Pair.objects.bulk_create(rows)
+    EntityHealth.objects.bulk_create(EntityHealth(pair=row, path="orders", state="healthy", since=NOW) for row in rows)
+
+
+@pytest.mark.parametrize("path", ["/health", "/pairs"])
+def test_the_state_of_many_pairs_takes_no_more_queries_than_that_of_one(program, path):
+    mine = program("viewer", "read")
+    with CaptureQueriesContext(connection) as of_one:
+        mine.get(path)
+    many_pairs()
+
+    with CaptureQueriesContext(connection) as of_many:
+        answer = mine.get(path).json()
+
+    assert len(answer["pairs"] if path == "/health" else answer) == 31
+    assert len(of_many) <= len(of_one)
+
+
+def test_a_redis_that_does_not_answer_is_asked_for_the_paces_of_one_pair_only(program, monkeypatch):
+    many_pairs()
+    asked = []
+
+    def away(pair):
+        asked.append(pair)
+        raise RedisError
+
+    monkeypatch.setattr("dashboard.fleet.paces.shared_state", away)
+
+    assert program("viewer", "read").get("/health").status_code == 200
+    assert len(asked) == 1
 
 
 # -- who comes in -----------------------------------------------------------------------------------------------------
@@ -428,7 +480,7 @@ def test_viewers_change_nothing(program, role):
         if "post" in operations:
             address = re.sub(r"\{\w+\}", "1", path.removeprefix("/api/v1").replace("{pair}", "contoso"))
             assert 403 in {mine.post(address, body).status_code for body in (*bodies, *more)}, path
-    assert not AuditEntry.objects.exclude(outcome="").exclude(verb="make_token").exists()
+    assert not AuditEntry.objects.exclude(outcome="refused").exclude(verb="make_token").exists()
 
 
 # -- the queues of a namespace ----------------------------------------------------------------------------------------
@@ -511,8 +563,10 @@ def test_an_alert_is_reported_and_acknowledged_once(program, pair):
     assert program("viewer", "read").post(path, why).status_code == 403
     assert "Acknowledged" in mine.post(path, why, key="1").json()["sentence"]
     assert mine.post(path, why, key="1").json()["is_repeated"]
+    assert mine.post(path, why).json()["outcome"] == "unchanged"
     assert mine.get("/alerts").json()["items"][0]["acknowledged_by"] == "operator"
-    assert AuditEntry.objects.get(verb="acknowledge_alert").via == "token a script"
+    entries = AuditEntry.objects.filter(verb="acknowledge_alert").order_by("pk").values_list("outcome", "via")
+    assert list(entries) == [(outcome, "token a script") for outcome in ("refused", "done", "unchanged")]
     assert mine.get("/alerts", state="over").json()["items"] == []
     assert mine.post("/alerts/99999/acknowledge", why).status_code == 409
 

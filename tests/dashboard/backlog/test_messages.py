@@ -285,6 +285,8 @@ def test_a_destination_that_is_none_is_refused_at_once(dead, as_role, destinatio
     assert (answer.status_code, answer["HX-Retarget"], why in answer.text) == (200, "#dialog", True)
     assert f'value="{destination}"' in answer.text
     assert not DeadLetterJob.objects.exists()
+    entry = AuditEntry.objects.get()
+    assert (entry.verb, entry.outcome, why in entry.detail) == ("resubmit_dead_letters", "failed", True)
 
 
 def test_every_entity_of_the_primary_is_offered_as_a_destination(dead, pair, as_role):

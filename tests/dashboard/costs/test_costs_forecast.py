@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
+from django.template.loader import render_to_string
 from django.test import Client
 from django.utils import timezone
 from hypothesis import given
@@ -338,6 +339,18 @@ def test_the_forecast_and_the_dialog_show_the_same_egress_as_the_bill(viewer: Cl
         "/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "1"}, headers=HTMX
     ).content.decode()
     assert "traffic between the regions" not in " ".join(dialog.split())
+
+
+@pytest.mark.parametrize("template", ["costs/before_failover.html", "costs/forecast_answer.html"])
+def test_the_lower_charge_is_named_first_whichever_rule_it_belongs_to(template: str) -> None:
+    """Whoever counts settlements has used more operations, and may be in a cheaper tier."""
+    published = forecast(three_hours(used=90 * MILLION), LADDER, settlements=False)
+    settlements = forecast(three_hours(used=140 * MILLION), LADDER, settlements=True)
+    known = {"prices": {"currency": "USD"}, "traffic": {"messages_per_hour": MILLION, "words": "counted"}}
+
+    page = render_to_string(template, known | {"published": published, "settlements": settlements})
+
+    assert page.index("2.50") < page.index("3.20")
 
 
 @pytest.mark.parametrize(

@@ -291,6 +291,21 @@ def test_empty_backlog_queues_are_one_line_below_those_that_hold_or_lack_somethi
         assert f"{path.replace('/', '/<wbr>')}</th>" in folded
 
 
+def test_the_backlog_queues_of_many_pairs_are_pages_and_the_first_has_what_is_wrong(viewer):
+    names = [f"pair-{number:02}" for number in range(30)]
+    Pair.objects.bulk_create(
+        Pair(name=name, primary_namespace=name, secondary_namespace=f"{name}-dr", synced_at=NOW) for name in names
+    )
+    last = Pair.objects.get(name=names[-1])
+    last.backlog_queues.create(path=f"{names[-1]}/x-servicebus-transfer/9", index=9, is_orphan=True, seen_at=NOW)
+
+    first, second = (viewer.get("/backlog/", {"page": page}).text for page in (1, 2))
+
+    assert first.index(f"/pairs/{names[-1]}/") < first.index("/pairs/contoso/") < first.index(f"/pairs/{names[0]}/")
+    assert [f"/pairs/{names[-2]}/" in page for page in (first, second)] == [False, True]
+    assert "Page 1 of 2" in first
+
+
 def test_a_paused_syphon_is_reported_wherever_its_backlog_is_shown(viewer, alive, pair):
     projection.apply_health("contoso", health(state="healthy"))
     projection.record_waiting("contoso", {"orders": 3}, timezone.now())

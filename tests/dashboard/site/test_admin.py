@@ -4,9 +4,11 @@ from pathlib import Path
 
 from django.apps import apps
 from django.contrib import admin
+from django.contrib.auth.models import Group
 
 import dashboard
 from dashboard.admin import ROOMS
+from dashboard.models import AuditEntry
 from dashboard.site.read_only import ReadOnly
 
 
@@ -14,6 +16,30 @@ def test_every_table_has_a_list_that_nobody_can_change():
     models = apps.get_app_config("dashboard").get_models()
 
     assert [model for model in models if not isinstance(admin.site._registry.get(model), ReadOnly)] == []
+
+
+def test_who_gives_a_person_or_a_group_which_rights_is_on_record(people, as_role):
+    administrator, ada = as_role("administrator"), people["viewer"]
+    operators = Group.objects.get(name="operator")
+    form = administrator.get(f"/admin/auth/user/{ada.pk}/change/").context["adminform"].form
+    joined = {
+        f"{prefix}date_joined_{part}": value
+        for prefix in ("", "initial-")
+        for part, value in enumerate(f"{form.initial['date_joined']:%Y-%m-%d %H:%M:%S}".split())
+    }
+    row = {"username": "viewer", "is_active": "on", **joined}
+
+    administrator.post(f"/admin/auth/user/{ada.pk}/change/", {**row, "groups": [operators.pk]})
+    administrator.post("/admin/auth/group/add/", {"name": "team"})
+    administrator.post(f"/admin/auth/user/{ada.pk}/delete/", {"post": "yes"})
+
+    entries = AuditEntry.objects.order_by("pk").values_list("operator", "via", "verb", "target", "detail")
+    by = ("administrator", "administration")
+    assert list(entries) == [
+        (*by, "change_user", "viewer", "Changed Groups. Groups: operator."),
+        (*by, "add_group", "team", "Permissions: none."),
+        (*by, "delete_user", "viewer", "Groups: operator."),
+    ]
 
 
 def test_every_room_s_administration_is_assembled():

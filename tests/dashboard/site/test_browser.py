@@ -192,6 +192,18 @@ def test_the_chosen_theme_outlives_the_page(operator, site):
     assert operator.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(14, 19, 24)"
 
 
+def test_a_page_is_printed_dark_on_light_whatever_theme_is_chosen(operator, site):
+    ink = "getComputedStyle(document.querySelector('h1')).color"
+    operator.evaluate("document.documentElement.dataset.theme = 'light'")
+    on_paper = operator.evaluate(ink)
+
+    operator.evaluate("document.documentElement.dataset.theme = 'dark'")
+    on_screen = operator.evaluate(ink)
+    operator.emulate_media(media="print")
+
+    assert operator.evaluate(ink) == on_paper != on_screen
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
 @pytest.mark.parametrize("role", ROLES)
