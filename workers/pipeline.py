@@ -33,7 +33,10 @@ keeper = SessionKeeper(settings.SPARK_SESSION_IDLE_S)
 
 def takes_tick(task: str, apart_s: float = SAME_TICK_S) -> bool:
     """Whether this worker is the first to take this tick of the task. Raises RedisError."""
-    return claimed(connection(), f"workers:tick:{task}", apart_s)
+    if claimed(connection(), f"workers:tick:{task}", apart_s):
+        return True
+    log.info("skipped: it was started a moment ago", task=task, again_after_s=apart_s)
+    return False
 
 
 def months(now: datetime) -> list[str]:
