@@ -183,6 +183,44 @@ def test_of_money_a_cent_may_be_cut_off_and_no_more(computed, off: str, is_expla
     assert {meter.cost.tolerance for meter in against.meters} | {against.cost.tolerance} == {CENT}
 
 
+def test_operations_of_premium_namespaces_are_on_no_bill(tmp_path: Path, as_role) -> None:
+    records = [
+        RUN | {"tiers": {"contoso": "standard", "premium": "premium"}},
+        invoice("published", 240),
+        line("send", 240, units=3 * MILLION),
+        line("send", 0, namespace="premium", units=5 * MILLION),
+        line("receive", 0, namespace="premium", units=9 * MILLION),
+        day("send", 6 * MILLION, "1.6"),
+        day("send", 2 * MILLION, "0.8", on="2026-10-04"),
+        day("receive", 9 * MILLION, "0", on="2026-10-04"),
+    ]
+    result = tmp_path / "result.jsonl"
+    under_both = [*records, invoice("settlements", 240), *records[2:]]
+    result.write_text("\n".join(map(json.dumps, under_both)))
+    store(ChargeRun.objects.create(month=MONTH, started_at=timezone.now(), heard_at=timezone.now()), result)
+    give(as_role("operator"), rows(billed(quantity="2"), billed(quantity="1", date="2026-10-04")))
+    against = against_bill(MONTH, "USD")
+    assert against is not None
+    operations = against.meters[0].quantity
+    assert (operations.least, operations.most, operations.unexplained) == (3 * MILLION, 3 * MILLION, 0)
+    # By day it is not known which of the sends were made in the Premium namespace.
+    assert [(each.least, each.most) for each in against.days] == [(MILLION, 3 * MILLION), (0, 2 * MILLION)]
+
+
+def test_what_is_billed_by_another_meter_is_not_explained(computed, as_role) -> None:
+    relay = billed("Standard WCF Relay Message", "10K", "500")
+    elsewhere = billed("Relay Hours", "100 Hours", "7", resource=RESOURCE.replace("ServiceBus", "Relay"))
+    give(as_role("operator"), bill("1.5", relay, elsewhere))
+    against = against_bill(MONTH, "USD")
+    assert against is not None
+    other = against.meters[-1]
+    assert (other.quantity.label, other.quantity.unexplained, other.cost.unexplained) == (
+        "Standard WCF Relay Message", 5 * MILLION, 1,
+    )  # fmt: skip
+    assert not against.cost.is_explained
+    assert [(meter, quantity, cost) for _, meter, quantity, cost in against.elsewhere] == [("Relay Hours", 700, 1)]
+
+
 def shared_days(folder: Path) -> None:
     """Two namespaces of one scope: a million sent on the 3rd and two on the 20th, half a million of all by `other`."""
     records = [
