@@ -29,6 +29,11 @@ class Added:
     rate: Fraction
 
     @property
+    def money(self) -> Fraction:
+        """The exact increase."""
+        return self.rate * self.operations
+
+    @property
     def per_million(self) -> Fraction:
         """Their average price per million."""
         return self.rate * 1_000_000

@@ -157,7 +157,8 @@ class Meter:
 class Against:
     """A month compared with its bill. `until`: the export's last day; `elsewhere`: rows of unmetered namespaces.
 
-    `is_adjusted`: adjustments exist; they are included in the money, and have no quantity.
+    `is_adjusted`: adjustments exist; they are included in the money, and have no quantity. `has_premium`: operations of
+    Premium namespaces, which are on no bill, are left out.
     """
 
     until: date
@@ -166,6 +167,7 @@ class Against:
     elsewhere: Sequence[tuple[str, str, Fraction, Fraction]]
     currencies: tuple[str, str]
     is_adjusted: bool
+    has_premium: bool
 
     @property
     def cost(self) -> Range:
@@ -189,6 +191,7 @@ class _Computed:
 
     days: dict[date, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
     units: list[int] = field(default_factory=lambda: [0, 0])
+    has_premium: bool = False
     cost: Fraction = Fraction(0)
 
 
@@ -210,6 +213,7 @@ def against_bill(month: str, currency: str) -> Against | None:
         elsewhere=_elsewhere(row for row in rows if row.pk not in own),
         currencies=(currency, statement.currency),
         is_adjusted=Adjustment.objects.filter(invoice__month=month).exists(),
+        has_premium=any(found.has_premium for found in computed),
     )
 
 
@@ -250,6 +254,7 @@ def _computed(month: str, rule: str, until: date) -> _Computed:
             if row.date <= until:
                 found.cost += Fraction(row.exact)
         premium = _premium_units(invoice)
+        found.has_premium |= any(premium.values())
         for kind, by_day in days.items():
             without, rest = premium.get(kind, 0), sum(by_day.values()) - premium.get(kind, 0)
             past = {day: units for day, units in by_day.items() if day <= until}

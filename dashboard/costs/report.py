@@ -208,8 +208,8 @@ class Report:
 
     @property
     def because_of_failover(self) -> int:
-        """The cost of operations and of region crossings that were caused by failover, in cents."""
-        return self.failover.cents + cents(self.bandwidth)
+        """The cost of operations and of region crossings that were caused by failover, in cents, rounded once."""
+        return cents(self.failover.money + self.bandwidth)
 
     @property
     def unpriced_bytes(self) -> int:

@@ -194,3 +194,19 @@ def test_the_chart_shows_operations_while_everything_is_included() -> None:
 
 def test_a_month_without_anything_has_no_chart() -> None:
     assert days_chart("2026-10", [day(1, "settle", 0, 0)], "USD") is None
+
+
+def test_the_cost_of_failover_is_rounded_once() -> None:
+    """0.004 for operations and 0.004 for bytes are 0.01 together, and each of them 0.00."""
+    made = month("2026-10", 0, 20 * MILLION, send_backlog=5_000)
+    Charge.objects.create(
+        invoice=made, pair="contoso", namespace="contoso-dr", entity="orders", kind="bandwidth", operations=0,
+        billing_units=0, included_units=0, quantity="0.2", exact="0.004", cents=0,
+    )  # fmt: skip
+    found = report("2026-10")
+    assert found is not None
+    assert (found.failover.money, found.bandwidth, found.because_of_failover) == (
+        Fraction("0.004"),
+        Fraction("0.004"),
+        1,
+    )

@@ -18,6 +18,7 @@ from dashboard.models import Adjustment, AuditEntry, ChargeRun, Invoice, Stateme
 from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line
 from tests.dashboard.costs.test_costs_statements import RESOURCE, SYSTEM, metric, rows
 from tests.dashboard.costs.test_costs_statements import line as billed
+from tests.dashboard.markup import one_line
 
 pytestmark = pytest.mark.django_db
 MILLION = 1_000_000
@@ -205,6 +206,8 @@ def test_operations_of_premium_namespaces_are_on_no_bill(tmp_path: Path, as_role
     assert (operations.least, operations.most, operations.unexplained) == (3 * MILLION, 3 * MILLION, 0)
     # By day it is not known which of the sends were made in the Premium namespace.
     assert [(each.least, each.most) for each in against.days] == [(MILLION, 3 * MILLION), (0, 2 * MILLION)]
+    page = one_line(as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode())
+    assert "Operations of Premium namespaces are not billed and are left out." in page
 
 
 def test_what_is_billed_by_another_meter_is_not_explained(computed, as_role) -> None:
