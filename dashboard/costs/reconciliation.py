@@ -170,6 +170,11 @@ class Against:
     has_premium: bool
 
     @property
+    def is_in_one_currency(self) -> bool:
+        """Whether the money can be compared."""
+        return self.currencies[0] == self.currencies[1]
+
+    @property
     def cost(self) -> Range:
         """All compared meters together."""
         costs = [meter.cost for meter in self.meters]

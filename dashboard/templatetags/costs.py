@@ -164,7 +164,8 @@ def rounded_signed(amount: Fraction) -> str:
 @register.filter
 def span(found: Range) -> str:
     """A computed range: one number, or the least and the most."""
-    return rounded(found.least) if found.least == found.most else f"{rounded(found.least)}–{rounded(found.most)}"
+    least, most = rounded(found.least), rounded(found.most)
+    return least if least == most else f"{least}–{most}"
 
 
 @register.filter

@@ -210,6 +210,26 @@ def test_operations_of_premium_namespaces_are_on_no_bill(tmp_path: Path, as_role
     assert "Operations of Premium namespaces are not billed and are left out." in page
 
 
+def test_the_command_tells_what_was_left_out_and_what_is_not_metered_here(computed, tmp_path: Path) -> None:
+    path, said = tmp_path / "bill.csv", io.StringIO()
+    other = billed(quantity="9", resource=RESOURCE.replace("Contoso", "other"))
+    path.write_text(bill("1.5", other, billed(date="2026-09-01")))
+    call_command("reconcile", month=MONTH, export=path, stdout=said)
+    assert "bill.csv: 3 rows; left out: 1 of another month" in said.getvalue()
+    assert "not metered here: other, Standard Messaging Operations: 9,000,000, 1.00 USD" in said.getvalue()
+
+
+def test_amounts_of_two_currencies_are_not_compared(computed, as_role, tmp_path: Path) -> None:
+    path, said = tmp_path / "bill.csv", io.StringIO()
+    path.write_text(bill().replace("USD", "EUR"))
+    call_command("reconcile", month=MONTH, export=path, stdout=said)
+    page = one_line(as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode())
+    assert "USD, billed 2.00 EUR, not compared" in said.getvalue()
+    assert "only quantities can be compared" in page
+    assert "Quantities compared with the bill" in page
+    assert "of either counting rule" not in page
+
+
 def test_what_is_billed_by_another_meter_is_not_explained(computed, as_role) -> None:
     relay = billed("Standard WCF Relay Message", "10K", "500")
     elsewhere = billed("Relay Hours", "100 Hours", "7", resource=RESOURCE.replace("ServiceBus", "Relay"))
@@ -288,6 +308,8 @@ def test_a_file_can_be_pointed_to(computed, tmp_path: Path) -> None:
     assert (
         "Messaging operations: computed 1,000,000–2,000,000, billed 2,250,000, unexplained +250,000" in said.getvalue()
     )
+    assert "bill.csv: 2 rows\n" in said.getvalue()
+    assert "Together until 2026-10-03: computed 1.77–2.57 USD, billed 2.00 USD, explained" in said.getvalue()
     with pytest.raises(CommandError, match="cannot be read: No such file"):
         call_command("reconcile", month=MONTH, export=tmp_path / "none.csv")
     path.write_text("hello")

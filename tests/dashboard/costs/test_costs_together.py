@@ -13,8 +13,9 @@ from django.db import connection, connections
 from django.utils import timezone
 
 from dashboard.costs import storing
+from dashboard.costs.charges import request_run
 from dashboard.costs.reconciliation import take_statement
-from dashboard.costs.storing import close_month, store
+from dashboard.costs.storing import close_month, finish, store
 from dashboard.costs.terms import set_terms
 from dashboard.models import Adjustment, ChargeRun, CostTerms, Invoice, Statement
 from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line, new_run
@@ -121,3 +122,9 @@ def test_uploads_at_once_are_one_statement() -> None:
 def test_terms_chosen_at_once_are_one_choice() -> None:
     at_once(lambda: set_terms(MONTH, {"rule": "settlements"}, "olga", timezone.now()))
     assert CostTerms.objects.get().rule == "settlements"
+
+
+def test_a_month_that_is_requested_at_once_is_computed_once() -> None:
+    finish(new_run(), ChargeRun.Status.SUCCEEDED)
+    at_once(lambda: request_run(MONTH, "olga", timezone.now()))
+    assert ChargeRun.objects.filter(status=ChargeRun.Status.WANTED).count() == 1
