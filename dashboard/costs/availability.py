@@ -40,8 +40,8 @@ def by_pair(known: Iterable[Availability], outages: Iterable[Outage]) -> list[Pa
         entities.setdefault(each.pair, []).append(each)
     repairs: dict[str, list[float]] = {}
     for outage in outages:
-        if outage.ended_at is not None:
-            repairs.setdefault(outage.pair, []).append((outage.ended_at - outage.started_at).total_seconds())
+        if (lasted := outage.lasted_s) is not None and outage.was_in_its_month:
+            repairs.setdefault(outage.pair, []).append(lasted)
     return [_of(pair, entities[pair], repairs.get(pair, [])) for pair in sorted(entities)]
 
 

@@ -23,7 +23,7 @@ from dashboard.costs.jobs import JobFailed, OnProgress, run_job
 from dashboard.costs.late_usage import forget_late_days, late_days
 from dashboard.costs.listed_prices import listed_prices
 from dashboard.costs.result_file import records_in
-from dashboard.costs.storing import finish, store
+from dashboard.costs.storing import finish, hold_month, store
 from dashboard.costs.terms import (
     CHOSEN,
     Terms,
@@ -147,8 +147,10 @@ def request_run(month: str, person: str, now: datetime) -> ChargeRun:
     Raises Refused for somebody who does not see all pairs.
     """
     require_all()
-    latest = ChargeRun.objects.filter(month=month, status__in=OPEN).first()
-    if latest is not None and not is_stalled(latest, now):
+    if (latest := _under_way(month, now)) is not None:
+        return latest
+    hold_month(month)
+    if (latest := _under_way(month, now)) is not None:  # requested meanwhile
         return latest
     run = ChargeRun.objects.create(
         month=month, status=ChargeRun.Status.WANTED, started_by=person, started_at=now, heard_at=now
@@ -158,6 +160,11 @@ def request_run(month: str, person: str, now: datetime) -> ChargeRun:
     )
     entry.save()
     return run
+
+
+def _under_way(month: str, now: datetime) -> ChargeRun | None:
+    latest = ChargeRun.objects.filter(month=month, status__in=OPEN).first()
+    return None if latest is None or is_stalled(latest, now) else latest
 
 
 def take_requested(now: datetime) -> ChargeRun | None:

@@ -19,6 +19,7 @@ from dashboard.fleet.metered import SENDS, sent
 from dashboard.fleet.rates import HOUR, Expected
 from dashboard.models import Charge, DailyCharge, Invoice, Pair
 from dashboard.models.charge import PUBLISHED, SETTLEMENTS
+from dashboard.models.visibility import all_pairs
 
 BOTH = (PUBLISHED, SETTLEMENTS)
 IN_THE_PRIMARY = ("send", "ping", "receive", "syphon_send")
@@ -108,7 +109,8 @@ def traffic(pair: str, now: datetime, entity: str = "", ahead: timedelta = HOUR)
 
 
 def _average(pair: str, now: datetime, entity: str) -> Traffic:
-    newest = Invoice.objects.order_by("-month").select_related("run").first()
+    with all_pairs():  # only the rows added up below are limited to the pairs that one sees
+        newest = Invoice.objects.order_by("-month").select_related("run").first()
     if newest is None:
         return Traffic(f"{now:%Y-%m}", 0, 0, dict.fromkeys(BOTH, Used()))
     sent = Charge.objects.filter(invoice__month=newest.month, invoice__rule=PUBLISHED, kind__in=SENDS)
@@ -132,7 +134,8 @@ def _used(month: str, pair: str, rule: str) -> Used:
     """The usage on the bills of the pair's two namespaces, one bill if they share it; without a pair, the largest
     usage.
     """
-    bills = Invoice.objects.filter(month=month, rule=rule).select_related("run")
+    with all_pairs():
+        bills = list(Invoice.objects.filter(month=month, rule=rule).select_related("run"))
     on_the_ladder = {bill.scope: standard_units(bill) for bill in bills}
     charges = Charge.objects.filter(invoice__in=bills, **({"pair": pair} if pair else {}))
     places = set(charges.values_list("kind", "invoice__scope"))
@@ -152,7 +155,8 @@ def _hours(invoice: Invoice) -> int:
     year, number = map(int, invoice.month.split("-"))
     first = computed_at.replace(year=year, month=number, day=1, hour=0, minute=0, second=0, microsecond=0)
     following = first.replace(year=year + number // 12, month=number % 12 + 1)
-    sent = DailyCharge.objects.filter(invoice__month=invoice.month, kind__in=SENDS, operations__gt=0)
+    with all_pairs():
+        sent = DailyCharge.objects.filter(invoice__month=invoice.month, kind__in=SENDS, operations__gt=0)
     begun = sent.aggregate(day=Min("date"))["day"]
     since = first.replace(day=begun.day) if begun else first
     return int((min(computed_at, following) - since).total_seconds() // 3600)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.forms import BoundField
 
 from dashboard.costs.current_month import BOTH, Configured, Traffic, Used
@@ -18,12 +19,25 @@ from dashboard.models.charge import PUBLISHED, SETTLEMENTS
 SLIDERS = {"hours": ("0.25", "168"), "messages_per_hour": ("10", "10000000"), "message_bytes": ("100", "1000000")}
 """Fields with a slider, and its range. Values outside the range can be typed."""
 
+MOST_DECIMALS = 12
+
+
+def calculable(number: Decimal) -> None:
+    """Refuse what exact arithmetic would need minutes and all of the memory for, such as 1e-9999999."""
+    exponent = number.as_tuple().exponent
+    if not isinstance(exponent, int) or abs(exponent) > MOST_DECIMALS:
+        raise ValidationError(f"Write it with at most {MOST_DECIMALS} decimals, and without a larger exponent.")
+
 
 class ForecastForm(forms.Form):
     """The assumptions about an outage; empty fields are filled with present figures."""
 
-    hours = forms.DecimalField(min_value=Decimal("0.01"), max_value=744, label="Duration in hours")
-    messages_per_hour = forms.DecimalField(min_value=0, max_value=10**10, label="Messages per hour")
+    hours = forms.DecimalField(
+        min_value=Decimal("0.01"), max_value=744, validators=[calculable], label="Duration in hours"
+    )
+    messages_per_hour = forms.DecimalField(
+        min_value=0, max_value=10**10, validators=[calculable], label="Messages per hour"
+    )
     message_bytes = forms.IntegerField(min_value=0, max_value=100 * 1024 * 1024, label="Bytes per message")
     entities = forms.IntegerField(min_value=1, max_value=100_000, label="Failed-over entities")
     pingers = forms.IntegerField(min_value=1, max_value=100_000, label="Clients that ping independently")
@@ -35,7 +49,9 @@ class ForecastForm(forms.Form):
         min_value=0, max_value=10**13, required=False, label="… in the secondary's subscription"
     )
     crossings = forms.IntegerField(min_value=0, max_value=3, label="Region crossings")
-    per_gigabyte = forms.DecimalField(min_value=0, max_value=100, label="Price per GB across regions")
+    per_gigabyte = forms.DecimalField(
+        min_value=0, max_value=100, validators=[calculable], label="Price per GB across regions"
+    )
 
     def rows(self) -> Iterator[tuple[BoundField, tuple[str, str] | None]]:
         """Each field with the range of its slider, if any; fields of a second bill only if there are two bills."""
@@ -72,7 +88,7 @@ class ForecastForm(forms.Form):
 class BeforeFailoverForm(forms.Form):
     """The input of the forecast in the dialog of a forced failover."""
 
-    hours = forms.DecimalField(min_value=Decimal("0.01"), max_value=744, required=False)
+    hours = forms.DecimalField(min_value=Decimal("0.01"), max_value=744, validators=[calculable], required=False)
     entities = forms.IntegerField(min_value=1, max_value=100_000, required=False)
 
 

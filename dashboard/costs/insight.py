@@ -11,6 +11,7 @@ from django.db.models import QuerySet, Sum
 from dashboard.costs.budgets import ALL, came_to
 from dashboard.costs.price_tiers import charge, ladder_of
 from dashboard.models import Charge, Invoice, Pair
+from dashboard.models.visibility import all_pairs
 from dashboard.site.money import cents
 
 # A send by the syphon replaces the send that would have gone to the primary without the outage.
@@ -26,6 +27,11 @@ class Added:
     operations: int
     cents: int
     rate: Fraction
+
+    @property
+    def money(self) -> Fraction:
+        """The exact increase."""
+        return self.rate * self.operations
 
     @property
     def per_million(self) -> Fraction:
@@ -130,11 +136,13 @@ def _saved(invoices: Sequence[Invoice], share: Fraction, pair: str) -> Fraction:
     return money
 
 
-def change(month: str, rule: str, pair: str, total: int) -> Change | None:
-    """The difference to the month before; None if that month was not computed."""
+def change(month: str, rule: str, pair: str, total: int, currency: str) -> Change | None:
+    """The difference to the month before; None if that month was not computed, or in another currency."""
     before = previous(month)
     known = came_to(before, pair or ALL, rule)
-    if known is None:
+    with all_pairs():
+        is_other = Invoice.objects.filter(month=before).exclude(currency=currency).exists()
+    if known is None or is_other:
         return None
     percent = round(100 * (total - known) / known) if known else None
     return Change(month=before, total=known, difference=total - known, percent=percent)

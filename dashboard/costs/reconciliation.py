@@ -34,6 +34,13 @@ SENDS, DELIVERIES = ("send", "send_backlog", "ping", "syphon_send"), ("receive",
 STEP_BYTES = 65_536
 SYSTEM = "$system"
 WHOLE, CENT = Fraction(1), Fraction(1, 100)
+OPERATIONS = "operations"
+OTHER_METERS = {
+    "base": ("Base charge", "unit hours", ("base unit", "messaging unit")),
+    "connections": ("Brokered connections", "connections", ("brokered connection",)),
+    "bandwidth": ("Bandwidth between regions", "GB", ("data transfer",)),
+}
+"""By kind of charge that is not one of operations: label, unit, and words in the names of its meters."""
 
 
 def take_statement(
@@ -75,18 +82,18 @@ def read_bounded(file: object) -> bytes:
 
 
 def _store(month: str, source: str, name: str, digest: str, parsed: Parsed, person: str, now: datetime) -> Statement:
-    Statement.objects.filter(month=month, source=source).delete()
-    statement = Statement.objects.create(
-        month=month,
-        source=source,
-        name=name[:200],
-        digest=digest,
-        rows=parsed.rows,
-        skipped=dict(parsed.skipped),
-        currency=parsed.currency[:3],
-        uploaded_by=person,
-        uploaded_at=now,
-    )
+    described = {
+        "name": name[:200],
+        "digest": digest,
+        "rows": parsed.rows,
+        "skipped": dict(parsed.skipped),
+        "currency": parsed.currency[:3],
+        "uploaded_by": person,
+        "uploaded_at": now,
+    }
+    statement, _ = Statement.objects.update_or_create(month=month, source=source, defaults=described)
+    statement.days.all().delete()
+    statement.connections.all().delete()
     days = [
         BilledDay(
             statement=statement,
@@ -150,7 +157,8 @@ class Meter:
 class Against:
     """A month compared with its bill. `until`: the export's last day; `elsewhere`: rows of unmetered namespaces.
 
-    `is_adjusted`: adjustments exist; they are included in the money, and have no quantity.
+    `is_adjusted`: adjustments exist; they are included in the money, and have no quantity. `has_premium`: operations of
+    Premium namespaces, which are on no bill, are left out.
     """
 
     until: date
@@ -159,6 +167,12 @@ class Against:
     elsewhere: Sequence[tuple[str, str, Fraction, Fraction]]
     currencies: tuple[str, str]
     is_adjusted: bool
+    has_premium: bool
+
+    @property
+    def is_in_one_currency(self) -> bool:
+        """Whether the money can be compared."""
+        return self.currencies[0] == self.currencies[1]
 
     @property
     def cost(self) -> Range:
@@ -175,10 +189,15 @@ class Against:
 
 @dataclass(slots=True)
 class _Computed:
-    """The computed month, by counting rule."""
+    """The operations of the month that are billed, under one counting rule: by day, and together with their cost.
 
-    units: dict[str, dict[date, Fraction]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(Fraction)))
-    costs: dict[str, dict[date, Fraction]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(Fraction)))
+    Each quantity has a least and a most, as the share of Premium namespaces is not known by day.
+    """
+
+    days: dict[date, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
+    units: list[int] = field(default_factory=lambda: [0, 0])
+    has_premium: bool = False
+    cost: Fraction = Fraction(0)
 
 
 def against_bill(month: str, currency: str) -> Against | None:
@@ -190,14 +209,16 @@ def against_bill(month: str, currency: str) -> Against | None:
     rows = list(statement.days.all())
     ours = _ours(month, rows, known)
     until = max(row.date for row in rows)
-    computed = _computed(month, until)
+    computed = [_computed(month, rule, until) for rule in (PUBLISHED, SETTLEMENTS)]
+    own = {row.pk for row in ours}
     return Against(
         until=until,
         meters=_meters(month, until, computed, ours),
         days=_days(computed, ours),
-        elsewhere=_elsewhere([row for row in rows if row not in ours]),
+        elsewhere=_elsewhere(row for row in rows if row.pk not in own),
         currencies=(currency, statement.currency),
         is_adjusted=Adjustment.objects.filter(invoice__month=month).exists(),
+        has_premium=any(found.has_premium for found in computed),
     )
 
 
@@ -211,33 +232,69 @@ def _namespaces(month: str) -> set[str]:
 
 
 def _ours(month: str, rows: Sequence[BilledDay], known: Container[str]) -> list[BilledDay]:
-    """Rows of metered namespaces; rows of `$system` or without a namespace if their subscription is metered."""
+    """Rows of metered namespaces; rows of `$system`, and rows of a known meter that name no namespace, if their
+    subscription is metered.
+    """
     scopes = {scope.lower() for scope in Invoice.objects.filter(month=month).values_list("scope", flat=True)}
     scopes |= {row.scope for row in rows if row.namespace in known} | {""}
-    shared = ("", SYSTEM)
-    return [row for row in rows if row.namespace in known or (row.namespace in shared and row.scope in scopes)]
+    return [
+        row
+        for row in rows
+        if row.namespace in known
+        or (row.scope in scopes and (row.namespace == SYSTEM or (not row.namespace and _kind_of(row))))
+    ]
 
 
-def _computed(month: str, until: date) -> _Computed:
+def _computed(month: str, rule: str, until: date) -> _Computed:
+    """The operations until that day. Those of Premium namespaces are on no bill: they are left out.
+
+    Sums by day are stored per billing scope, sums by kind also per namespace. If a kind was also made in namespaces of
+    another tier, its billed operations of some days lie between two bounds; those of the month are exact.
+    """
     found = _Computed()
-    for row in DailyCharge.objects.filter(invoice__month=month, date__lte=until).select_related("invoice"):
-        found.units[row.invoice.rule][row.date] += row.billing_units
-        found.costs[row.invoice.rule][row.date] += Fraction(row.exact)
+    for invoice in Invoice.objects.filter(month=month, rule=rule).select_related("run"):
+        days: dict[str, dict[date, int]] = defaultdict(dict)
+        for row in invoice.days.all():
+            days[row.kind][row.date] = row.billing_units
+            if row.date <= until:
+                found.cost += Fraction(row.exact)
+        premium = _premium_units(invoice)
+        found.has_premium |= any(premium.values())
+        for kind, by_day in days.items():
+            without, rest = premium.get(kind, 0), sum(by_day.values()) - premium.get(kind, 0)
+            past = {day: units for day, units in by_day.items() if day <= until}
+            for sums, units in [
+                *((found.days[day], units) for day, units in past.items()),
+                (found.units, sum(past.values())),
+            ]:
+                sums[0] += max(0, units - without)
+                sums[1] += min(units, rest)
     return found
 
 
-def _is_operations(row: BilledDay) -> bool:
-    return row.meter.lower().endswith("messaging operations")
+def _premium_units(invoice: Invoice) -> Mapping[str, int]:
+    """The operations of its Premium namespaces by kind, which their messaging units include."""
+    tiers: dict[str, str] = invoice.run.details.get("tiers", {})
+    rows = invoice.charges.filter(namespace__in=[name for name, tier in tiers.items() if tier == "premium"])
+    return dict(rows.order_by().values_list("kind").annotate(units=SumOf("billing_units")))
 
 
-def _days(computed: _Computed, rows: Iterable[BilledDay]) -> list[Range]:
+def _kind_of(row: BilledDay) -> str:
+    """The kind of charge that its meter bills; empty if it bills none of those that are computed."""
+    meter = row.meter.lower()
+    if meter.endswith("messaging operations"):
+        return OPERATIONS
+    return next((kind for kind, (_, _, words) in OTHER_METERS.items() if any(word in meter for word in words)), "")
+
+
+def _days(computed: Sequence[_Computed], rows: Iterable[BilledDay]) -> list[Range]:
     billed: dict[date, Fraction] = defaultdict(Fraction)
     for row in rows:
-        if _is_operations(row):
+        if _kind_of(row) == OPERATIONS:
             billed[row.date] += Fraction(row.quantity)
-    days = sorted({*billed, *(day for by_day in computed.units.values() for day in by_day)})
+    days = sorted({*billed, *(day for found in computed for day in found.days)})
     return [
-        _range(day.isoformat(), [computed.units[rule][day] for rule in (PUBLISHED, SETTLEMENTS)], billed[day])
+        _range(day.isoformat(), [Fraction(units) for found in computed for units in found.days[day]], billed[day])
         for day in days
     ]
 
@@ -246,35 +303,35 @@ def _range(label: str, both: Sequence[Fraction], billed: Fraction) -> Range:
     return Range(label=label, least=min(both), most=max(both), billed=billed)
 
 
-def _meters(month: str, until: date, computed: _Computed, rows: Sequence[BilledDay]) -> list[Meter]:
-    units = [sum(computed.units[rule].values(), Fraction(0)) for rule in (PUBLISHED, SETTLEMENTS)]
+def _meters(month: str, until: date, computed: Sequence[_Computed], rows: Sequence[BilledDay]) -> list[Meter]:
+    by_kind: dict[str, list[BilledDay]] = defaultdict(list)
+    for row in rows:
+        by_kind[_kind_of(row)].append(row)
+    units = [Fraction(units) for found in computed for units in found.units]
     costs = [
-        sum(computed.costs[rule].values(), _adjusted(month, rule).get("operations", Fraction(0)))
-        for rule in (PUBLISHED, SETTLEMENTS)
+        found.cost + _adjusted(month, rule).get("operations", Fraction(0))
+        for rule, found in zip((PUBLISHED, SETTLEMENTS), computed, strict=True)
     ]
     adjusted = _adjusted(month, PUBLISHED)
-    operations = [row for row in rows if _is_operations(row)]
-    made = [_meter("Messaging operations", "operations", units, costs, operations)]
+    made = [_meter("Messaging operations", "operations", units, costs, by_kind[OPERATIONS])]
     charges = Charge.objects.filter(invoice__month=month, invoice__rule=PUBLISHED)
-    for kind, label, unit, words in (
-        ("base", "Base charge", "unit hours", ("base unit", "messaging unit")),
-        ("connections", "Brokered connections", "connections", ("brokered connection",)),
-        ("bandwidth", "Bandwidth between regions", "GB", ("data transfer",)),
-    ):
+    for kind, (label, unit, _) in OTHER_METERS.items():
         found = charges.filter(kind=kind)
         # The base is billed by the hour: for the current month, count the days so far.
         share = Fraction(until.day, _days_of(month)) if kind == "base" else Fraction(1)
         quantity = sum((Fraction(each.quantity) for each in found), Fraction(0)) * share
         cost = sum((Fraction(each.exact) for each in found), adjusted.get(kind, Fraction(0))) * share
-        billed = [row for row in rows if any(word in row.meter.lower() for word in words)]
-        quantities, money = [quantity], [cost]
+        billed, quantities, money = by_kind[kind], [quantity], [cost]
         if kind == "connections" and (compared := measured_connections.compare(month)):
             # Measured connections replace the computed upper bound: a bill between the two is explained.
             quantities.append(compared.measured)
             money.append(compared.measured_charge)
         if quantity or cost or billed:
             made.append(_meter(label, unit, quantities, money, billed))
-    return made
+    return made + [
+        _meter(name, "units", [Fraction(0)], [Fraction(0)], [row for row in by_kind[""] if row.meter == name])
+        for name in sorted({row.meter for row in by_kind[""]})
+    ]
 
 
 def _adjusted(month: str, rule: str) -> Mapping[str, Fraction]:

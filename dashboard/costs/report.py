@@ -98,12 +98,16 @@ class TierUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A month under one counting rule, for one pair or all."""
+    """A month under one counting rule, for one pair or all.
+
+    `read_at`: when the month's last run read its usage; later than `run`, if that is the one of a closed month.
+    """
 
     month: str
     rule: str
     pair: str
     run: ChargeRun
+    read_at: datetime
     currency: str
     total: int
     other_rule: str
@@ -204,8 +208,8 @@ class Report:
 
     @property
     def because_of_failover(self) -> int:
-        """The cost of operations and of region crossings that were caused by failover, in cents."""
-        return self.failover.cents + cents(self.bandwidth)
+        """The cost of operations and of region crossings that were caused by failover, in cents, rounded once."""
+        return cents(self.failover.money + self.bandwidth)
 
     @property
     def unpriced_bytes(self) -> int:
@@ -242,6 +246,7 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
     filters = filters or Filters()
     with all_pairs():
         stored = Invoice.objects.filter(month=month).select_related("run")
+        last = ChargeRun.objects.filter(month=month, status=ChargeRun.Status.SUCCEEDED).first()
     # A scope that came late in a closed month is of a later run than the others.
     first = stored.order_by("run__started_at", "scope").first()
     if first is None:
@@ -258,6 +263,7 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
         rule=chosen,
         pair=filters.pair,
         run=_shown(first.run),
+        read_at=(last or first.run).started_at,
         currency=first.currency,
         total=total,
         other_rule=other,
@@ -270,7 +276,7 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
         not_attributed=missing,
         by_kind=_shares(charges.exclude(kind__in=NO_OPERATIONS), "kind"),
         by_entity=_shares(charges.exclude(kind__in=NO_OPERATIONS), "entity"),
-        by_namespace=_shares(charges.exclude(kind=BASE), "namespace"),
+        by_namespace=_shares(charges.exclude(kind=BASE, namespace__startswith="$"), "namespace"),
         rows=list(
             charges.select_related("invoice").order_by("-cents", "-billing_units", "entity", "kind")[:ROWS_SHOWN]
         ),
@@ -280,7 +286,7 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
         failover=added_by(invoices, EXTRA_KINDS, filters.pair),
         idle=idle(invoices, _days(month, first.run.started_at), filters.pair),
         bandwidth=bandwidth_of(invoices, filters.pair),
-        change=None if filters.is_used else change(month, chosen, filters.pair, total),
+        change=None if filters.is_used else change(month, chosen, filters.pair, total, first.currency),
         outages=outage_costs(month, chosen, filters.pair, invoices),
         availability=list(_availability(month, filters.pair)),
         chart=days_chart(month, _daily(invoices, filters.kind), first.currency),

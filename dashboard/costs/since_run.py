@@ -40,11 +40,11 @@ class NotPriced:
     high: Fraction
 
 
-def not_priced(invoices: Sequence[Invoice], pair: str = "") -> NotPriced | None:
-    """The operations since the run of these invoices, in its month; None without invoices."""
+def not_priced(invoices: Sequence[Invoice], read_at: datetime, pair: str = "") -> NotPriced | None:
+    """The operations of their month since its last run read the usage; None without invoices."""
     if not invoices:
         return None
-    since, end = metered.cut_of(invoices[0].run.started_at), _end(invoices[0].month)
+    since, end = metered.cut_of(read_at), _end(invoices[0].month)
     rows = metered.since(since, end, **({"pair": pair} if pair else {})) if since < end else []
     units = Counter[str]()
     for row in rows:

@@ -43,6 +43,10 @@ COLUMNS = {
     "type": ("chargetype", "chargecategory"),
 }
 OPTIONAL = ("scope", "type")
+DAY_FIRST = (
+    "The dates of the file have the day first ({}), and those of an Azure export the month: export the file again, and "
+    "do not save it in a spreadsheet program."
+)
 
 
 class StatementError(Exception):
@@ -256,6 +260,8 @@ def day_of(text: str) -> date:
     """Parse a day of an export: 2026-10-01, 2026-10-01T00:00:00Z, or 10/01/2026 with the month first."""
     try:
         if match := re.match(r"(\d{1,2})/(\d{1,2})/(\d{4})", text):
+            if 12 < int(match[1]) <= 31 and 0 < int(match[2]) <= 12:
+                raise StatementError(DAY_FIRST.format(text[: match.end()]))
             return date(int(match[3]), int(match[1]), int(match[2]))
         return datetime.fromisoformat(text).date()
     except ValueError:

@@ -71,6 +71,7 @@ def store(
     run.details = _details(next(records), is_complete=is_complete) | dict(known)
     if not may_be_empty:
         _refuse_to_empty(run)
+    hold_month(run.month)
     storing = _Storing(run)
     for record in records:
         storing.take(record)
@@ -81,6 +82,15 @@ def store(
     run.stage, run.share = "stored", 1.0
     run.save(update_fields=["stage", "share", "details"])
     finish(run, ChargeRun.Status.SUCCEEDED)
+
+
+def hold_month(month: str) -> None:
+    """Wait until no other transaction changes what is stored of the month, and let none do so before this one ends.
+
+    Of two runs, the later one replaces or adjusts what the earlier one stored. The row to hold is that of the month's
+    first run, which is never deleted.
+    """
+    ChargeRun.objects.select_for_update(no_key=True).filter(month=month).order_by("pk").first()
 
 
 def _details(record: Mapping[str, Any], *, is_complete: bool) -> dict[str, Any]:
@@ -239,5 +249,6 @@ def _nothing_owed(run: ChargeRun, record: Mapping[str, Any], closing: ClosedMont
 @transaction.atomic
 def close_month(month: str, now: datetime) -> int:
     """Close the month, even if it is empty; later changes are adjustments. Returns the invoices that were open."""
+    hold_month(month)
     ClosedMonth.objects.get_or_create(month=month, defaults={"closed_at": now})
     return Invoice.objects.filter(month=month, closed_at__isnull=True).update(closed_at=now)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dashboard.access.visibility import sees_all
 from dashboard.costs.current_month import Prices
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.price_tiers import BANDWIDTH_METER, BASIC_METER, Tier, ladder_of, rate
 from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
-from dashboard.models import Charge
+from dashboard.models import Charge, Pair
 from dashboard.models.charge import PUBLISHED
 
 FREE = (Tier(0, Fraction(0)),)
@@ -41,7 +42,7 @@ def tariff(pair: str, prices: Prices, month: str) -> Tariff:
         known = load_pairs()
     except PairsFileError:
         known = {}
-    meant = [known[pair]] if pair in known else [] if pair else list(known.values())
+    meant = [known[pair]] if pair in known else [] if pair else _visible(known)
     crossing = [_per_gigabyte(each, prices, month) for each in meant if each.crosses_regions]
     tiers = (known[pair].primary.tier, known[pair].secondary.tier) if pair in known else ("standard", "standard")
     primary, secondary = (_ladder(tier, prices) for tier in tiers)
@@ -52,6 +53,13 @@ def tariff(pair: str, prices: Prices, month: str) -> Tariff:
         crossings=THERE_AND_BACK if crossing else 0,
         per_gigabyte=max((price for price in crossing if price is not None), default=None),
     )
+
+
+def _visible(known: Mapping[str, PairConfig]) -> list[PairConfig]:
+    """The pairs that the present request may see: the prices of others are theirs."""
+    if sees_all():
+        return list(known.values())
+    return [known[name] for name in Pair.objects.values_list("name", flat=True) if name in known]
 
 
 def _ladder(tier: str, prices: Prices) -> Sequence[Tier]:

@@ -170,10 +170,8 @@ def set_terms(month: str, chosen: Mapping[str, Any], person: str, now: datetime)
     changed = {name: value for name, value in chosen.items() if (getattr(known, name) or None) != (value or None)}
     if not changed:
         return False
-    for name, value in changed.items():
-        setattr(known, name, value or (None if name == "hours_in_month" else ""))
-    known.set_by, known.set_at = person, now
-    known.save()
+    fields = {name: value or (None if name == "hours_in_month" else "") for name, value in changed.items()}
+    CostTerms.objects.update_or_create(month=month, defaults=fields | {"set_by": person, "set_at": now})
     detail = ", ".join(f"{NAMES.get(name, name)}: {value or 'as for all months'}" for name, value in changed.items())
     AuditEntry(
         request_id=str(uuid4()),

@@ -1,6 +1,7 @@
 """Monthly charges: runs of the pipeline, and their results. Money is stored as whole cents, its exact share as text."""
 
 import math
+from datetime import datetime
 
 from django.db import models
 
@@ -178,6 +179,21 @@ class Outage(OfPair):
 
     def __str__(self) -> str:
         return f"{self.pair}/{self.entity} {self.started_at:%Y-%m-%d %H:%M}"
+
+    @property
+    def lasted_s(self) -> float | None:
+        """From its beginning to its end, inside the month or not; None if it has not ended."""
+        return (self.ended_at - self.started_at).total_seconds() if self.ended_at else None
+
+    @property
+    def was_in_its_month(self) -> bool:
+        """False if it ended before the month began, and only its backlog was drained in the month."""
+        return self.ended_at is None or self.ended_at > datetime.fromisoformat(f"{self.month}-01T00:00Z")
+
+    @property
+    def has_other_months(self) -> bool:
+        """Whether it began or ended in another month."""
+        return any(f"{at:%Y-%m}" != self.month for at in (self.started_at, self.ended_at) if at)
 
 
 class Availability(OfPair):

@@ -40,12 +40,6 @@ def money(cents: int | None) -> str:
 
 
 @register.filter
-def and_up(one: Fraction, other: Fraction) -> list[Fraction]:
-    """Two charges, the lower one first: either rule of counting may be the dearer one."""
-    return sorted((one, other))
-
-
-@register.filter
 def kind_label(kind: str) -> str:
     """The label of a kind of operation."""
     return LABELS.get(kind, kind)
@@ -170,7 +164,8 @@ def rounded_signed(amount: Fraction) -> str:
 @register.filter
 def span(found: Range) -> str:
     """A computed range: one number, or the least and the most."""
-    return rounded(found.least) if found.least == found.most else f"{rounded(found.least)}–{rounded(found.most)}"
+    least, most = rounded(found.least), rounded(found.most)
+    return least if least == most else f"{least}–{most}"
 
 
 @register.filter

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from django.db import transaction
+from django.db.models import Sum
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Query, Router, Schema
@@ -23,7 +24,10 @@ router = Router(tags=["charges"])
 
 
 class Bill(Schema):
-    """The bill of one billing scope for a month under one counting rule. `amount` is rounded, `exact` is not."""
+    """The bill of one billing scope for a month under one counting rule. `amount` is rounded, `exact` is not.
+
+    `adjustments`: what was added since a month was closed; the bill comes to `amount` and `adjustments`.
+    """
 
     month: str
     scope: str
@@ -31,6 +35,7 @@ class Bill(Schema):
     currency: str
     amount: str
     exact: str
+    adjustments: str
     billing_units: int
     closed_at: datetime | None
 
@@ -129,7 +134,7 @@ def invoices(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list
     """The month's bills, one for each billing scope."""
     rows = Invoice.objects.filter(month=query.month, rule=_rule(query.month, query.rule))
     rows = rows.filter(scope=query.scope) if query.scope else rows
-    return [_bill(row) for row in rows]
+    return [_bill(row) for row in rows.annotate(adjusted=Sum("adjustments__cents", default=0))]
 
 
 @router.get("/charges", response={200: Page[ChargeRow], **PROBLEMS}, operation_id="charges")
@@ -195,9 +200,10 @@ def _rule(month: str, wanted: str) -> str:
     return wanted or rule_of(month)
 
 
-def _bill(row: Invoice) -> dict[str, Any]:
+def _bill(row: Any) -> dict[str, Any]:
     names = ("month", "scope", "rule", "currency", "exact", "closed_at")
-    return {name: getattr(row, name) for name in names} | {"amount": money(row.cents), "billing_units": row.units}
+    amounts = {"amount": money(row.cents), "adjustments": money(row.adjusted)}
+    return {name: getattr(row, name) for name in names} | amounts | {"billing_units": row.units}
 
 
 def _row(row: Charge) -> dict[str, Any]:

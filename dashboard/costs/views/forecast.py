@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.views.decorators.http import require_GET
 
 from dashboard.access.visibility import sees_all
 from dashboard.costs import current_month as present
+from dashboard.costs.forecast import Forecast
 from dashboard.costs.forms import BeforeFailoverForm, ForecastForm, assumed, forecasts
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.tariffs import Tariff, tariff
@@ -40,7 +42,7 @@ def before_failover(request: HttpRequest) -> HttpResponse:
             whole = ForecastForm(assumed(traffic, present.configured(pair), priced) | present_numbers(form, traffic))
             if whole.is_valid():
                 both = forecasts(whole, traffic.used, priced)
-                context |= {"published": both[0], "settlements": both[1], "prices": prices, "traffic": traffic}
+                context |= {**in_words(both), "prices": prices, "traffic": traffic}
                 context["is_unpriced"] = priced.crossings and priced.per_gigabyte is None
     answer = render(request, "costs/before_failover.html", context)
     answer["Cache-Control"] = "no-store"
@@ -63,6 +65,15 @@ def present_numbers(form: BeforeFailoverForm, traffic: present.Traffic) -> dict[
     }
 
 
+def in_words(both: Sequence[Forecast]) -> dict[str, Any]:
+    """The forecasts of the two counting rules by name, and what the outage costs more under each, the lower first.
+
+    The rule that counts more may be the cheaper one, as its operations may be in a cheaper tier.
+    """
+    low, high = sorted(each.extra_charge for each in both)
+    return {"published": both[0], "settlements": both[1], "low": low, "high": high}
+
+
 @require_GET
 def page(request: HttpRequest) -> HttpResponse:
     """The forecast for the fields of the query; missing fields are filled with present figures."""
@@ -80,7 +91,7 @@ def page(request: HttpRequest) -> HttpResponse:
     form = ForecastForm(fields | {name: value for name, value in request.GET.items() if name in fields})
     if form.is_valid():
         both = forecasts(form, traffic.used, priced)
-        context |= {"published": both[0], "settlements": both[1], "both": both}
+        context |= {**in_words(both), "both": both}
     context |= {"form": form, "tariff": priced}
     template = "costs/forecast_answer.html" if wants_part(request) else "costs/forecast.html"
     return render(request, template, context)

@@ -32,7 +32,7 @@ from dashboard.models.cost_terms import ALL_MONTHS
 from dashboard.models.visibility import all_pairs
 from dashboard.site.months import is_month
 from dashboard.site.pages import only_as_part
-from dashboard.site.queries import choice_of
+from dashboard.site.queries import choice_of, require_readable
 from dashboard.site.snapshot import from_one_reading
 
 MOST_OUTAGES = {"": 100, "all": None}
@@ -90,10 +90,10 @@ def _page(
 def _since_the_run(found: cost_report.Report, now: datetime, most_outages: int | None) -> dict[str, Any]:
     """Operations that are not priced yet, and outages, availability and depth as they are now."""
     lately = live_outages(found.month, found.pair, found.outages, now)
-    availability = live_availability(found.availability, lately, found.run.started_at, now)
+    availability = live_availability(found.availability, lately, found.read_at, now)
     counts = watched_pairs(now).filter(name=found.pair) if found.pair else watched_pairs(now)
     return {
-        "not_priced": None if found.chosen.is_used else not_priced(found.invoices, found.pair),
+        "not_priced": None if found.chosen.is_used else not_priced(found.invoices, found.read_at, found.pair),
         "outages": [(each, as_now(each)) for each in lately[:most_outages]],
         "outage_count": len(lately),
         "availability": availability,
@@ -141,9 +141,10 @@ def as_csv(request: HttpRequest) -> HttpResponse:
     month = request.GET.get("month") or _newest(cost_report.months(timezone.now()))
     if not is_month(month):
         return no_month()
+    rule = _rule(request, month)
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="charges-{month}.csv"'
-    write_csv(response, month, _rule(request, month))
+    write_csv(response, month, rule)
     return response
 
 
@@ -161,11 +162,10 @@ def as_parquet(request: HttpRequest) -> HttpResponse:
 
 
 def _rule(request: HttpRequest, month: str) -> str:
-    """The counting rule in the address, or the one the month was computed for."""
-    rule = request.GET.get("rule", "")
-    if rule in ("published", "settlements"):
-        return rule
-    return rule_of(month)
+    """The counting rule in the address, or the one the month was computed for. Raises BadRequest for an unknown one."""
+    rule = choice_of(request, "rule", BY_RULE, "Counting rule")
+    require_readable(request)
+    return rule or rule_of(month)
 
 
 def no_month() -> NoReturn:

@@ -480,3 +480,28 @@ def test_a_month_that_was_closed_before_months_were_remembered_stays_closed(stor
     Invoice.objects.update(closed_at=timezone.now())
     import_module("dashboard.migrations.0035_closed_months").from_invoices(apps, None)
     assert ClosedMonth.objects.get().month == MONTH
+
+
+def test_the_base_charge_of_a_premium_namespace_is_that_of_the_namespace(stored: Callable[..., ChargeRun]) -> None:
+    stored([RUN, invoice("published", 70_566), BASE, line("base", 69_006, "*", "large"), line("send", 560)])
+    found = report(MONTH)
+    assert found
+    assert {part.name: part.cents for part in found.by_namespace} == {"large": 69_006, "contoso": 560}
+
+
+@pytest.mark.parametrize("address", ["/costs.csv", "/costs.parquet"])
+def test_a_file_is_not_of_another_rule_than_the_one_that_was_asked_for(
+    viewer: Client, stored: Callable[..., ChargeRun], address: str
+) -> None:
+    stored(BOTH_RULES)
+    answer = viewer.get(address, {"month": MONTH, "rule": "settlement"})
+    assert answer.status_code == 400
+    assert "Counting rule “settlement” cannot be read" in one_line(answer.content.decode())
+
+
+def test_what_a_closed_month_came_to_is_in_the_api_too(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
+    stored(SEPTEMBER)
+    close_month(MONTH, timezone.now())
+    stored([RUN, invoice("published", 1_660), line("send", 600), line("ping", 60), BASE, DAY])
+    (bill,) = viewer.get("/api/v1/invoices", {"month": MONTH}).json()
+    assert (bill["amount"], bill["adjustments"]) == ("15.60", "1.00")

@@ -17,7 +17,7 @@ def entity(name: str, down_s: float, pair: str = "contoso") -> Availability:
 
 def outage(lasted_s: float | None, pair: str = "contoso") -> Outage:
     ended = None if lasted_s is None else START + timedelta(seconds=lasted_s)
-    return Outage(pair=pair, entity="orders", started_at=START, ended_at=ended, down_s=0)
+    return Outage(month="2026-10", pair=pair, entity="orders", started_at=START, ended_at=ended, down_s=0)
 
 
 def test_a_pairs_share_is_of_the_time_of_all_its_entities() -> None:
@@ -37,3 +37,12 @@ def test_a_pair_that_was_down_for_a_moment_is_not_reported_as_never_down() -> No
 def test_a_month_that_has_just_begun_is_fully_available() -> None:
     (contoso,) = by_pair([Availability(pair="contoso", entity="orders", episodes=0, down_s=0, period_s=0)], [])
     assert contoso.percent == 100
+
+
+def test_an_outage_of_the_month_before_takes_no_part_in_the_time_to_repair() -> None:
+    earlier = Outage(
+        month="2026-10", pair="contoso", entity="orders", started_at=datetime(2026, 9, 20, tzinfo=UTC),
+        ended_at=datetime(2026, 9, 21, tzinfo=UTC), down_s=0,
+    )  # fmt: skip
+    (contoso,) = by_pair([entity("orders", 3_600)], [outage(3_600), earlier])
+    assert contoso.repair_s == 3_600

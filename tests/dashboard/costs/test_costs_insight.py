@@ -130,10 +130,17 @@ def test_the_month_before(name: str, before: str) -> None:
 
 def test_a_month_is_compared_with_the_one_before() -> None:
     month("2026-09", 2_000, MILLION, send=MILLION)
-    found = change("2026-10", "published", "", 2_500)
+    found = change("2026-10", "published", "", 2_500, "USD")
     assert found is not None
     assert (found.month, found.total, found.difference, found.percent) == ("2026-09", 2_000, 500, 25)
-    assert change("2026-09", "published", "", 2_000) is None
+    assert change("2026-09", "published", "", 2_000, "USD") is None
+
+
+def test_a_month_is_not_compared_with_one_in_another_currency() -> None:
+    month("2026-09", 2_000, 0, send=MILLION)
+    Invoice.objects.update(currency="EUR")
+    assert change("2026-10", "published", "", 2_500, "USD") is None
+    assert change("2026-10", "published", "", 2_500, "EUR") is not None
 
 
 def test_the_month_before_came_to_what_its_adjustments_made_of_it() -> None:
@@ -141,7 +148,7 @@ def test_the_month_before_came_to_what_its_adjustments_made_of_it() -> None:
     place = {"namespace": "contoso", "entity": "orders", "kind": "send", "made_at": timezone.now()}
     Adjustment.objects.create(invoice=made, run=made.run, pair="contoso", cents=500, **place)
     for pair in ("", "contoso"):
-        found = change("2026-10", "published", pair, 2_500)
+        found = change("2026-10", "published", pair, 2_500, "USD")
         assert found is not None
         assert (found.total, found.difference, found.percent) == (2_500, 0, 0)
 
@@ -187,3 +194,19 @@ def test_the_chart_shows_operations_while_everything_is_included() -> None:
 
 def test_a_month_without_anything_has_no_chart() -> None:
     assert days_chart("2026-10", [day(1, "settle", 0, 0)], "USD") is None
+
+
+def test_the_cost_of_failover_is_rounded_once() -> None:
+    """0.004 for operations and 0.004 for bytes are 0.01 together, and each of them 0.00."""
+    made = month("2026-10", 0, 20 * MILLION, send_backlog=5_000)
+    Charge.objects.create(
+        invoice=made, pair="contoso", namespace="contoso-dr", entity="orders", kind="bandwidth", operations=0,
+        billing_units=0, included_units=0, quantity="0.2", exact="0.004", cents=0,
+    )  # fmt: skip
+    found = report("2026-10")
+    assert found is not None
+    assert (found.failover.money, found.bandwidth, found.because_of_failover) == (
+        Fraction("0.004"),
+        Fraction("0.004"),
+        1,
+    )

@@ -79,6 +79,25 @@ def test_the_report_prices_an_outage_at_the_months_marginal_rate(client: Client,
         assert text in one_line(page)
 
 
+def test_the_page_says_how_long_an_outage_lasted_and_how_long_of_it_in_the_month(
+    client: Client, tmp_path: Path
+) -> None:
+    """One began the month before; the other ended in it, and only its backlog was drained in this month."""
+    client.force_login(viewer())
+    across = EPISODE | {
+        "started_at": "2026-09-30T23:00:00+00:00",
+        "ended_at": "2026-10-01T04:00:00+00:00",
+        "down_s": 14_400,
+    }
+    earlier = EPISODE | {
+        "started_at": "2026-09-20T00:00:00+00:00", "ended_at": "2026-09-20T20:00:00+00:00", "down_s": 0, "entity": "x",
+    }  # fmt: skip
+    stored(tmp_path, [RUN, across, earlier, invoice("published", 1_560), line("send", 560, units=20_000_000), BASE])
+    page = one_line(client.get("/costs/", {"month": MONTH}).content.decode())
+    assert '5.0 h <small class="quiet">4.0 h in 2026-10</small>' in page
+    assert '20.0 h <small class="quiet">0 s in 2026-10</small>' in page
+
+
 def place(scope: str, namespace: str, published: int, crossing_bytes: int = 0) -> dict[str, object]:
     counts = {"published": published, "settlements": published, "crossing_bytes": crossing_bytes}
     return {"scope": scope, "namespace": namespace} | counts

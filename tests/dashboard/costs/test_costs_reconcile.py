@@ -18,6 +18,7 @@ from dashboard.models import Adjustment, AuditEntry, ChargeRun, Invoice, Stateme
 from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line
 from tests.dashboard.costs.test_costs_statements import RESOURCE, SYSTEM, metric, rows
 from tests.dashboard.costs.test_costs_statements import line as billed
+from tests.dashboard.markup import one_line
 
 pytestmark = pytest.mark.django_db
 MILLION = 1_000_000
@@ -183,6 +184,66 @@ def test_of_money_a_cent_may_be_cut_off_and_no_more(computed, off: str, is_expla
     assert {meter.cost.tolerance for meter in against.meters} | {against.cost.tolerance} == {CENT}
 
 
+def test_operations_of_premium_namespaces_are_on_no_bill(tmp_path: Path, as_role) -> None:
+    records = [
+        RUN | {"tiers": {"contoso": "standard", "premium": "premium"}},
+        invoice("published", 240),
+        line("send", 240, units=3 * MILLION),
+        line("send", 0, namespace="premium", units=5 * MILLION),
+        line("receive", 0, namespace="premium", units=9 * MILLION),
+        day("send", 6 * MILLION, "1.6"),
+        day("send", 2 * MILLION, "0.8", on="2026-10-04"),
+        day("receive", 9 * MILLION, "0", on="2026-10-04"),
+    ]
+    result = tmp_path / "result.jsonl"
+    under_both = [*records, invoice("settlements", 240), *records[2:]]
+    result.write_text("\n".join(map(json.dumps, under_both)))
+    store(ChargeRun.objects.create(month=MONTH, started_at=timezone.now(), heard_at=timezone.now()), result)
+    give(as_role("operator"), rows(billed(quantity="2"), billed(quantity="1", date="2026-10-04")))
+    against = against_bill(MONTH, "USD")
+    assert against is not None
+    operations = against.meters[0].quantity
+    assert (operations.least, operations.most, operations.unexplained) == (3 * MILLION, 3 * MILLION, 0)
+    # By day it is not known which of the sends were made in the Premium namespace.
+    assert [(each.least, each.most) for each in against.days] == [(MILLION, 3 * MILLION), (0, 2 * MILLION)]
+    page = one_line(as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode())
+    assert "Operations of Premium namespaces are not billed and are left out." in page
+
+
+def test_the_command_tells_what_was_left_out_and_what_is_not_metered_here(computed, tmp_path: Path) -> None:
+    path, said = tmp_path / "bill.csv", io.StringIO()
+    other = billed(quantity="9", resource=RESOURCE.replace("Contoso", "other"))
+    path.write_text(bill("1.5", other, billed(date="2026-09-01")))
+    call_command("reconcile", month=MONTH, export=path, stdout=said)
+    assert "bill.csv: 3 rows; left out: 1 of another month" in said.getvalue()
+    assert "not metered here: other, Standard Messaging Operations: 9,000,000, 1.00 USD" in said.getvalue()
+
+
+def test_amounts_of_two_currencies_are_not_compared(computed, as_role, tmp_path: Path) -> None:
+    path, said = tmp_path / "bill.csv", io.StringIO()
+    path.write_text(bill().replace("USD", "EUR"))
+    call_command("reconcile", month=MONTH, export=path, stdout=said)
+    page = one_line(as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode())
+    assert "USD, billed 2.00 EUR, not compared" in said.getvalue()
+    assert "only quantities can be compared" in page
+    assert "Quantities compared with the bill" in page
+    assert "of either counting rule" not in page
+
+
+def test_what_is_billed_by_another_meter_is_not_explained(computed, as_role) -> None:
+    relay = billed("Standard WCF Relay Message", "10K", "500")
+    elsewhere = billed("Relay Hours", "100 Hours", "7", resource=RESOURCE.replace("ServiceBus", "Relay"))
+    give(as_role("operator"), bill("1.5", relay, elsewhere))
+    against = against_bill(MONTH, "USD")
+    assert against is not None
+    other = against.meters[-1]
+    assert (other.quantity.label, other.quantity.unexplained, other.cost.unexplained) == (
+        "Standard WCF Relay Message", 5 * MILLION, 1,
+    )  # fmt: skip
+    assert not against.cost.is_explained
+    assert [(meter, quantity, cost) for _, meter, quantity, cost in against.elsewhere] == [("Relay Hours", 700, 1)]
+
+
 def shared_days(folder: Path) -> None:
     """Two namespaces of one scope: a million sent on the 3rd and two on the 20th, half a million of all by `other`."""
     records = [
@@ -247,6 +308,8 @@ def test_a_file_can_be_pointed_to(computed, tmp_path: Path) -> None:
     assert (
         "Messaging operations: computed 1,000,000–2,000,000, billed 2,250,000, unexplained +250,000" in said.getvalue()
     )
+    assert "bill.csv: 2 rows\n" in said.getvalue()
+    assert "Together until 2026-10-03: computed 1.77–2.57 USD, billed 2.00 USD, explained" in said.getvalue()
     with pytest.raises(CommandError, match="cannot be read: No such file"):
         call_command("reconcile", month=MONTH, export=tmp_path / "none.csv")
     path.write_text("hello")

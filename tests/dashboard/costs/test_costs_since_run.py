@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 from dashboard.costs.since_run import live_outages, not_priced
+from dashboard.costs.storing import close_month
 from dashboard.fleet import metered, projection
 from dashboard.models import Availability, Charge, ChargeRun, Invoice, Outage
 from dashboard.models.charge import PUBLISHED, SETTLEMENTS
@@ -74,10 +75,21 @@ def test_operations_since_the_run_are_estimated_at_its_prices_and_earlier_ones_a
     reports = [record(NOW - MINUTE * ago, 1000) for ago in (40, 20, 10)]
     reports += [record(NOW - MINUTE * 10, 500, kind="settle")]
     metered.store(reports, NOW)
-    found = not_priced(list(Invoice.objects.filter(rule=PUBLISHED)))
+    found = not_priced(list(Invoice.objects.filter(rule=PUBLISHED)), computed.started_at)
     assert found is not None
     assert (found.operations, dict(found.units)) == (2500, {"send": 2000, "settle": 500})
     assert (found.low, found.high) == (Fraction(2000 * 8, 10**7), Fraction(2500 * 8, 10**7))
+
+
+def test_what_a_later_run_added_to_a_closed_month_as_adjustments_is_priced(computed, alive, redis_here, as_role):
+    close_month(computed.month, NOW - MINUTE * 20)
+    at = NOW - MINUTE * 5
+    ChargeRun.objects.create(
+        month=computed.month, status="succeeded", started_at=at, heard_at=at, finished_at=at, details={"counts": COUNTS}
+    )
+    metered.store([record(NOW - MINUTE * 10, 1000), record(NOW - MINUTE, 7)], NOW)
+    page = one_line(as_role("viewer").get(f"/costs/?month={computed.month}").text)
+    assert "Not priced yet:</b> 7 operations since then" in page
 
 
 def test_an_estimate_goes_from_the_lower_to_the_higher_price_whichever_rule_that_is(computed):
@@ -85,7 +97,7 @@ def test_an_estimate_goes_from_the_lower_to_the_higher_price_whichever_rule_that
     ChargeRun.objects.update(details=computed.details | {"prices": [*PRICES, cheaper]})
     Invoice.objects.filter(rule=SETTLEMENTS).update(units=200_000_000, tiers=[100_000_000, 100_000_000])
     metered.store([record(NOW - MINUTE * 10, 1000)], NOW)
-    found = not_priced(list(Invoice.objects.filter(rule=PUBLISHED)))
+    found = not_priced(list(Invoice.objects.filter(rule=PUBLISHED)), computed.started_at)
     assert found is not None
     assert found.low < found.high == Fraction(1000 * 8, 10**7)
 

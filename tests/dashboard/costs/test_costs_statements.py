@@ -164,6 +164,11 @@ def test_egress_of_the_namespace_is_taken() -> None:
         pytest.param(rows(line(), line(currency="EUR")), r"mixes currencies \(EUR, USD\)", id="two currencies"),
         pytest.param(rows("a" * 70_000), "not CSV: field larger", id="an endless field"),
         pytest.param("<html><body>Sign in</body></html>", "no column", id="a sign-in page"),
+        pytest.param(
+            rows(line(date="10/10/2026"), line(date="31/10/2026")),
+            r"have the day first \(31/10/2026\)",
+            id="the day first",
+        ),
     ],
 )
 def test_what_is_no_export_is_refused_in_one_sentence(text: str | bytes, reason: str) -> None:
