@@ -183,11 +183,23 @@ class Board:
 
     @property
     def troubles(self) -> list[Trouble]:
-        """The entities that the headline is about, by cause: those that are failed over, or else those that fail."""
-        wanted = AWAY if self.headline.status in AWAY else (Status.FAILING,)
-        rows = [row for one in self.pairs for row in one.rows if row.status in wanted and row.entity.since]
+        """The entities on this page that the headline is about, by cause."""
+        rows = self._troubled()
         rows.sort(key=lambda row: row.entity.since or datetime.max)
         return [Trouble(why, [row for row in rows if row.why == why]) for why in dict.fromkeys(row.why for row in rows)]
+
+    @property
+    def troubled_elsewhere(self) -> int:
+        """The number of those that are on other pages, or that a filter leaves out."""
+        return sum(one.counts.get(status, 0) for one in self.pairs for status in self._bad) - len(self._troubled())
+
+    @property
+    def _bad(self) -> tuple[Status, ...]:
+        """What the headline is about: entities that are failed over, or else those that fail."""
+        return AWAY if self.headline.status in AWAY else (Status.FAILING,)
+
+    def _troubled(self) -> list[EntityRow]:
+        return [row for one in self.pairs for row in one.rows if row.status in self._bad and row.entity.since]
 
 
 def board(

@@ -17,6 +17,7 @@ from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.exposition import sample, samples
 from tests.dashboard.fleet.test_projection import Queue, event
+from tests.dashboard.markup import one_line
 
 pytestmark = pytest.mark.postgres_nightly
 
@@ -45,6 +46,37 @@ def test_the_overview_says_what_is_wrong_first(viewer, alive):
     assert "Failed over" in row(page, "payments")
     assert "no answer for 5 s" in row(page, "payments")
     assert "Healthy" in row(page, "orders")
+
+
+def test_the_headline_says_how_many_are_not_on_the_page(viewer, alive, pair):
+    away = {"state": "failed_over", "since": NOW, "reason": "no answer"}
+    rows = [EntityHealth(pair=pair, path=f"entity-{number:02}", **away) for number in range(60)]
+    EntityHealth.objects.bulk_create(rows)
+
+    first, second = (viewer.get("/", {"page": page}).text for page in (1, 2))
+
+    assert ("and 38 more," in first, "10 more are not on this page." in first) == (True, True)
+    assert "50 more are not on this page." in second
+
+
+def test_the_overview_of_several_pairs_names_the_pair_of_an_entity(viewer, alive):
+    projection.apply_health("contoso", health(reason="no answer"))
+    projection.record_events([event()])
+    alone = one_line(viewer.get("/").text)
+    Pair.objects.create(name="fabrikam", primary_namespace="f", secondary_namespace="f-dr", synced_at=NOW)
+
+    page = one_line(viewer.get("/").text)
+
+    for named in ("contoso / orders</a>", '<span class="quiet">in contoso</span>'):
+        assert (named in alone, named in page) == (False, True)
+
+
+def test_a_pair_without_entities_offers_no_action_on_all_of_them(pair, redis_here, as_role):
+    operator = as_role("operator")
+    before = operator.get("/pairs/contoso/").text
+    pair.entities.all().delete()
+
+    assert ("Fail over all" in before, "Fail over all" in operator.get("/pairs/contoso/").text) == (True, False)
 
 
 def test_a_hold_is_shown_with_who_and_until_when(viewer, alive):

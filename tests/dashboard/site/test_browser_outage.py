@@ -188,6 +188,19 @@ def test_no_word_is_broken_on_a_phone(page: Page) -> None:
     assert {address: words for address, words in broken.items() if words} == {}
 
 
+def test_a_long_name_of_a_pair_is_broken_on_a_phone_before_the_page_is_wider(page: Page, place: SampleSite) -> None:
+    name = "unbroken" * 7
+    place.shell(f"from dashboard.models import Pair; Pair.objects.filter(name='contoso').update(name='{name}')")
+    page.set_viewport_size({"width": 390, "height": 900})
+    widths = {}
+    for address in ("/", f"/pairs/{name}/", f"/pairs/{name}/actions/fail_over/?path=*", "/backlog/"):
+        page.goto(address)
+        widths[address] = page.evaluate("document.documentElement.scrollWidth")
+    page.set_viewport_size({"width": 1440, "height": 1000})
+    place.shell(f"from dashboard.models import Pair; Pair.objects.filter(name='{name}').update(name='contoso')")
+    assert set(widths.values()) == {390}
+
+
 CELLS = "row => ['th', 'td'].map(cell => document.querySelector(`${row} ${cell}`).getBoundingClientRect().toJSON())"
 """Both in one moment: a live update replaces the table."""
 
