@@ -24,6 +24,7 @@ from pairing.pinger import Pinger
 from pairing.receivers import MeteredPages, MeteredReceiver, MeteredSession
 from pairing.sender import PairedSender
 from pairing.sockets import punctual_context
+from pairing.threads import left_until
 
 _FLYING_S = 0.5
 
@@ -53,23 +54,23 @@ class BlockingEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]
         context = punctual_context(keywords.get("connection_verify"))
         return replace(self.endpoint, keywords={**keywords, "ssl_context": context})
 
-    def close(self) -> None:
+    def close(self, timeout_s: float = 1.0) -> None:
         """Close this end; the pair faults unless the other end is closed within 5 s."""
         if self._fall("closed"):
-            self.let_go()
+            self.let_go(timeout_s)
 
     def fault(self, error: BaseException) -> None:
         """Declare this end unusable because of ``error``; the pair faults unless the other end is closed within 5 s."""
         if self._fall("faulted", error):
             self.let_go()
 
-    def let_go(self) -> None:
+    def let_go(self, timeout_s: float = 1.0) -> None:
         """Close the SDK's clients on a separate thread, so that an unresponsive namespace does not block the caller."""
         made = self._taken()
         if made:
             thread = threading.Thread(target=self._close_all, args=(made,), name="pairing-closing", daemon=True)
             thread.start()
-            thread.join(1.0)
+            thread.join(timeout_s)
 
     def _close_all(self, clients: list[Any]) -> None:
         until = time.monotonic() + _FLYING_S
@@ -153,21 +154,22 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
             self._state = "closed"
 
     def _shut_down(self) -> None:
-        until = time.monotonic() + CLOSE_S - 0.5
-        grace = min(seconds(self.options.close_grace), CLOSE_S - 2.0)
+        began = time.monotonic()
         self._pinger.stop(1.0)
+        grace = min(seconds(self.options.close_grace), CLOSE_S - 2.0)
+        flying_until = min(time.monotonic() + grace, began + 3.5)
         if self._syphon is not None:
-            self._syphon.stop(grace)
-        flying_until = min(time.monotonic() + grace, until - 1.0)
+            self._syphon.stop(left_until(flying_until))
         for link in self.watchdog.links():
-            link.close(max(flying_until - time.monotonic(), 0.0))
-        self._maintenance.stop(max(min(1.0, until - time.monotonic()), 0.0))
+            link.close(left_until(flying_until))
+        until = began + CLOSE_S - 1.0
+        self._maintenance.stop(min(left_until(until), 1.0))
         if self.coordination is not None:
             self.fleet.record(self.meter.drain(self.clock.now(), everything=True))
-        self.fleet.close()
-        self.watchdog.stop(max(until - time.monotonic(), 0.2))
-        self.primary.close()
-        self.secondary.close()
+        self.fleet.close(max(left_until(until), 0.5))
+        self.watchdog.stop(max(left_until(until), 0.2))
+        self.primary.close(min(left_until(began + CLOSE_S) / 2, 1.0))
+        self.secondary.close(min(left_until(began + CLOSE_S), 1.0))
 
     def _stop_working(self) -> None:
         with self._lock:  # a concurrent close waits for a thread that has started

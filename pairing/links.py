@@ -34,6 +34,7 @@ _LOGGER = logging.getLogger("pairing")
 
 Operation = Callable[[ServiceBusSender, float], object]
 _Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
+_get_ident = threading.get_ident  # a step that each send is spared
 _NOW = (False,)
 """The arguments for acquiring a free lock."""
 
@@ -222,6 +223,8 @@ class Link:
         self._sender: ServiceBusSender | None = None
         self._opening: Opening | None = None
         self._until = 0.0
+        self._thread = 0
+        """The thread with the operation under way; 0 without one."""
         self._interrupted = False
         self._closed = False
         self._inherited: ServiceBusSender | None = None
@@ -254,10 +257,11 @@ class Link:
                     if not is_over:  # by KeyboardInterrupt, say
                         self._drop(torn=True)
                 finally:
-                    self._until = 0.0
+                    self._until, self._thread = 0.0, 0
                     self._lock.release()
 
     def _perform(self, operation: Operation, until: float, timeout_s: float) -> LinkFailure | None:
+        self._thread = _get_ident()
         sender = self._sender
         reused = sender is not None
         handled = sys.exc_info()[1]
@@ -294,11 +298,12 @@ class Link:
                     if not is_over:  # as in ``attempt``
                         self._drop(torn=True)
                 finally:
-                    self._until = 0.0
+                    self._until, self._thread = 0.0, 0
                     self._lock.release()
         return self.attempt(_sending(message), timeout_s)
 
     def _send_now(self, message: Any, timeout_s: float) -> LinkFailure | None:
+        self._thread = _get_ident()
         sender = self._sender
         if sender is None:
             return LinkFailure(ServiceBusConnectionError(message="The link broke in the meantime."), True)
@@ -343,7 +348,12 @@ class Link:
             self._lock.release()
 
     def close(self, timeout_s: float) -> None:
-        """Close the link, waiting at most this long for an operation in progress and the end of its thread."""
+        """Close the link, waiting at most this long for an operation in progress and the end of its thread.
+
+        Not for an operation of this thread, which a signal handler has interrupted: it goes on only after the close.
+        """
+        if self._thread == _get_ident():
+            timeout_s = 0.0
         until = time.monotonic() + timeout_s
         self._closed = True
         opening = self._opening

@@ -6,6 +6,7 @@ client that has one is made: not with the library, and not in an outage, in whic
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
@@ -15,6 +16,7 @@ from pairing.health.availability import News, State
 from pairing.health.flows import PingResult
 from pairing.pair import Change, Pair
 from pairing.telemetry.metering import UsageRecord
+from pairing.threads import left_until
 
 if TYPE_CHECKING:
     from pairing.fleet.coordination import Coordination
@@ -96,12 +98,13 @@ class Fleet:
         if self.sessions is not None:
             self.sessions.start()
 
-    def close(self) -> None:
+    def close(self, timeout_s: float = 4.0) -> None:
         """Report what is left, then leave."""
+        until = time.monotonic() + timeout_s
         if self.sessions is not None:
-            self.sessions.close()
+            self.sessions.close(min(timeout_s, 1.0))
         if self.coordination is not None:
-            self.coordination.close()
+            self.coordination.close(left_until(until))
 
     def record(self, records: Iterable[UsageRecord]) -> None:
         """Pass usage to the cost pipeline."""

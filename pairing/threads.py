@@ -1,6 +1,7 @@
 """Threads that end with their client."""
 
 import threading
+import time
 
 
 def joined(thread: threading.Thread, timeout_s: float) -> None:
@@ -11,3 +12,8 @@ def joined(thread: threading.Thread, timeout_s: float) -> None:
     """
     if thread.is_alive() and thread is not threading.current_thread():
         thread.join(max(timeout_s, 0.0))
+
+
+def left_until(moment: float) -> float:
+    """The seconds until this moment of the monotonic clock; 0 once it is over."""
+    return max(moment - time.monotonic(), 0.0)

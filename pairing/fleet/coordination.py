@@ -69,7 +69,7 @@ class Coordination(Protocol):
 
     def claim_ping(self, path: str, interval_s: float, grace_s: float = 0.0) -> bool | None: ...
 
-    def close(self) -> None: ...
+    def close(self, timeout_s: float = 3.0) -> None: ...
 
 
 class RedisCoordination:
@@ -179,12 +179,12 @@ class RedisCoordination:
         except RedisError:
             return None
 
-    def close(self) -> None:
-        """Report what is left for at most two seconds, and end the threads; at most three seconds in total."""
+    def close(self, timeout_s: float = 3.0) -> None:
+        """Report what is left for at most two seconds, and end the threads; within this time in total."""
         with self._lock:
             self._is_closing = True
             self._lock.notify_all()
-        until = time.monotonic() + _CLOSING_S + 1.0
+        until = time.monotonic() + timeout_s
         for thread in self._threads:
             joined(thread, until - time.monotonic())
         self._redis.close()

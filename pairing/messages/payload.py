@@ -277,6 +277,8 @@ def rewritten_plainly(message: ServiceBusMessage, path: str) -> ServiceBusMessag
 
 def scheduled_payload(messages: Messages, when: datetime, path: str) -> Payload | None:
     """The payload of scheduled messages; the time is written into the messages, as the SDK does."""
+    if not isinstance(when, datetime):
+        raise TypeError(f"schedule_time_utc must be a datetime, not {type(when).__name__}")
     ready = payload(messages, path)
     for message in ready.messages if ready else ():
         message.scheduled_enqueue_time_utc = when

@@ -139,6 +139,8 @@ def to_backlog(message: ServiceBusMessage, path: str) -> ServiceBusMessage:
     if raw.header is not None:
         header.durable, header.priority = raw.header.durable, raw.header.priority
         if raw.header.time_to_live is not None:
+            if raw.header.time_to_live < 0:  # the syphon could only dead-letter it
+                raise ValueError(f"time_to_live must not be negative, as it is: {message.time_to_live}")
             carried[TIME_TO_LIVE] = typed("LONG", raw.header.time_to_live * _TICKS_PER_MILLISECOND)
             properties.absolute_expiry_time = None  # the SDK computes it from the time-to-live on every send
     if when is not None:

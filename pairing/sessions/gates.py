@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("pairing")
 _SYNC_S = 0.5
-_CLOSING_S = 1.0
 _IN_ONE_GO = 500
 
 AtRisk = Callable[[str, str], None]
@@ -63,11 +62,11 @@ class SessionGates:
         """Start to keep the copy current."""
         self._thread.start()
 
-    def close(self) -> None:
-        """Report ended sends, for at most a second."""
+    def close(self, timeout_s: float = 1.0) -> None:
+        """Report ended sends, for at most this long."""
         self._is_closing = True
         self._wake.set()
-        joined(self._thread, _CLOSING_S)
+        joined(self._thread, timeout_s)
 
     def send(
         self,

@@ -127,6 +127,22 @@ async def test_closing_takes_five_seconds_at_most_whatever_the_namespaces_do(wor
         await asyncio.wait_for(stuck, 60)
 
 
+async def test_closing_takes_five_seconds_at_most_while_redis_is_frozen_too(world, primary, server, queue):
+    client = await world.open(coordination=server.url, preserve_session_order=True, enable_syphon=True)
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("before"))
+    await world.until(lambda: client.coordination.is_connected)
+    server.freeze()
+    primary.fault(entity=queue, operation="send", effect="silent")
+    stuck = asyncio.ensure_future(world(sender.send_messages, ServiceBusMessage("stuck"), timeout=20))
+    await world.until(lambda: primary.hits() == [1])
+    with Stopwatch() as watch:
+        await world(client.close)
+    assert watch.took < 5.0 + SLACK
+    await asyncio.wait([stuck], timeout=60)
+    assert stuck.exception() or stuck.done()  # it may have gone to the backlog before that was closed
+
+
 async def test_an_answer_that_comes_far_too_late_is_not_waited_for(world, primary, queue, allowed):
     client = await world.open(enable_pings=False)
     sender = client.get_queue_sender(queue)

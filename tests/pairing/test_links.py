@@ -13,6 +13,7 @@ from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusConnect
 
 from pairing import PairedServiceBusClient, SendAvailabilityOptions
 from pairing.links import Link, Opening, Watchdog
+from tests.pace import Stopwatch
 
 
 class Sender:
@@ -60,6 +61,17 @@ def test_the_first_operation_opens_the_link_and_the_next_reuses_it(watchdog):
     assert link.send("a", 10.0) is None
     assert link.send("b", 10.0) is None
     assert [message for message, _ in sender.sent] == ["a", "b"]
+
+
+def test_a_signal_handler_that_closes_the_link_does_not_wait_for_the_send_that_it_interrupts(watchdog):
+    sender = Sender()
+    link = link_to(sender, watchdog)
+    link.send("a", 10.0)
+    sender.sends = lambda: link.close(60.0)
+    with Stopwatch() as watch:
+        link.send("b", 10.0)
+    assert watch.took < 30.0
+    assert (link.sender, link._thread) == (None, 0)
 
 
 def test_a_short_timeout_is_also_the_sdks(watchdog):

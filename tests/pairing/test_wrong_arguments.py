@@ -48,6 +48,26 @@ def test_a_timeout_too_short_for_a_backlog_queue_is_named_as_the_reason():
             client.get_queue_sender("orders").send_messages(ServiceBusMessage("x"), timeout=0.0005)
 
 
+def test_a_negative_time_to_live_is_not_stored_where_it_could_only_be_dead_lettered():
+    secondary = InMemoryNamespace("b")
+    with InMemoryPairedClient(InMemoryNamespace("a"), secondary) as client:
+        client.fail_over("orders", "test")
+        with pytest.raises(ValueError, match="time_to_live must not be negative"):
+            client.get_queue_sender("orders").send_messages(ServiceBusMessage("x", time_to_live=timedelta(seconds=-1)))
+        assert not any(secondary.messages(path) for path in client.backlog_paths)
+
+
+@pytest.mark.parametrize("when", [None, "2026-01-01", 5], ids=repr)
+async def test_a_schedule_that_is_no_time(world, queue, when):
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
+    for is_failed_over in (False, True):
+        if is_failed_over:
+            client.fail_over(queue, "test")
+        with pytest.raises(TypeError, match=f"schedule_time_utc must be a datetime, not {type(when).__name__}"):
+            await world(sender.schedule_messages, ServiceBusMessage("x"), when)
+
+
 # Operators' calls: what is refused has changed nothing
 
 STEERING = {
