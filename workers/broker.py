@@ -54,8 +54,15 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 3.0
 
 
 def broker_url(url: str) -> str:
-    """The address for Kombu, which cannot read a list of Sentinels: a placeholder for them."""
-    return SENTINELS if names_sentinels(url) else url
+    """The address for Kombu, which cannot read a list of Sentinels: a placeholder for them.
+
+    Unlike redis-py, Kombu verifies no certificate of `rediss://` without an option for it.
+    """
+    if names_sentinels(url):
+        return SENTINELS
+    if not url.startswith("rediss:") or "ssl_cert_reqs=" in url:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs=required"
 
 
 def has_expired(expires: object) -> bool:
