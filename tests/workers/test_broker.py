@@ -12,9 +12,11 @@ import redis
 import trustme
 from celery.worker.consumer import Gossip, Mingle
 from kombu import Consumer, Exchange, Message, Producer, Queue
-from redis.exceptions import ConnectionError
+from kombu.utils.imports import symbol_by_name
+from redis.exceptions import ConnectionError, OutOfMemoryError
 
 from tests.hostile_redis import POISONS, poison
+from workers import broker
 from workers.broker import QUEUES, Channel, PersistentConnection, broker_url
 from workers.celery import app
 
@@ -68,6 +70,20 @@ def test_a_redis_whose_certificate_nobody_trusts_is_sent_no_password(impostor: t
     with PersistentConnection(address) as connection, pytest.raises(ConnectionError, match="certificate"):
         connection.connect()
     assert not heard
+
+
+def test_a_redis_that_refuses_what_workers_write_is_asked_again_after_a_pause(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(broker.time, "sleep", pauses.append)
+    consumer = symbol_by_name(app.conf.worker_consumer)
+    attempt = consumer.__new__(consumer)
+    attempt.conninfo = PersistentConnection("redis://:hunter2@h/0")
+    attempt.on_connection_error_before_connected(OutOfMemoryError("command not allowed when used memory > 'maxmemory'"))
+    assert pauses == [broker.LONGEST_PAUSE_S]
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert "hunter2" not in caplog.text
 
 
 @pytest.mark.parametrize("url", ["rediss://h/0?ssl_cert_reqs=none", "redis://h/0", "unix:///run/redis.sock"])
