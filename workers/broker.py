@@ -1,4 +1,5 @@
-"""The connection of workers and beat to Redis, which survives outages of any length: `Amqp` for the Celery app.
+"""The connection of workers and beat to Redis, which survives outages of any length: `Amqp` and `PatientConsumer` for
+the Celery app.
 
 After a lost connection, a task that ends or a channel that is closed accesses Redis once more, to acknowledge or to
 restore unacknowledged messages. At that moment Kombu's channel has no connection and raises AttributeError, which is
@@ -14,12 +15,13 @@ has not, while beat adds new ones as fast as it discards them: it drops all expi
 """
 
 import logging
+import time
 from datetime import UTC, datetime
 from queue import Empty
 from typing import Any, ClassVar, cast
 
 from celery.app.amqp import AMQP
-from celery.worker.consumer import Gossip, Mingle
+from celery.worker.consumer import Consumer, Gossip, Mingle
 from django.conf import settings
 from kombu import Connection
 from kombu.transport import TRANSPORT_ALIASES, redis, virtual
@@ -54,8 +56,15 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 3.0
 
 
 def broker_url(url: str) -> str:
-    """The address for Kombu, which cannot read a list of Sentinels: a placeholder for them."""
-    return SENTINELS if names_sentinels(url) else url
+    """The address for Kombu, which cannot read a list of Sentinels: a placeholder for them.
+
+    Unlike redis-py, Kombu verifies no certificate of `rediss://` without an option for it.
+    """
+    if names_sentinels(url):
+        return SENTINELS
+    if not url.startswith("rediss:") or "ssl_cert_reqs=" in url:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs=required"
 
 
 def has_expired(expires: object) -> bool:
@@ -210,6 +219,15 @@ class Amqp(AMQP):
     """Celery's Amqp with connections of this kind."""
 
     Connection = PersistentConnection
+
+
+class PatientConsumer(Consumer):
+    """The consumer of a worker. It pauses where Redis answers and refuses, as one does that is full, or a replica."""
+
+    def on_connection_error_before_connected(self, exc: Exception) -> None:
+        """Log it, and let some time pass before the next attempt."""
+        super().on_connection_error_before_connected(exc)
+        time.sleep(LONGEST_PAUSE_S)
 
 
 for step in (Gossip, Mingle):

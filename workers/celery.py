@@ -90,6 +90,7 @@ app.conf.update(
     task_ignore_result=True,
     task_serializer="json",
     accept_content=["json"],
+    worker_consumer="workers.broker:PatientConsumer",
     worker_pool="workers.threads:Threads",
     worker_concurrency=16,
     worker_prefetch_multiplier=1,

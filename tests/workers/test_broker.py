@@ -1,16 +1,23 @@
 """Losing Redis under a task is an error that Celery handles, never one that ends the worker (workers/broker.py)."""
 
+import socket
+import ssl
+import threading
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import redis
+import trustme
 from celery.worker.consumer import Gossip, Mingle
 from kombu import Consumer, Exchange, Message, Producer, Queue
-from redis.exceptions import ConnectionError
+from kombu.utils.imports import symbol_by_name
+from redis.exceptions import ConnectionError, OutOfMemoryError
 
 from tests.hostile_redis import POISONS, poison
-from workers.broker import QUEUES, Channel, PersistentConnection
+from workers import broker
+from workers.broker import QUEUES, Channel, PersistentConnection, broker_url
 from workers.celery import app
 
 TASKS = Queue("tasks-of-a-test", Exchange("tests"), routing_key="tasks")
@@ -33,6 +40,60 @@ def unacknowledged(connection: PersistentConnection) -> Message:
     [message] = delivered
     assert isinstance(message.channel, Channel)
     return message
+
+
+@pytest.fixture
+def impostor() -> Iterator[tuple[int, list[bytes]]]:
+    """A port on which somebody without a certificate that anybody trusts answers with TLS, and what was sent there."""
+    heard: list[bytes] = []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("localhost").configure_cert(context)
+
+    def listen() -> None:
+        with suppress(OSError):  # it is shut down
+            while True:
+                plain, _ = listener.accept()
+                with plain, suppress(ssl.SSLError), context.wrap_socket(plain, server_side=True) as client:
+                    heard.append(client.recv(1000))
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        thread = threading.Thread(target=listen)
+        thread.start()
+        yield listener.getsockname()[1], heard
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(60)
+
+
+def test_a_redis_whose_certificate_nobody_trusts_is_sent_no_password(impostor: tuple[int, list[bytes]]) -> None:
+    port, heard = impostor
+    address = broker_url(f"rediss://:hunter2@localhost:{port}/0")
+    with PersistentConnection(address) as connection, pytest.raises(ConnectionError, match="certificate"):
+        connection.connect()
+    assert not heard
+
+
+def test_a_redis_that_refuses_what_workers_write_is_asked_again_after_a_pause(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(broker.time, "sleep", pauses.append)
+    consumer = symbol_by_name(app.conf.worker_consumer)
+    attempt = consumer.__new__(consumer)
+    attempt.conninfo = PersistentConnection("redis://:hunter2@h/0")
+    attempt.on_connection_error_before_connected(OutOfMemoryError("command not allowed when used memory > 'maxmemory'"))
+    assert pauses == [broker.LONGEST_PAUSE_S]
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert "hunter2" not in caplog.text
+
+
+@pytest.mark.parametrize("url", ["rediss://h/0?ssl_cert_reqs=none", "redis://h/0", "unix:///run/redis.sock"])
+def test_an_address_that_says_so_or_has_no_tls_stays_as_it_is(url: str) -> None:
+    assert broker_url(url) == url
+
+
+def test_other_options_of_an_address_are_kept() -> None:
+    connection = PersistentConnection(broker_url("rediss://h/0?ssl_ca_certs=/ca.pem"))
+    assert connection.ssl == {"ssl_ca_certs": "/ca.pem", "ssl_cert_reqs": ssl.CERT_REQUIRED}
 
 
 def test_a_task_that_ends_after_its_connection_was_lost_raises_what_celery_expects(
