@@ -12,6 +12,7 @@ from django.db.models import Sum
 
 from dashboard.access.visibility import require_visible
 from dashboard.models import Adjustment, AuditEntry, Budget, BudgetAlert, Charge, Invoice
+from dashboard.models.visibility import all_pairs
 from dashboard.site.money import money
 
 ALL = "*"
@@ -65,7 +66,8 @@ def budget_states(month: str, rule: str, pair: str = "") -> list[BudgetState]:
 
 def raise_alerts(month: str, rule: str, now: datetime) -> Sequence[BudgetAlert]:
     """Store and return an alert for each share of a budget that was reached and not reported yet."""
-    invoice = Invoice.objects.filter(month=month).first()
+    with all_pairs():  # an invoice is of all pairs; the budgets below are those that one sees
+        invoice = Invoice.objects.filter(month=month).first()
     if invoice is None:
         return []
     raised = []

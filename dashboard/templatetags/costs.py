@@ -157,8 +157,9 @@ def rounded(amount: Fraction) -> str:
 
 @register.filter
 def rounded_signed(amount: Fraction) -> str:
-    """The same with its sign."""
-    return f"{'+' if amount > 0 else '−'}{rounded(abs(amount))}"
+    """The same with its sign; 0 has none."""
+    sign = "+" if amount > 0 else "−" if amount < 0 else ""
+    return f"{sign}{rounded(abs(amount))}"
 
 
 @register.filter

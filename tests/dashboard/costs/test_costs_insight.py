@@ -12,6 +12,7 @@ from dashboard.costs.insight import EXTRA_KINDS, added_by, change, idle, previou
 from dashboard.costs.report import Filters, report
 from dashboard.models import Adjustment, Charge, ChargeRun, DailyCharge, Invoice, Pair
 from tests.dashboard.costs.test_costs import RUN
+from tests.dashboard.markup import one_line
 
 pytestmark = pytest.mark.django_db
 MILLION = 1_000_000
@@ -210,3 +211,15 @@ def test_the_cost_of_failover_is_rounded_once() -> None:
         Fraction("0.004"),
         1,
     )
+
+
+def test_a_month_that_runs_is_said_not_to_be_over(as_role) -> None:
+    now = timezone.now()
+    current, before = f"{now:%Y-%m}", previous(f"{now:%Y-%m}")
+    for name, cents in ((previous(before), 1_000), (before, 2_000), (current, 1_000)):
+        month(name, cents, 0, send=MILLION)
+    viewer = as_role("viewer")
+    pages = {name: one_line(viewer.get("/costs/", {"month": name}).content.decode()) for name in (current, before)}
+    assert f"It came to 20.00 under the same rule. {current} is not over yet." in pages[current]
+    assert "−50 %" in pages[current]
+    assert "is not over yet" not in pages[before]

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from dashboard.costs.current_month import BOTH, chosen_prices
-from dashboard.models import Charge, ChargeRun, Invoice
+from dashboard.models import BudgetAlert, Charge, ChargeRun, Invoice
 from tests.dashboard.markup import one_line
 from tests.dashboard.planted import HIDDEN, Planted, planted
 
@@ -65,3 +65,12 @@ def test_a_price_of_bytes_that_another_team_has_agreed_is_not_shown(planted: Pla
         role: planted.client(role).get("/costs/forecast/").text.count("0.0789") for role in ("superuser", "viewer")
     }
     assert (shown["superuser"] > 0, shown["viewer"]) == (True, 0)
+
+
+def test_a_budget_that_is_used_up_already_is_reported_whoever_sets_it(planted: Planted) -> None:
+    computed("north", "contoso", 20_000_000)
+    month = f"{timezone.now():%Y-%m}"
+    form = {"month": month, "pair": "contoso", "amount": "0.10"}
+    assert planted.client("operator").post("/costs/budget/", form).status_code == 302
+    reported = BudgetAlert.objects.filter(month=month, pair="contoso")
+    assert list(reported.values_list("percent", "cents", "currency")) == [(80, 9, "USD")]
