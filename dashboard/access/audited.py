@@ -6,8 +6,8 @@ entry.
 """
 
 import uuid
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -133,8 +133,20 @@ def earlier(entry: AuditEntry) -> Outcome:
     return unchanged(entry.detail)
 
 
-def note(operator: str, pair: str, name: str, target: str, detail: str, *, via: str = "") -> None:
-    """Record an action that is done and changes nothing in the fleet's shared state."""
+@contextmanager
+def refusals_recorded(user: Person, name: str, pair: str, target: str, *, via: str = "") -> Iterator[None]:
+    """Record a refusal of an action that writes its own entry once it is done. Raises Refused."""
+    try:
+        yield
+    except Refused as refusal:
+        note(user.get_username(), pair[:63], name, target, str(refusal), via=via, outcome="refused")
+        raise
+
+
+def note(
+    operator: str, pair: str, name: str, target: str, detail: str, *, via: str = "", outcome: str = "done"
+) -> None:
+    """Record an action that is done, or was refused, and changes nothing in the fleet's shared state."""
     AuditEntry(
         request_id=uuid.uuid4().hex,
         at=timezone.now(),
@@ -143,6 +155,6 @@ def note(operator: str, pair: str, name: str, target: str, detail: str, *, via: 
         verb=name,
         pair=pair,
         target=target,
-        outcome="done",
+        outcome=outcome,
         detail=detail,
     ).save()

@@ -55,7 +55,7 @@ def take_statement(
         request_id=str(uuid4()),
         at=now,
         operator=person,
-        verb=f"reconcile_{source}",
+        verb=verb_of(source),
         pair="*",
         target=month,
         outcome="done",
@@ -73,6 +73,11 @@ def take_statement(
         statement = _store(month, source, name, digest, parsed, person, now)
         entry.save()
     return statement
+
+
+def verb_of(source: str) -> str:
+    """The action in the audit trail."""
+    return f"reconcile_{source if source in Statement.Source.values else Statement.Source.EXPORT}"
 
 
 def read_bounded(file: object) -> bytes:

@@ -4,7 +4,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_POST
 
-from dashboard.access.audited import ActionError, note
+from dashboard.access.audited import ActionError, note, refusals_recorded
 from dashboard.access.rights import Right, require
 from dashboard.demo.faults import EFFECTS, EVERYTHING, EmulatorError
 from dashboard.demo.panel import is_demo, primary_of
@@ -16,8 +16,9 @@ from dashboard.site.redis import announce_change
 @require_POST
 def break_or_mend(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
     """`break` with a path (`*`: the whole primary) and how (rejects, silent, resets); `mend` with a path."""
-    require(request.user, Right.OPERATE)
     row = get_object_or_404(Pair, name=pair)
+    with refusals_recorded(request.user, f"demo_{verb}"[:40], row.name, "*"):
+        require(request.user, Right.OPERATE)
     path, how = request.POST.get("path", EVERYTHING), request.POST.get("how", "rejects")
     is_known = path == EVERYTHING or row.entities.filter(path=path).exists()
     if not is_demo(row) or verb not in ("break", "mend") or how not in EFFECTS or not is_known:

@@ -12,11 +12,13 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from dashboard.access.rights import Right, require
+from dashboard.api.authentication import via
 from dashboard.api.fields import WHOLE, Body, Month, Rule, Word, pair_or_404
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
 from dashboard.costs.budgets import ALL, budget_states, raise_alerts, set_budget
 from dashboard.costs.charges import request_run, rule_of
+from dashboard.costs.refusals import recorded
 from dashboard.models import Charge, ChargeRun, Invoice
 from dashboard.site.money import money
 
@@ -155,10 +157,11 @@ def runs(request: HttpRequest, month: Annotated[Month, Query()]) -> list[ChargeR
 @router.post("/charges/compute", response={200: RequestResult, **PROBLEMS}, operation_id="compute_charges")
 def compute(request: HttpRequest, body: Compute) -> dict[str, str]:
     """Ask the workers to compute a month. A computation that is requested or running already is not started twice."""
-    require(request.user, Right.OPERATE)
-    if body.dry_run:
-        return {"outcome": "preview", "sentence": f"The workers would compute {body.month}."}
-    run = request_run(body.month, request.user.get_username(), timezone.now())
+    with recorded(request.user, "compute_charges", month=body.month, via=via(request)):
+        require(request.user, Right.OPERATE)
+        if body.dry_run:
+            return {"outcome": "preview", "sentence": f"The workers would compute {body.month}."}
+        run = request_run(body.month, request.user.get_username(), timezone.now())
     return {"outcome": "done", "sentence": f"The computation of {body.month} is {run.status}."}
 
 
@@ -182,16 +185,17 @@ def budgets(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[
 @router.post("/budgets", response={200: RequestResult, **PROBLEMS}, operation_id="set_budget")
 def budget(request: HttpRequest, body: BudgetBody) -> dict[str, str]:
     """Set the monthly budget of one pair or of all pairs."""
-    require(request.user, Right.OPERATE)
-    pair = body.pair if body.pair == ALL else pair_or_404(body.pair).name
-    cents = int(Decimal(body.amount) * 100)
-    sentence = f"The budget of {pair} is {money(cents)} a month." if cents else f"{pair} has no budget."
-    if body.dry_run:
-        return {"outcome": "preview", "sentence": sentence}
-    now = timezone.now()
-    with transaction.atomic():
-        set_budget(pair, cents, body.alert_percent, request.user.get_username(), now)
-        raise_alerts(f"{now:%Y-%m}", _rule(f"{now:%Y-%m}", ""), now)
+    with recorded(request.user, "set_budget", pair=body.pair, via=via(request)):
+        require(request.user, Right.OPERATE)
+        pair = body.pair if body.pair == ALL else pair_or_404(body.pair).name
+        cents = int(Decimal(body.amount) * 100)
+        sentence = f"The budget of {pair} is {money(cents)} a month." if cents else f"{pair} has no budget."
+        if body.dry_run:
+            return {"outcome": "preview", "sentence": sentence}
+        now = timezone.now()
+        with transaction.atomic():
+            set_budget(pair, cents, body.alert_percent, request.user.get_username(), now)
+            raise_alerts(f"{now:%Y-%m}", _rule(f"{now:%Y-%m}", ""), now)
     return {"outcome": "done", "sentence": sentence}
 
 

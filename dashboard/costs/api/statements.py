@@ -1,6 +1,7 @@
 """Statements that a month is compared with: cost exports and metrics, uploaded by programs."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import datetime
 from io import BytesIO
 from typing import Annotated, Any, Literal
@@ -15,7 +16,8 @@ from dashboard.access.rights import Right, require
 from dashboard.api import authentication as signing_in
 from dashboard.api.fields import Month
 from dashboard.api.problems import PROBLEMS, ApiError
-from dashboard.costs.reconciliation import READERS, read_bounded, take_statement
+from dashboard.costs.reconciliation import READERS, read_bounded, take_statement, verb_of
+from dashboard.costs.refusals import recorded
 from dashboard.costs.statements import Parsed, StatementError
 from dashboard.models import Statement
 from dashboard.site.bodies import LARGEST_BYTES
@@ -34,7 +36,8 @@ class _Bounded:
         ask: Callable[[HttpRequest], Any | None] = super().__call__  # type: ignore[misc]
         found = ask(request)
         if found is not None:
-            require(request.user, Right.OPERATE)
+            with _recorded(request):
+                require(request.user, Right.OPERATE)
         return found
 
 
@@ -93,12 +96,17 @@ def give(
     request: HttpRequest, query: Annotated[StatementQuery, Query()], file: Annotated[UploadedFile, File()]
 ) -> dict[str, Any]:
     """Upload a cost export or metrics for a month. It replaces the previous one; an unusable file changes nothing."""
-    require(request.user, Right.OPERATE)
     data = read_bounded(file)
     try:
-        return _read(query, data) if query.dry_run else _taken(request, query, str(file.name), data)
+        with _recorded(request):
+            return _read(query, data) if query.dry_run else _taken(request, query, str(file.name), data)
     except StatementError as error:
         raise ApiError(413 if len(data) > LARGEST_BYTES else 409, str(error)) from None
+
+
+def _recorded(request: HttpRequest) -> AbstractContextManager[None]:
+    month, verb = request.GET.get("month", ""), verb_of(request.GET.get("source", ""))
+    return recorded(request.user, verb, month=month, via=signing_in.via(request))
 
 
 def _read(query: StatementQuery, data: bytes) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from django.views.decorators.http import require_GET, require_POST
 from dashboard.access.rights import Right, require
 from dashboard.costs import measured_connections
 from dashboard.costs import report as cost_report
-from dashboard.costs.reconciliation import against_bill, against_metrics, read_bounded, take_statement
+from dashboard.costs.reconciliation import against_bill, against_metrics, read_bounded, take_statement, verb_of
+from dashboard.costs.refusals import recorded
 from dashboard.costs.statements import StatementError
 from dashboard.costs.views.report import no_month
 from dashboard.models import Statement
@@ -59,15 +60,16 @@ def upload(request: HttpRequest) -> HttpResponse:
 
 @csrf_protect
 def _upload(request: HttpRequest) -> HttpResponse:
-    require(request.user, Right.OPERATE)
     month, source, file = request.POST.get("month", ""), request.POST.get("source", ""), request.FILES.get("file")
-    if not is_month(month):
-        return no_month()
-    if file is None or source not in Statement.Source.values:
-        return _page(request, month, "Choose a file and its type.", 400)
-    try:
-        name = str(file.name)
-        take_statement(month, source, name, read_bounded(file), request.user.get_username(), timezone.now())
-    except StatementError as error:
-        return _page(request, month, str(error), 400)
+    with recorded(request.user, verb_of(source), month=month):
+        require(request.user, Right.OPERATE)
+        if not is_month(month):
+            return no_month()
+        if file is None or source not in Statement.Source.values:
+            return _page(request, month, "Choose a file and its type.", 400)
+        try:
+            name = str(file.name)
+            take_statement(month, source, name, read_bounded(file), request.user.get_username(), timezone.now())
+        except StatementError as error:
+            return _page(request, month, str(error), 400)
     return redirect(f"{reverse('costs-reconcile')}?month={month}")

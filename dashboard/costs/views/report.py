@@ -23,6 +23,7 @@ from dashboard.costs.forms import BudgetForm, TermsForm
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.late_usage import late_days
 from dashboard.costs.parquet_export import write_parquet
+from dashboard.costs.refusals import recorded
 from dashboard.costs.since_run import as_now, live_availability, live_outages, not_priced
 from dashboard.costs.terms import next_terms, set_terms
 from dashboard.fleet.boards import watched_pairs
@@ -127,11 +128,12 @@ def run(request: HttpRequest) -> HttpResponse:
 @require_POST
 def compute(request: HttpRequest) -> HttpResponse:
     """Ask the workers to compute a month. Repeating the request is safe."""
-    require(request.user, Right.OPERATE)
     month = request.POST.get("month", "")
-    if not is_month(month):
-        return no_month()
-    request_run(month, request.user.get_username(), timezone.now())
+    with recorded(request.user, "compute_charges", month=month):
+        require(request.user, Right.OPERATE)
+        if not is_month(month):
+            return no_month()
+        request_run(month, request.user.get_username(), timezone.now())
     return redirect(f"{reverse('costs')}?month={month}")
 
 
@@ -176,16 +178,19 @@ def no_month() -> NoReturn:
 @require_POST
 def budget(request: HttpRequest) -> HttpResponse:
     """Set the monthly budget of a pair or of all pairs; an empty amount removes it."""
-    require(request.user, Right.OPERATE)
     form = BudgetForm(request.POST)
     month = request.POST.get("month", "")
-    if not is_month(month):
-        return no_month()
-    if not form.is_valid():
-        return _page(request, month, budget_form=form, status=400)
-    pair, percent = form.cleaned_data["pair"] or ALL, form.cleaned_data["alert_percent"] or 80
-    cents = int((form.cleaned_data["amount"] or 0) * 100)
-    set_budget(pair, cents, percent, request.user.get_username(), timezone.now())
+    is_valid = form.is_valid()
+    pair = form.cleaned_data.get("pair") or ALL
+    with recorded(request.user, "set_budget", pair=pair):
+        require(request.user, Right.OPERATE)
+        if not is_month(month):
+            return no_month()
+        if not is_valid:
+            return _page(request, month, budget_form=form, status=400)
+        percent = form.cleaned_data["alert_percent"] or 80
+        cents = int((form.cleaned_data["amount"] or 0) * 100)
+        set_budget(pair, cents, percent, request.user.get_username(), timezone.now())
     raise_alerts(month, _rule(request, month), timezone.now())
     return redirect(f"{reverse('costs')}?month={month}#budget")
 
@@ -193,15 +198,16 @@ def budget(request: HttpRequest) -> HttpResponse:
 @require_POST
 def terms(request: HttpRequest) -> HttpResponse:
     """Choose how a month, or all months without a choice of their own, are computed."""
-    require(request.user, Right.OPERATE)
     form, month, of = TermsForm(request.POST), request.POST.get("month", ""), request.POST.get("of", "")
-    if not is_month(month) or of not in (month, ALL_MONTHS):
-        return no_month()
-    if form.is_valid():
-        try:
-            set_terms(of, form.cleaned_data, request.user.get_username(), timezone.now())
-        except JobFailed as error:
-            form.add_error(None, str(error))
+    with recorded(request.user, "set_cost_terms", month=of):
+        require(request.user, Right.OPERATE)
+        if not is_month(month) or of not in (month, ALL_MONTHS):
+            return no_month()
+        if form.is_valid():
+            try:
+                set_terms(of, form.cleaned_data, request.user.get_username(), timezone.now())
+            except JobFailed as error:
+                form.add_error(None, str(error))
     if form.errors:
         return _page(request, month, terms_form=form, status=400)
     return redirect(f"{reverse('costs')}?month={month}#terms")

@@ -193,6 +193,7 @@ def test_what_concerns_all_pairs_is_for_those_who_see_all_pairs(planted, address
 
     assert planted.client("administrator").post(address, sent).status_code == 403
     assert set(Budget.objects.values_list("pair", "cents")) == before
+    assert AuditEntry.objects.filter(outcome="refused").count() == 1
 
 
 FOR_ALL = ("costs-compute", "costs-terms", "costs-reconcile-upload")

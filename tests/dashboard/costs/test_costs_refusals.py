@@ -1,0 +1,65 @@
+"""A refused action on costs is in the audit trail (docs/security.md), whether a page or a program asked for it."""
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.access import tokens
+from dashboard.models import AuditEntry
+
+pytestmark = pytest.mark.django_db
+MONTH = "2026-10"
+HOSTILE = "x\0" * 300
+
+
+def recorded() -> list[tuple[str, ...]]:
+    return list(AuditEntry.objects.order_by("pk").values_list("operator", "verb", "pair", "target", "outcome"))
+
+
+def file() -> SimpleUploadedFile:
+    return SimpleUploadedFile("export.csv", b"Date,Cost\n")
+
+
+@pytest.mark.parametrize("month", [MONTH, HOSTILE])
+@pytest.mark.parametrize(
+    ("address", "sent", "verb"),
+    [
+        ("compute/", {}, "compute_charges"),
+        ("terms/", {"rule": "settlements"}, "set_cost_terms"),
+        ("budget/", {"amount": "10", "pair": ""}, "set_budget"),
+        ("budget/", {"amount": "10", "pair": HOSTILE}, "set_budget"),
+        ("reconcile/upload/", {"source": "metrics"}, "reconcile_metrics"),
+        ("reconcile/upload/", {"source": HOSTILE}, "reconcile_export"),
+    ],
+)
+def test_of_a_page(as_role, people, address, sent, verb, month):
+    form = sent | {"month": month, "of": month} | ({"file": file()} if "upload" in address else {})
+
+    assert as_role("viewer").post(f"/costs/{address}", form).status_code == 403
+
+    target = MONTH if month == MONTH and verb != "set_budget" else "*"
+    assert recorded() == [(people["viewer"].get_username(), verb, "*", target, "refused")]
+
+
+@pytest.mark.parametrize(
+    ("address", "sent", "verb", "target"),
+    [
+        ("charges/compute", {"month": MONTH}, "compute_charges", MONTH),
+        ("budgets", {"pair": "*", "amount": "10"}, "set_budget", "*"),
+        (f"statements?month={MONTH}&source=metrics", None, "reconcile_metrics", MONTH),
+    ],
+)
+def test_of_a_program(people, address, sent, verb, target):
+    token = tokens.make(people["operator"], "a script", "read", 30, timezone.now())[1]
+    AuditEntry.objects.all().delete()
+    program = Client(headers={"Authorization": f"Bearer {token}"})
+    form = {"file": file()} if sent is None else json.dumps(sent)
+    kind = {} if sent is None else {"content_type": "application/json"}
+
+    assert program.post(f"/api/v1/{address}", form, **kind).status_code == 403
+
+    assert recorded() == [(people["operator"].get_username(), verb, "*", target, "refused")]
+    assert "a script" in AuditEntry.objects.get().via
