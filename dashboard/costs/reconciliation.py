@@ -32,6 +32,7 @@ from pairing.telemetry.metering import SETTLEMENT_KINDS
 READERS = {Statement.Source.EXPORT: read_export, Statement.Source.METRICS: read_metrics}
 SENDS, DELIVERIES = ("send", "send_backlog", "ping", "syphon_send"), ("receive", "syphon_receive")
 STEP_BYTES = 65_536
+MOST_ELSEWHERE = 200
 SYSTEM = "$system"
 WHOLE, CENT = Fraction(1), Fraction(1, 100)
 OPERATIONS = "operations"
@@ -160,7 +161,8 @@ class Meter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Against:
-    """A month compared with its bill. `until`: the export's last day; `elsewhere`: rows of unmetered namespaces.
+    """A month compared with its bill. `until`: the export's last day; `elsewhere`: what is billed for
+    namespaces that are not metered here, the most expensive first, of `elsewhere_count` in all.
 
     `is_adjusted`: adjustments exist; they are included in the money, and have no quantity. `has_premium`: operations of
     Premium namespaces, which are on no bill, are left out.
@@ -170,6 +172,7 @@ class Against:
     meters: Sequence[Meter]
     days: Sequence[Range]
     elsewhere: Sequence[tuple[str, str, Fraction, Fraction]]
+    elsewhere_count: int
     currencies: tuple[str, str]
     is_adjusted: bool
     has_premium: bool
@@ -216,11 +219,13 @@ def against_bill(month: str, currency: str) -> Against | None:
     until = max(row.date for row in rows)
     computed = [_computed(month, rule, until) for rule in (PUBLISHED, SETTLEMENTS)]
     own = {row.pk for row in ours}
+    elsewhere = _elsewhere(row for row in rows if row.pk not in own)
     return Against(
         until=until,
         meters=_meters(month, until, computed, ours),
         days=_days(computed, ours),
-        elsewhere=_elsewhere(row for row in rows if row.pk not in own),
+        elsewhere=elsewhere[:MOST_ELSEWHERE],
+        elsewhere_count=len(elsewhere),
         currencies=(currency, statement.currency),
         is_adjusted=Adjustment.objects.filter(invoice__month=month).exists(),
         has_premium=any(found.has_premium for found in computed),
@@ -366,7 +371,8 @@ def _elsewhere(rows: Iterable[BilledDay]) -> list[tuple[str, str, Fraction, Frac
     for row in rows:
         sums[row.namespace, row.meter][0] += Fraction(row.quantity)
         sums[row.namespace, row.meter][1] += Fraction(row.cost or 0)
-    return [(namespace, meter, *both) for (namespace, meter), both in sorted(sums.items())]  # type: ignore[misc]
+    found = [(namespace, meter, quantity, cost) for (namespace, meter), (quantity, cost) in sums.items()]
+    return sorted(found, key=lambda one: (-one[3], *one[:2]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -230,6 +230,19 @@ def test_amounts_of_two_currencies_are_not_compared(computed, as_role, tmp_path:
     assert "of either counting rule" not in page
 
 
+def test_of_many_namespaces_that_are_not_metered_the_most_expensive_are_listed(
+    computed, as_role, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.costs.reconciliation.MOST_ELSEWHERE", 2)
+    others = [billed(resource=RESOURCE.replace("Contoso", name)) for name in ("a", "b", "c", "b")]
+    give(as_role("operator"), bill("1.5", *others))
+    against = against_bill(MONTH, "USD")
+    assert against is not None
+    assert [(namespace, cost) for namespace, _, _, cost in against.elsewhere] == [("b", 2), ("a", 1)]
+    page = one_line(as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode())
+    assert "The 2 most expensive of 3." in page
+
+
 def test_what_is_billed_by_another_meter_is_not_explained(computed, as_role) -> None:
     relay = billed("Standard WCF Relay Message", "10K", "500")
     elsewhere = billed("Relay Hours", "100 Hours", "7", resource=RESOURCE.replace("ServiceBus", "Relay"))
