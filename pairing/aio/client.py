@@ -136,7 +136,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     def refusal(self, error: Exception | None) -> None:
         self._refusal = error
 
-    def check_loop(self) -> None:
+    def _check_loop(self) -> None:
         """Raise in another event loop than the client's."""
         if self._is_elsewhere():
             self.check_open()
@@ -153,7 +153,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
 
         BacklogCreationError names the namespace if it has no backlog queue and none could be created.
         """
-        self.check_loop()
+        self._check_loop()
         async with self._opening:
             if self._state == "created":
                 await self._make_tls_context()

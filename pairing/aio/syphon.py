@@ -23,7 +23,7 @@ class AsyncioHost(SyphonHost, Protocol):
 
     background: Background
 
-    def check_loop(self) -> None: ...
+    def _check_loop(self) -> None: ...
 
 
 class Syphon(SyphonCore):
@@ -34,7 +34,7 @@ class Syphon(SyphonCore):
 
     def __init__(self, client: AsyncioHost, *, queues: Iterable[str] | None = None) -> None:
         super().__init__(client, Tasks(client.background), queues=queues)
-        self._check_loop = client.check_loop
+        self._check_loop = client._check_loop
 
     async def run(self, stop: asyncio.Event) -> None:
         """Move messages until ``stop`` or until the client is closed; within 2 s after that no receive or send begins.
