@@ -13,7 +13,7 @@ once (`workers.record_ids`).
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -36,6 +36,8 @@ SMALL, COMPACTED, UNFINISHED = "part-", "compact-", "_tmp-"
 IDENTITY, MINUTE, ORDER = "record_id", "minute", ("scope", "namespace", "entity", "kind", "minute", "hour")
 ABANDONED = timedelta(hours=1)  # far longer than writing any file takes
 A_NIGHT = timedelta(hours=26)
+CLOCKS_APART = timedelta(minutes=5)
+"""Of a store and of this machine, at most."""
 LONG_AGO = timedelta(days=31)  # so that the first night of a new version does not rewrite years
 ROWS_AT_ONCE = 1_000_000
 MANY = 8  # compacted files of a day, to which late records add one every night
@@ -70,14 +72,21 @@ def compact_today(usage_dir: str, now: datetime) -> int:
     )
 
 
-def days_with_new_files(usage_dir: str, now: datetime) -> list[date]:
-    """The days before yesterday in which a file that compaction did not write appeared since the previous night."""
+def days_with_new_files(usage_dir: str, now: datetime, computed: Mapping[str, datetime]) -> list[date]:
+    """The days before yesterday in which a file that compaction did not write appeared since the previous night, or
+    since the last run of the month, if that was earlier.
+
+    `computed`: when the last run of each month began.
+    """
     store, root = _open(usage_dir)
     found = []
     for name in FOLDERS:
         for folder in _folders(store, f"{root}/{name}"):
             day = _day_of(folder.base_name)
-            if day is not None and day < now.date() - timedelta(days=1) and _has_new_file(store, folder.path, now):
+            if day is None or day >= now.date() - timedelta(days=1):
+                continue
+            since = min(now - A_NIGHT, computed.get(f"{day:%Y-%m}", now) - CLOCKS_APART)
+            if _has_new_file(store, folder.path, since):
                 found.append(day)
     return found
 
@@ -95,10 +104,10 @@ def _day_of(name: str) -> date | None:
         return None
 
 
-def _has_new_file(store: pafs.FileSystem, day: str, now: datetime) -> bool:
+def _has_new_file(store: pafs.FileSystem, day: str, since: datetime) -> bool:
     infos = store.get_file_info(pafs.FileSelector(day))
     written = [info for info in infos if info.is_file and not info.base_name.startswith(("_", ".", COMPACTED))]
-    return any(info.mtime is not None and info.mtime > now - A_NIGHT for info in written)
+    return any(info.mtime is not None and info.mtime > since for info in written)
 
 
 def _end_of(day: str, now: datetime) -> datetime | None:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 from django.conf import settings
 
-from dashboard.costs.late_usage import months_with_late_usage, note_late_days
+from dashboard.costs.late_usage import last_computed, months_with_late_usage, note_late_days
 from dashboard.models import ChargeRun
 from dashboard.site.places import manage
 from dashboard.site.redis import announce_change, connection
@@ -72,7 +72,7 @@ def compact(stop: threading.Event) -> None:
     if not takes_tick("compact"):
         return
     now = datetime.now(UTC)
-    note_late_days(compaction.days_with_new_files(settings.USAGE_DIR, now), now)
+    note_late_days(compaction.days_with_new_files(settings.USAGE_DIR, now, last_computed()), now)
     compaction.compact(settings.USAGE_DIR, now)
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from datetime import date, datetime
 
 from django.db import transaction
+from django.db.models import Max
 
-from dashboard.models import LateUsage
+from dashboard.models import ChargeRun, LateUsage
 
 
 @transaction.atomic
@@ -26,6 +27,12 @@ def late_days(month: str, before: datetime | None = None) -> list[date]:
     """The noted days of the month, where given only those that were noted before a time."""
     noted = LateUsage.objects.filter(day__startswith=month)
     return [*(noted.filter(noted_at__lt=before) if before else noted).values_list("day", flat=True)]
+
+
+def last_computed() -> dict[str, datetime]:
+    """When the last successful run of each month began to read USAGE_DIR; only such a run names the late days."""
+    runs = ChargeRun.objects.filter(status=ChargeRun.Status.SUCCEEDED, details__has_key="late_days")
+    return dict(runs.order_by().values_list("month").annotate(began=Max("started_at")))
 
 
 def forget_late_days(month: str, began: datetime) -> None:

@@ -392,7 +392,7 @@ def test_a_file_named_like_a_day_is_left_alone_and_the_days_are_compacted(tmp_pa
     others = [tmp_path / "usage" / f"date=2026-11-0{day}{ending}" for day, ending in ((1, ".tar.gz"), (1, ""), (3, ""))]
     for other in others:
         other.write_bytes(b"an archive")
-    assert compaction.days_with_new_files(str(tmp_path), NOW + A_DAY) == [DAY.date()]
+    assert compaction.days_with_new_files(str(tmp_path), NOW + A_DAY, {}) == [DAY.date()]
     assert compaction.compact_today(str(tmp_path), NOW) == 0, "of the running day there is only such a file"
     assert compaction.compact(str(tmp_path), NOW) == 9
     assert [other.read_bytes() for other in others] == [b"an archive"] * 3

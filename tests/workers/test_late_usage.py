@@ -3,10 +3,12 @@
 import os
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dashboard.costs.late_usage import forget_late_days, late_days, months_with_late_usage, note_late_days
+from dashboard.models import ChargeRun
 from workers import compaction, pipeline
 
 pytestmark = pytest.mark.django_db
@@ -48,4 +50,27 @@ def test_compaction_finds_days_in_which_a_file_appeared_that_it_did_not_write(tm
     put("usage", "date=2026-11-21", "part-2.parquet", fresh)
     put("usage", "date=someday", "part-3.parquet", fresh)
     put("connections", "date=2026-08-01", "part-4.parquet", fresh)
-    assert sorted(compaction.days_with_new_files(str(tmp_path), NOW)) == [date(2026, 8, 1), SEPTEMBER]
+    assert sorted(compaction.days_with_new_files(str(tmp_path), NOW, {})) == [date(2026, 8, 1), SEPTEMBER]
+    for ago, found in ((timedelta(days=4), [SEPTEMBER, date(2026, 9, 29)]), (timedelta(days=2), [SEPTEMBER])):
+        computed = {"2026-09": NOW - ago}
+        assert sorted(compaction.days_with_new_files(str(tmp_path), NOW, computed)) == [date(2026, 8, 1), *found]
+
+
+def test_late_files_are_priced_also_after_a_night_that_was_missed(
+    tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.USAGE_DIR = str(tmp_path)
+    late = tmp_path / "usage" / "date=2026-09-28" / "import.parquet"
+    late.parent.mkdir(parents=True)
+    late.write_bytes(b"x")
+    now = datetime.now(UTC)
+    written = (now - timedelta(days=3)).timestamp()
+    os.utime(late, (written, written))
+    monkeypatch.setattr(pipeline, "takes_tick", lambda task: True)
+    for ago, noted in ((timedelta(days=2), []), (timedelta(days=40), [SEPTEMBER])):
+        ChargeRun.objects.all().delete()
+        run = {"month": "2026-09", "status": "succeeded", "heard_at": now}
+        ChargeRun.objects.create(**run, started_at=now - ago, details={"late_days": []})
+        ChargeRun.objects.create(**run, started_at=now)  # of another folder
+        pipeline.compact()
+        assert late_days("2026-09") == noted

@@ -97,7 +97,7 @@ def test_usage_is_written_and_compacted_in_an_object_store(url: str) -> None:
         write([record(number)], url)
     expected = sorted(str(number) for number in range(FILES))
     assert (stored(url)[0], len(stored(url)[1])) == (expected, FILES)
-    assert days_with_new_files(url, NOW) == [DAY.date()]
+    assert days_with_new_files(url, NOW, {}) == [DAY.date()]
 
     assert compact(url, NOW) == FILES
 

@@ -53,6 +53,7 @@ def test_charges_are_computed_for_the_month_and_for_the_one_that_just_ended(now:
 def taken(monkeypatch: pytest.MonkeyPatch, fleet: redis.Redis) -> list[str]:
     """What workers of the fleet really do of the long tasks, in place of doing it."""
     done: list[str] = []
+    monkeypatch.setattr(pipeline, "last_computed", dict)
     monkeypatch.setattr(pipeline, "note_late_days", lambda *_: None)
     monkeypatch.setattr(pipeline.compaction, "days_with_new_files", lambda *_: [])
     monkeypatch.setattr(pipeline.compaction, "compact", lambda *_: done.append("compact"))
