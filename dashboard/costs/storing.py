@@ -25,6 +25,7 @@ from dashboard.costs.result_file import (
     records_in,
     storable,
 )
+from dashboard.costs.terms import closed_terms, refuse_other_terms
 from dashboard.models import (
     Adjustment,
     Availability,
@@ -72,6 +73,7 @@ def store(
     if not may_be_empty:
         _refuse_to_empty(run)
     hold_month(run.month)
+    _refuse_other_terms_if_closed_meanwhile(run)
     storing = _Storing(run)
     for record in records:
         storing.take(record)
@@ -91,6 +93,15 @@ def hold_month(month: str) -> None:
     first run, which is never deleted.
     """
     ChargeRun.objects.select_for_update(no_key=True).filter(month=month).order_by("pk").first()
+
+
+def _refuse_other_terms_if_closed_meanwhile(run: ChargeRun) -> None:
+    """A run that began before the month was closed may have other terms. Raises JobFailed."""
+    if not ClosedMonth.objects.filter(month=run.month, closed_at__gt=run.started_at).exists():
+        return
+    if (closed := closed_terms(run.month)) is not None:
+        of_the_result = {name: run.details.get(name) for name in ("hours_in_month", "prices")}
+        refuse_other_terms(run.month, closed, {"rule": run.rule, "allocation": run.allocation} | of_the_result)
 
 
 def _details(record: Mapping[str, Any], *, is_complete: bool) -> dict[str, Any]:

@@ -307,6 +307,28 @@ def test_a_result_with_other_prices_than_those_of_the_chosen_list_is_refused(tmp
     assert ChargeRun.objects.count() == 1
 
 
+@pytest.mark.parametrize(("given", "adjusted"), [({"hours_in_month": 720}, []), ({}, [100])])
+def test_a_run_with_other_terms_stores_nothing_if_the_month_is_closed_meanwhile(
+    runs: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], adjusted: list[int]
+) -> None:
+    by_night()
+
+    def job(module: str, arguments: Sequence[str], on_progress: object, usage: str) -> None:
+        close_month(MONTH, timezone.now())
+        options = dict(pairwise(arguments))
+        run = RUN | {"prices": PRICES, "hours_in_month": int(options.get("--hours-in-month", 744))}
+        write(Path(options["--result"]), [run, invoice("published", 1_660), line("send", 660, units=20_000_000), BASE])
+
+    monkeypatch.setattr("dashboard.costs.charges.run_job", job)
+    request = ChargesRequest(month=MONTH, **given)
+    if given:
+        with pytest.raises(JobFailed, match="is closed and keeps its terms, but others were given: hours in the month"):
+            compute_month(request)
+    else:
+        compute_month(request)
+    assert [each.cents for each in Adjustment.objects.filter(invoice__rule="published")] == adjusted
+
+
 def test_the_rule_given_with_a_result_is_chosen_for_the_month(runs: list[dict[str, str]], tmp_path: Path) -> None:
     output = tmp_path / "charges.csv"
     result = write(tmp_path / "result.jsonl", BOTH_RULES)
