@@ -6,6 +6,7 @@ import sys
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from types import FrameType
 from typing import Any
 
@@ -181,9 +182,10 @@ async def test_thousands_of_redirected_sends_leave_nothing_in_memory(world):
         return tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()
-    before = await held_after(500)
-    after = await held_after(2000)
+    held = [await held_after(500), *[await held_after(2000) for _ in range(3)]]
     tracemalloc.stop()
     setattr(client.backlog_link(BACKLOG), link_name, None)
     setattr(sender._link, link_name, None)
-    assert after - before < 12_000  # ids are made by the hundred; a reference kept of each send would be 16,000 bytes
+    # Ids are made by the hundred; a reference kept of each send would be 16,000 bytes each time. What a thread of an
+    # earlier test takes meanwhile is counted, too, but not three times.
+    assert min(after - before for before, after in pairwise(held)) < 12_000
