@@ -1,5 +1,6 @@
 """The blocking paired client."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -27,6 +28,8 @@ from pairing.sockets import punctual_context
 from pairing.threads import left_until
 
 _FLYING_S = 0.5
+
+_LOGGER = logging.getLogger("pairing")
 
 
 class BlockingEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]):
@@ -69,14 +72,22 @@ class BlockingEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]
         made = self._taken()
         if made:
             thread = threading.Thread(target=self._close_all, args=(made,), name="pairing-closing", daemon=True)
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError as error:  # the process can start no thread
+                _LOGGER.warning("connections of the %s are closed when they are collected: %s", self.role, error)
+                self._close_links()
+                return
             thread.join(timeout_s)
 
     def _close_all(self, clients: list[Any]) -> None:
+        self._close_links()
+        run(close_all(clients))
+
+    def _close_links(self) -> None:
         until = time.monotonic() + _FLYING_S
         for link in self._links(self.role):  # first, because the SDK logs errors if a link opens on a closed client
             link.close(max(until - time.monotonic(), 0.0))
-        run(close_all(clients))
 
 
 class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusReceiver, ItemPaged[str]]):

@@ -10,7 +10,7 @@ from azure.servicebus.exceptions import (
 
 from pairing.drain.actions import Why
 from pairing.errors import Fault
-from pairing.health.faults import cannot_encode, classify, condition
+from pairing.health.faults import cannot_encode, classify, condition, is_own_shortage
 from pairing.links import LinkCrowdedError
 
 
@@ -32,7 +32,7 @@ def why_refused(error: Exception) -> Why:
         return "message"
     if cannot_encode(error):
         return "ours"
-    if isinstance(error, LinkCrowdedError):
+    if isinstance(error, LinkCrowdedError) or is_own_shortage(error):
         return "busy"
     gone = condition(error) == "amqp:resource-deleted"
     if gone or isinstance(error, MessagingEntityNotFoundError | MessagingEntityDisabledError):

@@ -3,8 +3,10 @@
 docs/specification.md, section 5, defines it; docs/wire-failures.md, section 8, describes when the SDK raises them.
 """
 
+import errno
 import re
 import struct
+from collections.abc import Iterator
 from traceback import walk_tb
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError, ResourceNotFoundError
@@ -31,7 +33,7 @@ TABLE: dict[type[BaseException], Fault] = {
     sdk.SessionCannotBeLockedError: Fault.CALLER,
     sdk.AutoLockRenewFailed: Fault.CALLER,
     sdk.AutoLockRenewTimeout: Fault.CALLER,
-    ClientAuthenticationError: Fault.CONFIGURATION,  # azure-identity could not get a token
+    ClientAuthenticationError: Fault.CONFIGURATION,
     ValueError: Fault.CALLER,
     TypeError: Fault.CALLER,
     TimeoutError: Fault.OUTAGE,
@@ -56,6 +58,8 @@ CALLERS_CONDITIONS = frozenset(
 """AMQP conditions that indicate an error of the caller, in errors without a specific class."""
 
 _GONE = "amqp:resource-deleted"
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+_NO_THREAD = "can't start new thread"
 CANNOT_ENCODE = (ValueError, TypeError, struct.error)
 _DECODING = "receive_frame"
 """The function of the SDK in which what the peer has sent is read and decoded."""
@@ -65,6 +69,8 @@ _URL_PASSWORD = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
 
 def classify(error: BaseException, *, known: bool) -> Fault:
     """The meaning of a failed send. ``known``: the entity is known to have existed, so its absence is an outage."""
+    if is_own_shortage(error):
+        return Fault.CALLER
     if isinstance(error, sdk.MessagingEntityNotFoundError) or condition(error) == _GONE:
         return Fault.OUTAGE if known else Fault.CALLER
     if type(error) is ServiceBusError:
@@ -78,7 +84,34 @@ def classify(error: BaseException, *, known: bool) -> Fault:
 def _nameless(error: ServiceBusError) -> Fault:
     if cannot_encode(error):
         return Fault.CALLER
+    if _no_token(error) is not None:
+        return Fault.CONFIGURATION
     return Fault.CALLER if condition(error) in CALLERS_CONDITIONS else Fault.OUTAGE
+
+
+def is_own_shortage(error: BaseException) -> bool:
+    """Whether this process is out of memory, threads or file descriptors, which is no evidence about the entity."""
+    return any(
+        isinstance(cause, MemoryError)
+        or (isinstance(cause, OSError) and cause.errno in _SHORTAGES)
+        or (isinstance(cause, RuntimeError) and str(cause) == _NO_THREAD)
+        for cause in _causes(error)
+    )
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, and those that it was raised for: the SDK keeps one in an attribute, and it has a cause of its own."""
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        seen.append(error)
+        yield error
+        error = getattr(error, "inner_exception", None) or error.__cause__
+
+
+def _no_token(error: BaseException) -> BaseException | None:
+    """The error of azure-identity for which the SDK could not open a link: on a link, no other error is an HTTP one."""
+    inner = getattr(error, "inner_exception", None)
+    return inner if isinstance(inner, AzureError) and not isinstance(inner, ServiceBusError) else None
 
 
 def cannot_encode(error: BaseException) -> bool:
@@ -122,6 +155,8 @@ def describe(error: BaseException) -> str:
         return "refused: wrong key, or no such entity"
     if isinstance(error, sdk.ServiceBusAuthorizationError):
         return "refused: a right is missing"
+    if (inner := _no_token(error)) is not None:
+        return f"refused: the credential gives no token: {describe(inner)}"
     text = str(error.message if isinstance(error, AzureError) else error).strip().splitlines()
     first = text[0][:300] if text else ""
     return without_secrets(f"{type(error).__name__}: {first}" if first else type(error).__name__)

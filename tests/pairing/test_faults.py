@@ -1,15 +1,18 @@
 """docs/specification.md, section 5: which errors of the SDK mean an outage; docs/wire-failures.md, section 8."""
 
+import errno
 import struct
 from datetime import timedelta
 
 import pytest
-from azure.core.exceptions import ClientAuthenticationError
+from azure.core.exceptions import ClientAuthenticationError, ServiceRequestError
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus import exceptions as sdk
+from azure.servicebus._pyamqp.error import AMQPConnectionError, ErrorCondition
 from azure.servicebus.exceptions import ServiceBusError
 
 from pairing import Fault, SendAvailabilityOptions, classify
+from pairing.drain.refusals import why_refused
 from pairing.health.faults import CALLERS_CONDITIONS, TABLE, describe, is_ambiguous, without_secrets
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient
 
@@ -86,6 +89,52 @@ def test_a_message_that_the_sdk_cannot_encode_is_the_callers_fault(inner):
     error = ServiceBusError("Handler failed", error=inner)
     assert classify(error, known=True) is Fault.CALLER
     assert not is_ambiguous(error)
+
+
+@pytest.mark.parametrize("inner", [ClientAuthenticationError("no secret"), ServiceRequestError("no answer")])
+def test_a_credential_without_a_token_is_no_outage_of_the_entity(inner):
+    error = ServiceBusError(f"Handler failed: {inner}.", error=inner)
+    assert classify(error, known=True) is Fault.CONFIGURATION
+    assert describe(error) == f"refused: the credential gives no token: {describe(inner)}"
+
+
+def as_the_sdk_raises(cause: BaseException) -> ServiceBusError:
+    """What a send raises where the SDK could not connect."""
+    lower = AMQPConnectionError(ErrorCondition.SocketError, error=cause)
+    lower.__cause__ = cause
+    return sdk.ServiceBusConnectionError(message="Failed to initiate the connection", error=lower)
+
+
+SHORTAGES = [
+    MemoryError(),
+    RuntimeError("can't start new thread"),
+    *(OSError(number, "?") for number in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)),
+]
+
+
+@pytest.mark.parametrize("cause", SHORTAGES, ids=repr)
+def test_what_this_process_lacks_is_no_outage_of_the_entity(cause):
+    for error in (cause, as_the_sdk_raises(cause), ServiceBusError("Handler failed", error=cause)):
+        assert classify(error, known=True) is Fault.CALLER
+        assert why_refused(error) == "busy"  # so that the syphon neither counts an attempt nor dead-letters
+
+
+@pytest.mark.parametrize("cause", [OSError(errno.ECONNREFUSED, "?"), OSError(errno.ENETUNREACH, "?"), RuntimeError()])
+def test_what_the_network_or_the_sdk_lacks_qualifies(cause):
+    assert classify(as_the_sdk_raises(cause), known=False) is Fault.OUTAGE
+
+
+def test_a_process_without_file_descriptors_leaves_the_backlog_queues_in_their_rotation():
+    secondary = InMemoryNamespace("contoso-dr")
+    with InMemoryPairedClient(InMemoryNamespace("contoso"), secondary) as client:
+        events: list[str] = []
+        client.on_event(lambda event: events.append(event.kind))
+        client.fail_over("orders", "test")
+        for path in client.backlog_paths:
+            secondary.fail(as_the_sdk_raises(OSError(errno.EMFILE, "Too many open files")), path)
+        with pytest.raises(sdk.ServiceBusConnectionError):
+            client.get_queue_sender("orders").send_messages(ServiceBusMessage("x"))
+        assert events == ["forced"]
 
 
 @pytest.mark.parametrize(
