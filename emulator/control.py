@@ -65,10 +65,14 @@ def _replace_keys(host: Host, request: Request) -> AdminResponse:
     except (ValueError, RecursionError):
         return refusal(400, "The body is not valid JSON.")
     texts = [text for pair in keys.items() for text in pair] if isinstance(keys, dict) else []
-    if not texts or not all(isinstance(text, str) and text and ";" not in text for text in texts):
-        return refusal(400, "Give an object with the key of each policy by its name, both without semicolons.")
+    if not texts or not all(map(_fits_a_connection_string, texts)):
+        return refusal(400, "Give an object with the key of each policy by its name, printable and without semicolons.")
     host.replace_keys(keys)
     return AdminResponse(204)
+
+
+def _fits_a_connection_string(text: Any) -> bool:
+    return isinstance(text, str) and bool(text) and text.isprintable() and ";" not in text
 
 
 def _has_key(request: Request, key: str) -> bool:

@@ -26,7 +26,8 @@ from emulator.host import MAX_MESSAGE_SIZE, Host
 
 log = logging.getLogger("emulator")
 
-MIN_HEARTBEAT_S = 0.5
+# A client may announce any idle time-out; a heartbeat that is planned keeps its connection in memory.
+MIN_HEARTBEAT_S, MAX_HEARTBEAT_S = 0.5, 60.0
 MAX_INCOMING = MAX_MESSAGE_SIZE + 64 * 1024
 # Deliveries of one turn of the event loop stop at this size and go on after it is written.
 MAX_OUTPUT = 1024 * 1024
@@ -205,7 +206,7 @@ class Conversation:
         if self.close_on_open is not None:
             self.close(*self.close_on_open)
         elif event.idle_time_out_ms:
-            self._keep_alive(max(event.idle_time_out_ms / 2000, MIN_HEARTBEAT_S))
+            self._keep_alive(min(max(event.idle_time_out_ms / 2000, MIN_HEARTBEAT_S), MAX_HEARTBEAT_S))
 
     def _apply_open_fault(self, fault: Fault) -> None:
         """Apply a fault of `open`: its answer is withheld, or the connection ends after it."""

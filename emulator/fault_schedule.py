@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emulator.faults import Fault, FaultError, fault_from_json
+from emulator.faults import LONGEST_S, Fault, FaultError, fault_from_json
 
 _FIELDS = {"at_s", "namespace", "fault", "clear"}
 
@@ -51,8 +51,8 @@ def _step(entry: Any, namespaces: Sequence[str]) -> Step:
     if not isinstance(entry, dict) or not set(entry) <= _FIELDS:
         raise FaultError(f"The fields of a step are {', '.join(sorted(_FIELDS))}.")
     at_s, namespace = entry.get("at_s"), entry.get("namespace")
-    if not isinstance(at_s, int | float) or isinstance(at_s, bool) or at_s < 0:
-        raise FaultError("A step requires at_s, the seconds after the start.")
+    if not isinstance(at_s, int | float) or isinstance(at_s, bool) or not 0 <= at_s <= LONGEST_S:
+        raise FaultError(f"A step requires at_s, the seconds after the start, at most {LONGEST_S}.")
     if namespace is not None and namespace not in namespaces:
         raise FaultError(f"There is no namespace {namespace!r}.")
     if ("fault" in entry) == (entry.get("clear") is True):

@@ -39,6 +39,10 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
+LONGEST_S = 366 * 86400
+"""The latest time of a fault, and the longest it lasts; JSON also has NaN, and integers of any length."""
+
+
 class FaultError(ValueError):
     """An invalid fault; the text says why."""
 
@@ -115,14 +119,14 @@ def _check_combination(operation: str | None, effect: str | None, entity: str | 
 def _check_numbers(fault: Fault) -> None:
     if not 0 <= fault.probability <= 1:
         raise FaultError("probability must be between 0 and 1.")
-    if fault.delay_s < 0 or fault.delay_s > 86400:
+    if not 0 <= fault.delay_s <= 86400:
         raise FaultError("delay_s must be between 0 and 86400.")
     if fault.effect == "delay" and fault.delay_s == 0:
         raise FaultError("The effect delay needs delay_s.")
     if fault.count is not None and fault.count < 1:
         raise FaultError("count must be at least 1, or null.")
-    if fault.seconds is not None and fault.seconds <= 0:
-        raise FaultError("seconds must be above 0, or null.")
+    if fault.seconds is not None and not 0 < fault.seconds <= LONGEST_S:
+        raise FaultError(f"seconds must be above 0 and at most {LONGEST_S}, or null.")
     if fault.effect == "status" and not 100 <= fault.status <= 599:
         raise FaultError("status must be between 100 and 599.")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 
 MAX_HEAD = 32 * 1024
 MAX_BODY = 1024 * 1024
 WEBSOCKET_VERSION = "13"
+_HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 
 
 class HttpError(Exception):
@@ -39,12 +40,17 @@ class Request:
 
 
 class RequestReader:
-    """Collects bytes and returns whole requests of limited size; the last one is that for a WebSocket."""
+    """Collects bytes and returns whole requests of limited size; the last one is that for a WebSocket.
 
-    __slots__ = ("_data", "_is_over")
+    What was read is not read again, so that a request in many small pieces costs no more than its size.
+    """
+
+    __slots__ = ("_body", "_data", "_is_over", "_request")
 
     def __init__(self) -> None:
         self._data = bytearray()
+        self._request: Request | None = None  # whose body is not complete yet
+        self._body = bytearray()  # the chunks of that so far
         self._is_over = False
 
     def feed(self, data: bytes) -> list[Request]:
@@ -58,61 +64,71 @@ class RequestReader:
 
     def take_rest(self) -> bytes:
         """The bytes that follow the last request."""
-        rest, self._data = bytes(self._data), bytearray()
-        return rest
+        return self._take_bytes(len(self._data))
 
     def _take(self) -> Request | None:
-        end = self._data.find(b"\r\n\r\n")
-        if end < 0 or end > MAX_HEAD:
-            if len(self._data) > MAX_HEAD:
-                raise HttpError(431, "The head of the request is too large.")
+        request = self._request = self._request or self._take_head()
+        body = None if request is None else self._take_body(request.headers)
+        if request is None or body is None:
             return None
-        method, target, headers = _head(bytes(self._data[:end]))
-        body, size = self._body(end + 4, headers)
-        if body is None:
-            return None
-        del self._data[:size]
-        return Request(method, target, headers, body)
+        self._request = None
+        return replace(request, body=body)
 
-    def _body(self, start: int, headers: dict[str, str]) -> tuple[bytes | None, int]:
+    def _take_head(self) -> Request | None:
+        end = self._data.find(b"\r\n\r\n")
+        if end > MAX_HEAD or (end < 0 and len(self._data) > MAX_HEAD):
+            raise HttpError(431, "The head of the request is too large.")
+        if end < 0:
+            return None
+        return _head(self._take_bytes(end, and_skip=4))
+
+    def _take_body(self, headers: dict[str, str]) -> bytes | None:
         if "chunked" in headers.get("transfer-encoding", "").lower():
-            return self._chunks(start)
+            return self._take_chunks()
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or len(length) > 12:
             raise HttpError(400, "The content length is not a number.")
         if int(length) > MAX_BODY:
             raise HttpError(413, f"A body has at most {MAX_BODY} bytes.")
-        end = start + int(length)
-        return (bytes(self._data[start:end]), end) if len(self._data) >= end else (None, 0)
+        return self._take_bytes(int(length)) if len(self._data) >= int(length) else None
 
-    def _chunks(self, position: int) -> tuple[bytes | None, int]:
-        body = bytearray()
-        while True:
-            line = self._data.find(b"\r\n", position, position + 20)
-            if line < 0:
-                if len(self._data) - position >= 20:
-                    raise HttpError(400, "A chunk has no size.")
-                return None, 0
-            size = _chunk_size(bytes(self._data[position:line]))
-            if len(body) + size > MAX_BODY:
-                raise HttpError(413, f"A body has at most {MAX_BODY} bytes.")
-            end = line + 2 + size
-            if len(self._data) < end + 2:
-                return None, 0
-            body += self._data[line + 2 : end]
-            position = end + 2
-            if size == 0:
-                return bytes(body), position
+    def _take_chunks(self) -> bytes | None:
+        while (chunk := self._take_chunk()) is not None:
+            self._body += chunk
+            if not chunk:
+                body, self._body = bytes(self._body), bytearray()
+                return body
+        return None
+
+    def _take_chunk(self) -> bytes | None:
+        """The next chunk, once it is complete; the last one is empty."""
+        line = self._data.find(b"\r\n", 0, 20)
+        if line < 0:
+            if len(self._data) >= 20:
+                raise HttpError(400, "A chunk has no size.")
+            return None
+        size = _chunk_size(bytes(self._data[:line]))
+        if len(self._body) + size > MAX_BODY:
+            raise HttpError(413, f"A body has at most {MAX_BODY} bytes.")
+        if len(self._data) < line + 2 + size + 2:
+            return None
+        del self._data[: line + 2]
+        return self._take_bytes(size, and_skip=2)
+
+    def _take_bytes(self, size: int, *, and_skip: int = 0) -> bytes:
+        taken = bytes(self._data[:size])
+        del self._data[: size + and_skip]
+        return taken
 
 
 def _chunk_size(line: bytes) -> int:
-    try:
-        return int(line.partition(b";")[0], 16)
-    except ValueError:
-        raise HttpError(400, "A chunk has no size.") from None
+    digits = line.partition(b";")[0].strip()
+    if not digits or not _HEXADECIMAL.issuperset(digits):  # int() would also take a sign
+        raise HttpError(400, "A chunk has no size.")
+    return int(digits, 16)
 
 
-def _head(data: bytes) -> tuple[str, str, dict[str, str]]:
+def _head(data: bytes) -> Request:
     lines = data.decode("latin-1").split("\r\n")
     parts = lines[0].split(" ")
     if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
@@ -123,7 +139,7 @@ def _head(data: bytes) -> tuple[str, str, dict[str, str]]:
         if not separator:
             raise HttpError(400, "A header has no colon.")
         headers[name.strip().lower()] = value.strip()
-    return parts[0], parts[1], headers
+    return Request(parts[0], parts[1], headers)
 
 
 def response(status: int, body: bytes = b"", content_type: str = "", *, close: bool = False) -> bytes:

@@ -49,7 +49,8 @@ def verify(token: str, keys: Mapping[str, str], now: float) -> Token:
     try:
         resource, signature, expiry, key_name = fields["sr"], fields["sig"], fields["se"], fields["skn"]
         expires_at = float(int(expiry))
-    except (KeyError, ValueError):
+        urlsplit(unquote_plus(resource))
+    except (KeyError, ValueError, OverflowError):
         raise TokenError("The token is malformed: sr, sig, se and skn are needed.") from None
     _check_signature(keys.get(unquote_plus(key_name)), resource, expiry, unquote(signature))
     if expires_at <= now:

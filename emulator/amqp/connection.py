@@ -236,8 +236,9 @@ class Connection:
         return [*self.abort(), ConnectionClosed(condition, description)]
 
     def abort(self) -> list[Event]:
-        """End all sessions and links, as the socket was lost."""
+        """End all sessions and links, as the socket was lost. What was received in part is given up."""
         self.state = State.CLOSED
+        self._buffer = FrameBuffer(MAX_FRAME_SIZE)
         sessions = list(self.sessions.values())
         self.sessions.clear()
         return [event for session in sessions for event in session.end_links()]

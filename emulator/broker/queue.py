@@ -143,11 +143,16 @@ class Queue:
         return self._store(message, now, source)
 
     def schedule(self, message: Message, now: float) -> int:
-        """Store a message that becomes active later; returns the sequence number with which it can be cancelled."""
+        """Store a message that becomes active later; returns the sequence number with which it can be cancelled.
+
+        A duplicate is not stored: the number is that of no message. Raises BrokerError.
+        """
         self.check([message])
         self.accessed_at = now
         if self._is_duplicate(message, now):
             self.counters.duplicates += 1
+            self.last_sequence_number += 1  # no other message has it, which would be cancelled instead
+            self.journal.sequence(self.path, self.last_sequence_number)
             return self.last_sequence_number
         stored = self._store(message, now, None)
         return self.last_sequence_number if stored is None else stored.sequence_number

@@ -351,6 +351,17 @@ def test_a_duplicate_is_known_for_the_window_and_no_longer(make):
     assert (len(queue), queue.counters.duplicates) == (2, 1)
 
 
+def test_cancelling_a_scheduled_duplicate_cancels_no_other_message(make):
+    queue = make(requires_duplicate_detection=True)
+    in_a_minute = {"x-opt-scheduled-enqueue-time": Timestamp(int((NOW + 60) * 1000))}
+    first, second = (queue.schedule(message(id=id, annotations=in_a_minute), NOW) for id in ("1", "2"))
+    again = queue.schedule(message(id="1", annotations=in_a_minute), NOW)
+    with pytest.raises(MessageNotFound):
+        queue.cancel_scheduled([again])
+    queue.cancel_scheduled([first, second])
+    assert len(queue) == 0
+
+
 def test_chains_of_forwarding_end_after_four_hops(namespace, make):
     for number in range(6):
         make(f"q{number}", forward_to=f"q{number + 1}" if number < 5 else None)

@@ -367,14 +367,19 @@ def test_an_error_of_our_own_ends_one_connection_with_an_answer(client, namespac
     assert client.is_closed
 
 
-def test_a_client_that_asks_for_signs_of_life_gets_them(host):
+def opened_with_an_idle_time_out(host, milliseconds):
+    """A client that asks for signs of life, and the delays of the calls that are scheduled for it, with these calls."""
     delays, calls = [], []
     host.later = lambda delay, call: (delays.append(delay), calls.append(call))
     client = Client.__new__(Client)
     client.calls, client.buffer, client.is_closed = calls, FrameBuffer(1 << 24), False
     client.conversation = Conversation(host, client)
-    opening = SASL + AMQP_HEADER + sent(p.Open("client", idle_time_out=4000), channel=0)
-    client.conversation.receive(opening)
+    client.conversation.receive(SASL + AMQP_HEADER + sent(p.Open("client", idle_time_out=milliseconds), channel=0))
+    return client, delays, calls
+
+
+def test_a_client_that_asks_for_signs_of_life_gets_them(host):
+    client, delays, calls = opened_with_an_idle_time_out(host, 4000)
     assert delays.count(2.0) == 1
     beats = [call for delay, call in zip(delays, calls, strict=True) if delay == 2.0]
     beats[0]()
@@ -382,6 +387,11 @@ def test_a_client_that_asks_for_signs_of_life_gets_them(host):
     client.conversation.close()
     beats[0]()
     assert delays.count(2.0) == 2
+
+
+def test_a_planned_heartbeat_keeps_no_lost_connection_in_memory_for_longer_than_a_minute(host):
+    _, delays, _ = opened_with_an_idle_time_out(host, 2**32 - 1)
+    assert max(delays) == 60.0
 
 
 def test_a_message_may_follow_its_links_attach_in_the_same_breath(client, namespace):

@@ -332,6 +332,7 @@ def test_a_fault_schedule_begins_and_ends_faults_by_itself(tmp_path):
         ('[{"at_s": 1}]', "either a fault"),
         ('[{"at_s": 1, "clear": true, "namespace": "x"}]', "no namespace"),
         ('[{"at_s": 1, "fault": {"operation": "send", "effect": "refuse"}}]', "no meaning"),
+        ('[{"at_s": NaN, "clear": true}]', "at_s"),
         ("[", "no JSON"),
     ],
 )

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 from azure.servicebus._base_handler import ServiceBusSharedKeyCredential
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from emulator.running import EmulatorError, running
@@ -60,6 +60,8 @@ def test_an_unknown_name_and_a_wrong_key_read_the_same():
         st.text("sr=&igeskn%0Aé ").map("SharedAccessSignature sr=a&sig={}&se=9&skn=Root".format),
     )
 )
+@example("SharedAccessSignature sr=a&sig=&se=" + "9" * 400 + "&skn=Root")
+@example("SharedAccessSignature sr=sb%3A%2F%2F%5B&sig=&se=9&skn=Root")
 def test_no_text_does_more_than_be_refused(text):
     with pytest.raises(TokenError) as refused:
         verify(text, KEYS, 10.0)
@@ -86,7 +88,9 @@ def test_a_token_opens_its_resource_and_what_lies_below(resource, path, covered)
     assert Token(resource, "Root", 0.0).covers(path) is covered
 
 
-@pytest.mark.parametrize("keys", [{}, [], "key", {"policy": 1}, {"policy": ""}, {"policy": "a;b"}, {"a;b": "key"}])
+@pytest.mark.parametrize(
+    "keys", [{}, [], "key", {"policy": 1}, {"policy": ""}, {"policy": "a;b"}, {"a;b": "key"}, {"p": "\ud800"}]
+)
 def test_keys_that_no_connection_string_can_hold_are_refused(keys):
     with running("contoso") as namespaces, pytest.raises(EmulatorError, match="key of each policy"):
         namespaces["contoso"]._call("PUT", "keys", keys)

@@ -1,6 +1,7 @@
 """The engine: bytes in, events out, and the right error for whoever breaks the protocol."""
 
 import random
+import weakref
 
 import pytest
 
@@ -42,6 +43,20 @@ def test_bytes_may_come_in_pieces_of_any_size(size):
     connection = Connection("server")
     events = [event for i in range(0, len(data), size) for event in connection.receive(data[i : i + size])]
     assert [type(event) for event in events] == [e.ConnectionOpened, e.LinkRequested]
+
+
+def test_a_lost_connection_gives_up_what_it_received_in_part(peer):
+    class Received(bytearray):
+        """Bytes that can be referred to weakly."""
+
+    part = Received(1000)
+    peer.connection.receive((10_000).to_bytes(4, "big") + b"\x02\x00\x00\x00")
+    peer.connection.receive(part)
+    received = weakref.ref(part)
+    del part
+    assert received() is not None
+    peer.connection.abort()
+    assert received() is None
 
 
 @pytest.mark.parametrize("header", [b"AMQP\x00\x00\x09\x01", b"AMQP\x02\x01\x00\x00", b"AMQPAMQP"])
