@@ -17,7 +17,7 @@ from pairing.ends import End, Endpoint, LifeCycle, Role
 from pairing.errors import RETRY_AFTER_S, Fault, PairedNamespaceFaultedError, PairingError, needing
 from pairing.events import Event
 from pairing.health.availability import PathAvailability
-from pairing.health.faults import describe, is_ambiguous, is_gone, may_be_gone
+from pairing.health.faults import describe, has_expired, is_ambiguous, is_gone, may_be_gone
 from pairing.health.flows import Failed
 from pairing.links import LinkCrowdedError
 from pairing.membership import Fleet
@@ -232,6 +232,8 @@ class PairedClient:
         """
         if isinstance(error, LinkCrowdedError):
             return Failed(Fault.CALLER, error, is_crowded=True)
+        if reused and has_expired(error):
+            return Failed(Fault.OUTAGE, error, repeatable=True)
         fault = self.pair_state.classify(error, path)
         if fault is Fault.CONFIGURATION and not getattr(error, "__notes__", None):
             error.add_note(
@@ -244,6 +246,8 @@ class PairedClient:
         """A failure of a backlog queue as the flows see it."""
         if isinstance(error, LinkCrowdedError):
             return Failed(Fault.CALLER, error, is_crowded=True)
+        if reused and has_expired(error):
+            return Failed(Fault.OUTAGE, error, repeatable=True)
         return self._classified(error, self.pair_state.classify_backlog(error), reused)
 
     def _classified(self, error: Exception, fault: Fault, reused: bool) -> Failed:

@@ -131,6 +131,11 @@ def is_ambiguous(error: BaseException) -> bool:
     return isinstance(error, torn)
 
 
+def has_expired(error: BaseException) -> bool:
+    """Whether the token of an open link has expired by the clock of this process, which was set or has slept."""
+    return type(getattr(error, "inner_exception", None)).__name__ == "TokenExpired"
+
+
 def is_gone(error: BaseException) -> bool:
     """Whether the entity was deleted, including its messages."""
     absent = (sdk.MessagingEntityNotFoundError, ResourceNotFoundError)
