@@ -8,6 +8,7 @@ from django.db import transaction
 from dashboard.actions.syphons import restore_paces, restore_pauses
 from dashboard.fleet import ledgers, projection, pruning, syphon_runs
 from dashboard.fleet.catching_up import catch_up
+from dashboard.site.database import note_sizes
 from dashboard.site.redis import announce_change, shared_state
 from pairing import PairedServiceBusClient
 from pairing.backlog.administration import BacklogQueueInfo
@@ -64,6 +65,7 @@ def store_reported_states(pair: str) -> bool:
 def prune() -> None:
     """Delete data that no page shows any more."""
     pruning.prune(datetime.now(UTC))
+    note_sizes()
 
 
 @app.task(name="samples.depths")

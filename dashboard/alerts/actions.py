@@ -75,11 +75,12 @@ class AcknowledgeAlert(AlertAction):
         pair, target = (alert.pair, alert.key) if alert else (EVERYWHERE, f"alert {key}")
         return self.perform(request, pair, target, run, is_limited=alert is None)
 
-    def run_on_all(self, request: Request) -> Outcome:
-        """Acknowledge all open alerts that the person sees."""
+    def run_on_all(self, request: Request, last: int | None = None) -> Outcome:
+        """Acknowledge all open alerts that the person sees; those that began after alert `last` are not."""
+        known = {} if last is None else {"pk__lte": last}
 
         def run() -> Outcome:
-            count = _acknowledge(request)
+            count = _acknowledge(request, **known)
             return done(f"{count:,} acknowledged.") if count else unchanged("There were no alerts to acknowledge.")
 
         return self.perform(request, EVERYWHERE, "all open alerts", run, is_limited=True)

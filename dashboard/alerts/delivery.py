@@ -185,6 +185,8 @@ def _mail(mail: Mail) -> Answer:
     except (smtplib.SMTPException, OSError) as error:
         what = error.strerror.lower() if isinstance(error, OSError) and error.strerror else type(error).__name__
         return Answer(problem=f"The mail server did not answer as it should: {what}.")
+    except ValueError as error:
+        return Answer(problem=f"No mail can be written to or from these addresses: {str(error).rstrip('.')}.")
     return Answer()
 
 

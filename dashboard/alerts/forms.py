@@ -7,7 +7,7 @@ from zoneinfo import available_timezones
 
 from django import forms
 
-from dashboard.models import Alert, AlertRule, Severity
+from dashboard.models import Alert, AlertRule, Notice, Severity
 from dashboard.site.forms import Filter
 
 MOST_MINUTES, MOST_SECONDS = 7 * 24 * 60, 3600
@@ -128,7 +128,15 @@ class HistoryFilter(Filter):
     kind = forms.ChoiceField(required=False, choices=[("", "any kind"), *Alert.Kind.choices])
     severity = forms.ChoiceField(required=False, choices=[("", "any"), *Severity.choices])
 
-    @property
-    def given(self) -> dict[str, str]:
-        self.is_valid()
-        return {name: value for name, value in self.cleaned_data.items() if value}
+
+class DeliveryFilter(Filter):
+    """Filters of deliveries."""
+
+    channel = forms.CharField(required=False, max_length=63)
+    state = forms.ChoiceField(required=False, choices=[("", "any state"), *Notice.State.choices])
+
+
+class LastShown(forms.Form):
+    """The newest alert that a page showed; without it, all."""
+
+    last = forms.IntegerField(required=False, min_value=0, max_value=2**63 - 1)

@@ -59,7 +59,7 @@ def _of_resolved(alerts: Sequence[Alert], rules: Sequence[Rule], now: datetime) 
         for channel, key in sorted(reported[alert.pk].items()):
             by = by_key.get(key or 0, Rule(pk=key or 0))
             if by.tells_resolved:
-                yield notification(alert, channel, by, Phase.RESOLVED, Due(now + by.gathers))
+                yield notification(alert, channel, by, Phase.RESOLVED, when(by, alert.severity, now))
 
 
 def _drop(alerts: Sequence[Alert], now: datetime, unsent: QuerySet[Notice], reason: str) -> None:

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Case, F, IntegerField, QuerySet, Value, When
+from django.core.exceptions import BadRequest
+from django.db.models import Case, F, IntegerField, Max, QuerySet, Value, When
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -26,7 +27,7 @@ from dashboard.alerts.actions import (
 from dashboard.alerts.actions import Request as AlertRequest
 from dashboard.alerts.channels import kinds
 from dashboard.alerts.config import ChannelsFileError, load_channels
-from dashboard.alerts.forms import HistoryFilter, RuleForm
+from dashboard.alerts.forms import DeliveryFilter, HistoryFilter, LastShown, RuleForm
 from dashboard.models import Alert, AlertRound, AlertRule, ChannelState, EntityHealth, Notice, Pair
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
@@ -47,6 +48,7 @@ def current(request: HttpRequest) -> HttpResponse:
         "open_alerts": now_so[:MOST_OPEN],
         "open_count": now_so.count(),
         "unacknowledged": now_so.filter(acknowledged_at__isnull=True).exists(),
+        "last": now_so.aggregate(last=Max("pk"))["last"],
         "page": page_of(request, past, PAGE),
         "form": form,
         "query": query_without_page(request),
@@ -62,15 +64,10 @@ def current(request: HttpRequest) -> HttpResponse:
 @require_GET
 def deliveries(request: HttpRequest) -> HttpResponse:
     """The deliveries with their results."""
-    wanted = {name: request.GET[name] for name in ("channel", "state") if request.GET.get(name)}
-    rows = Notice.objects.filter(**wanted).select_related("rule").prefetch_related("alerts")
-    context = {
-        "page": page_of(request, rows, PAGE),
-        "wanted": wanted,
-        "names": sorted(set(Notice.objects.order_by().values_list("channel", flat=True).distinct())),
-        "states": Notice.State.choices,
-        "query": query_without_page(request),
-    }
+    form = read(request, DeliveryFilter)
+    form.offer("channel", sorted(set(Notice.objects.order_by().values_list("channel", flat=True))), "any channel")
+    rows = Notice.objects.filter(**form.given).select_related("rule").prefetch_related("alerts")
+    context = {"page": page_of(request, rows, PAGE), "form": form, "query": query_without_page(request)}
     return page_or_part(request, "alerts/deliveries.html", context)
 
 
@@ -129,12 +126,17 @@ def delete_rule(request: HttpRequest, rule: int) -> HttpResponse:
 
 @require_POST
 def acknowledge(request: HttpRequest, alert: int | None = None) -> HttpResponse:
-    """Acknowledge one alert, or all open ones."""
-    wanted = _wanted(request)
+    """Acknowledge one alert, or all open ones that the page showed."""
+    wanted, shown = _wanted(request), LastShown(request.POST)
+    if not shown.is_valid():
+        raise BadRequest("The newest alert of the page cannot be read. Reload the page.")
     if alert is not None and not Alert.objects.filter(pk=alert).exists():
         require(request.user, ACKNOWLEDGE_ALERT.right)
         raise Http404
-    outcome = ACKNOWLEDGE_ALERT.run_on_all(wanted) if alert is None else ACKNOWLEDGE_ALERT.run(wanted, alert)
+    if alert is None:
+        outcome = ACKNOWLEDGE_ALERT.run_on_all(wanted, shown.cleaned_data["last"])
+    else:
+        outcome = ACKNOWLEDGE_ALERT.run(wanted, alert)
     messages.success(request, outcome.sentence)
     return redirect("alerts")
 

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_GET
 from dashboard.fleet.depth import entity_chart
 from dashboard.fleet.marks import drained_at, marks_of
 from dashboard.fleet.paces import limits
+from dashboard.fleet.worker_liveness import worker_liveness
 from dashboard.incidents.document import document_of
 from dashboard.incidents.folding import Incident
 from dashboard.incidents.forms import IncidentFilter
@@ -33,10 +34,12 @@ def listing(request: HttpRequest) -> HttpResponse:
     form.offer("pair", Pair.objects.values_list("name", flat=True), "any pair")
     form.offer("month", months(), "any month")
     page = page_of(request, form.apply(beginnings()).order_by("-time", "-id"), PAGE)
+    now = timezone.now()
     context = {
+        "board": worker_liveness(now),
         "form": form,
         "page": page,
-        "lines": lines(list(page), timezone.now()),
+        "lines": lines(list(page), now),
         "query": query_without_page(request),
     }
     return page_or_part(request, "incidents/list.html", context)
@@ -49,6 +52,7 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
     found = story(pair, event_id)
     window, pinged = _window(found.incident, found.now), found.pings
     context = {
+        "board": worker_liveness(found.now),
         "pair": found.entity.pair,
         "entity": found.entity,
         "incident": found.incident,

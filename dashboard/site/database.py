@@ -33,6 +33,14 @@ def problem_of(error: DatabaseError) -> str:
     return f"The database {_name()} rejected a statement ({_first_line(error)})."
 
 
+def note_sizes() -> None:
+    """Let SQLite note how much its tables hold, by which it chooses indexes; PostgreSQL does so by itself."""
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA analysis_limit = 1000")
+            cursor.execute("ANALYZE")
+
+
 def report() -> None:
     """Log what is wrong with the database, if anything is, without waiting for it: a process has started."""
     threading.Thread(target=_report, name="database-check", daemon=True).start()

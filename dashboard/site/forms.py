@@ -30,6 +30,11 @@ class Filter(forms.Form):
     def is_used(self) -> bool:
         return any(self.cleaned_data.values())
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """The values that filter something, by name."""
+        return {name: value for name, value in self.cleaned_data.items() if value}
+
     def offer(self, name: str, values: Iterable[str], nothing: str) -> None:
         """Have a text chosen from these values. One that is in use is offered, even if it is none of them."""
         chosen, known = self.cleaned_data.get(name), list(values)

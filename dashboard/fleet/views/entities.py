@@ -9,12 +9,12 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.fleet.boards import entity_rows, last_heartbeat
+from dashboard.fleet.boards import entity_rows
 from dashboard.fleet.depth import HOUR, entity_chart, entity_chart_over, last_hour, marks_of_entity, waiting_samples
 from dashboard.fleet.event_lines import together
 from dashboard.fleet.paces import limits
 from dashboard.fleet.peaks import SPANS
-from dashboard.fleet.status import is_silent
+from dashboard.fleet.worker_liveness import worker_liveness
 from dashboard.models import EntityHealth, FailoverEvent, TopicSubscription
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.charts import Chart, Point, Window
@@ -37,10 +37,12 @@ def detail(request: HttpRequest, pair: str, path: str, outages_of: OutagesOf) ->
     window, points = last_hour(now, samples), samples.get(entity.pk, ())
     span = choice_of(request, "span", SPANS, "Range of the chart")
     pauses = list(entity.pair.pauses.filter(queue__in=(path, WHOLE_PAIR)).order_by("queue"))
+    board = worker_liveness(now)
     context = {
+        "board": board,
         "entity": entity,
         "pair": entity.pair,
-        "row": entity_rows([entity], samples, window, is_silent(last_heartbeat(), now))[0],
+        "row": entity_rows([entity], samples, window, board.is_silent)[0],
         "chart": entity_chart_over(entity, span, now) if span.step_s else _last_hour(entity, points, window),
         "span": span,
         "spans": SPANS.values(),

@@ -1,9 +1,11 @@
 """Failover events: a page with filters, and a CSV export."""
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from dashboard.fleet.forms import EventFilter
+from dashboard.fleet.worker_liveness import worker_liveness
 from dashboard.models import FailoverEvent, Pair
 from dashboard.site.downloads import csv_download
 from dashboard.site.pages import page_or_part, query_without_page
@@ -19,7 +21,8 @@ def listing(request: HttpRequest) -> HttpResponse:
     form = read(request, EventFilter)
     form.offer("pair", Pair.objects.values_list("name", flat=True), "any pair")
     page = page_of(request, form.apply(FailoverEvent.objects.all()), PAGE)
-    context = {"form": form, "page": page, "query": query_without_page(request)}
+    board = worker_liveness(timezone.now())
+    context = {"board": board, "form": form, "page": page, "query": query_without_page(request)}
     return page_or_part(request, "fleet/events.html", context)
 
 

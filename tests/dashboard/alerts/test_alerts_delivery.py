@@ -258,6 +258,21 @@ def test_a_mail_server_that_is_away_is_asked_again(pair, settings, mailbox):
     assert len(mailbox.mails) == 1
 
 
+@pytest.mark.parametrize("address", ["@", "night@exam ple.com", "night@example..com", "a@b.c\\nBcc: d@example.com"])
+def test_an_address_that_no_mail_can_have_is_the_reason_and_can_be_corrected(pair, settings, mailbox, address):
+    settings.CHANNELS_FILE.write_text(CHANNELS.replace("day@example.com", address))
+    rule("mail")
+    failed_over()
+    assert sent("mail") == 1
+    notice = Notice.objects.get()
+    assert (notice.state, notice.attempts) == ("waiting", 1)
+    assert notice.reason.startswith("No mail can be written to or from these addresses: ")
+
+    settings.CHANNELS_FILE.write_text(CHANNELS)
+    assert sent("mail", NOW + M) == 1
+    assert len(mailbox.mails) == 1
+
+
 @pytest.mark.parametrize(("reply", "state"), [("550 no such user", "given_up"), ("451 later", "waiting")])
 def test_what_a_mail_server_refuses_is_given_up_only_where_it_is_for_good(pair, mailbox, reply, state):
     rule("mail")

@@ -118,6 +118,28 @@ def test_all_are_acknowledged_together(pair, as_role):
     assert not Alert.objects.filter(acknowledged_at=None).exists()
 
 
+def test_an_alert_that_began_after_the_page_was_shown_is_not_acknowledged_with_all(pair, as_role):
+    operator = as_role("operator")
+    fail_over("orders", "payments")
+    look(NOW + S)
+    shown = re.search(r'name="last" value="(\d+)"', operator.get("/alerts/").text)
+    fail_over("invoices", at=NOW + M)
+    look(NOW + M)
+
+    page = operator.post("/alerts/acknowledge/", {"last": shown[1]}, follow=True).text
+
+    assert "2 acknowledged." in page
+    assert Alert.objects.get(acknowledged_at=None).entity == "invoices"
+
+
+def test_all_are_not_acknowledged_if_it_cannot_be_read_which_were_shown(pair, as_role):
+    fail_over("orders")
+    look(NOW + S)
+
+    assert as_role("operator").post("/alerts/acknowledge/", {"last": "x"}).status_code == 400
+    assert Alert.objects.get().acknowledged_at is None
+
+
 def test_an_administrator_makes_changes_and_deletes_a_rule_and_each_is_on_record(pair, as_role):
     client = as_role("administrator")
     assert client.post("/alerts/rules/new/", RULE).status_code == 302

@@ -371,6 +371,23 @@ def test_what_was_over_before_quiet_hours_ended_is_reported_to_nobody(pair):
     assert list(Notice.objects.values_list("state", "reason")) == [("dropped", notices.OVER)]
 
 
+def test_the_end_of_what_would_not_wake_anybody_is_reported_after_quiet_hours(pair):
+    rule(quiet_from="03:30", quiet_until="07:00")  # it is 03:00
+    backlog_queue(pair, dead_lettered=1)
+    look(NOW)
+    fail_over("orders", at=NOW)
+    backlog_queue(pair, dead_lettered=0)
+    look(NOW + timedelta(hours=1))
+    recover("orders", at=NOW + timedelta(hours=2))
+    look(NOW + timedelta(hours=2))
+
+    over = Notice.objects.filter(phase="resolved")
+    assert dict(over.values_list("kind", "due_at")) == {
+        "dead_letters": NOW + timedelta(hours=4),
+        "failover": NOW + timedelta(hours=2, seconds=10),
+    }
+
+
 def test_quiet_hours_do_not_hold_back_what_is_critical(pair):
     rule(quiet_from="22:00", quiet_until="07:00")
     fail_over("orders")

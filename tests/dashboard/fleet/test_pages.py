@@ -112,6 +112,15 @@ def test_silent_workers_are_said_on_top(viewer):
     assert 'data-status="unknown"' in page
 
 
+@pytest.mark.parametrize("page", ["/pairs/contoso/", "/pairs/contoso/entities/orders/", "/incidents/", "/events/"])
+def test_each_page_of_what_workers_report_says_since_when_none_does(orders, viewer, page):
+    projection.record_heartbeat("host:1:aaaa", "pings", timezone.now() - timedelta(hours=1))
+    assert "No worker has sent a heartbeat since" in viewer.get(page).text
+
+    projection.record_heartbeat("host:1:aaaa", "pings", timezone.now())
+    assert "No worker has sent a heartbeat since" not in viewer.get(page).text
+
+
 def test_htmx_gets_the_live_part_alone(viewer):
     answer = viewer.get("/", headers=HTMX)
 

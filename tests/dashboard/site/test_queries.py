@@ -19,6 +19,7 @@ UNREADABLE = {
     "/pairs/contoso/?span=9y": "Range of the chart “9y” cannot be read",
     "/pairs/contoso/entities/orders/?span=9y": "Range of the chart “9y” cannot be read",
     "/alerts/?severity=awful": "Severity “awful” cannot be read",
+    "/alerts/deliveries/?state=lost": "State “lost” cannot be read",
     "/readiness/?state=splendid": "Score “splendid” cannot be read",
     "/backlog/contoso/messages/?older_min=long": "Older than, minutes “long” cannot be read",
     "/costs/?rule=free": "Counting rule “free” cannot be read",
