@@ -5,14 +5,13 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from dashboard.access.audited import Person, refusals_recorded
+from dashboard.access.visibility import EVERYWHERE
 from dashboard.models.cost_terms import ALL_MONTHS
 from dashboard.site.months import is_month
 
-ALL_PAIRS = "*"
-
 
 def recorded(
-    user: Person, verb: str, *, month: str = ALL_MONTHS, pair: str = ALL_PAIRS, via: str = ""
+    user: Person, verb: str, *, month: str = ALL_MONTHS, pair: str = EVERYWHERE, via: str = ""
 ) -> AbstractContextManager[None]:
     """Record it if the body raises Refused. `month`: as the request has it, which may be no month."""
     return refusals_recorded(user, verb, pair, month if is_month(month) else ALL_MONTHS, via=via[:80])

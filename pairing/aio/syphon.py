@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from inspect import iscoroutinefunction
 from typing import Any, Protocol, TypeVar, cast
 
 from azure.servicebus.aio import ServiceBusReceiver
@@ -42,7 +43,7 @@ class Syphon(SyphonCore):
         Operations in progress get the close grace. Outages raise nothing: the syphon waits and reports them in
         ``progress``.
         """
-        if not asyncio.iscoroutinefunction(getattr(stop, "wait", None)):  # it would block the event loop
+        if not iscoroutinefunction(getattr(stop, "wait", None)):  # it would block the event loop
             raise TypeError(f"stop must be an asyncio.Event, not {type(stop).__module__}.{type(stop).__qualname__}")
         self._check_loop()
         await run_async(self._running(stop))

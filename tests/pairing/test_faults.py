@@ -2,6 +2,7 @@
 
 import errno
 import struct
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -184,16 +185,21 @@ def test_a_description_is_one_line_of_bounded_length():
     assert len(describe(OSError("y" * 1000))) < 400
 
 
+def fails_over(rule: Callable[..., object], error: Exception) -> bool:
+    """Whether a send that fails with this error ends in a failover, where the user has this rule."""
+    primary, secondary = InMemoryNamespace("contoso"), InMemoryNamespace("contoso-dr")
+    primary.fail(error, "orders")
+    options = SendAvailabilityOptions(classify=rule, failover_interval=timedelta(0))  # type: ignore[arg-type]
+    with InMemoryPairedClient(primary, secondary, options=options) as client:
+        client.get_queue_sender("orders").send_messages(ServiceBusMessage("x"))
+        return client.entity_health("orders").state == "failed_over"
+
+
 @pytest.mark.parametrize(
     "mistaken", [lambda error, *, known: None, lambda error, *, known: "outage", lambda error, *, known: 1 / 0]
 )
 def test_a_mistake_in_a_users_classification_does_not_prevent_a_failover(mistaken, caplog):
-    primary, secondary = InMemoryNamespace("contoso"), InMemoryNamespace("contoso-dr")
-    primary.fail(sdk.ServiceBusConnectionError(), "orders")
-    options = SendAvailabilityOptions(classify=mistaken, failover_interval=timedelta(0))
-    with InMemoryPairedClient(primary, secondary, options=options) as client:
-        client.get_queue_sender("orders").send_messages(ServiceBusMessage("x"))
-        assert client.entity_health("orders").state == "failed_over"
+    assert fails_over(mistaken, sdk.ServiceBusConnectionError())
     assert "the default applies" in caplog.text
 
 
@@ -201,9 +207,4 @@ def test_a_user_can_replace_the_classification():
     def everything_is_an_outage(error: BaseException, *, known: bool) -> Fault:
         return Fault.OUTAGE
 
-    primary, secondary = InMemoryNamespace("contoso"), InMemoryNamespace("contoso-dr")
-    primary.fail(sdk.ServiceBusAuthenticationError(), "orders")
-    options = SendAvailabilityOptions(classify=everything_is_an_outage, failover_interval=timedelta(0))
-    with InMemoryPairedClient(primary, secondary, options=options) as client:
-        client.get_queue_sender("orders").send_messages(ServiceBusMessage("x"))
-        assert client.entity_health("orders").state == "failed_over"
+    assert fails_over(everything_is_an_outage, sdk.ServiceBusAuthenticationError())

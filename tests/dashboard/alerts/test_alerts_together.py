@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 
 from dashboard.alerts.channels.base import Request
 from dashboard.alerts.delivery import deliver
@@ -14,33 +14,11 @@ from dashboard.alerts.transport import Answer
 from dashboard.models import Alert, AlertRule, Notice, NoticeItem
 from tests.dashboard.alerts.test_alerts_rounds import fail_over, recover
 from tests.dashboard.conftest import NOW
+from tests.dashboard.together import SEVERAL_CONNECTIONS, at_once, in_a_thread
 
-pytestmark = [
-    pytest.mark.postgres,
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(
-        "connection.vendor == 'sqlite'",
-        reason="SQLite's database for tests is in memory and has one connection; test_postgres.py runs this",
-    ),
-]
+pytestmark = [pytest.mark.postgres, *SEVERAL_CONNECTIONS]
 S = timedelta(seconds=1)
-AT_ONCE = 6
 CHANNELS = '[channels.mail]\nkind = "email"\nto = ["a@example.com"]\n'
-
-
-def at_once(work):
-    """What each of several workers came to; all begin together."""
-    gate = threading.Barrier(AT_ONCE)
-
-    def one(_: int):
-        gate.wait(60)
-        try:
-            return work()
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(one, range(AT_ONCE)))
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +74,7 @@ def test_no_alert_is_left_out_of_a_message_that_is_written_while_it_joins(pair):
         fail_over(f"late-{number}")
         with ThreadPoolExecutor(2) as pool:
             later = NOW + (20 * number + 4) * S
-            waits = [pool.submit(_closing, look, later), pool.submit(_closing, _send, later, send)]
+            waits = [pool.submit(in_a_thread, look, later), pool.submit(in_a_thread, _send, later, send)]
             for wait in waits:
                 wait.result(60)
     _send(NOW + 1000 * S, send)
@@ -107,13 +85,6 @@ def test_no_alert_is_left_out_of_a_message_that_is_written_while_it_joins(pair):
 
 def _send(now, send):
     return deliver("mail", now=lambda: now + 2 * S, send=send)
-
-
-def _closing(work, *arguments):
-    try:
-        return work(*arguments)
-    finally:
-        connections.close_all()
 
 
 def test_it_was_postgresql():

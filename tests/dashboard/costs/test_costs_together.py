@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 from django.utils import timezone
 
 from dashboard.costs import storing
@@ -21,15 +21,9 @@ from dashboard.models import Adjustment, ChargeRun, CostTerms, Invoice, Statemen
 from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line, new_run
 from tests.dashboard.costs.test_costs_statements import line as billed
 from tests.dashboard.costs.test_costs_statements import rows
+from tests.dashboard.together import SEVERAL_CONNECTIONS, at_once, in_a_thread
 
-pytestmark = [
-    pytest.mark.postgres,
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(
-        "connection.vendor == 'sqlite'",
-        reason="SQLite's database for tests is in memory and has one connection; test_postgres.py runs this",
-    ),
-]
+pytestmark = [pytest.mark.postgres, *SEVERAL_CONNECTIONS]
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
 
@@ -45,13 +39,6 @@ def result(tmp_path: Path) -> Callable[[int], Path]:
     return write
 
 
-def work_in_a_thread(work: Callable[[], Any]) -> Any:
-    try:
-        return work()
-    finally:
-        connections.close_all()
-
-
 @contextmanager
 def while_storing(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], Any]) -> Iterator[None]:
     """The first transaction that stores waits until the other one has ended, or waits for it."""
@@ -61,7 +48,7 @@ def while_storing(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], Any])
         save(self)
         if not is_first.is_set():
             is_first.set()
-            other = pool.submit(work_in_a_thread, meanwhile)
+            other = pool.submit(in_a_thread, meanwhile)
             others.append(other)
             with connection.cursor() as cursor:
                 while not other.done() and not cursor.execute(WAITING).fetchone()[0]:
@@ -100,17 +87,6 @@ def test_a_month_that_is_closed_while_a_run_stores_it_is_closed_with_its_rows(
     made = Invoice.objects.get()
     assert (made.cents, made.closed_at is None, made.charges.count()) == (900, False, 1)
     assert [each.cents for each in Adjustment.objects.all()] == [50]
-
-
-def at_once(work: Callable[[], Any]) -> None:
-    gate = threading.Barrier(4)
-
-    def one(_: int) -> None:
-        gate.wait(60)
-        work_in_a_thread(work)
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(one, range(4)))
 
 
 def test_uploads_at_once_are_one_statement() -> None:
