@@ -1,16 +1,25 @@
 """An unavailable database: the errors that indicate it, and one sentence about the cause."""
 
 import threading
+from typing import Any
 
 import structlog
-from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
 
 AWAY = (OperationalError, InterfaceError)
 """Errors of Django when the database does not respond, closes a connection, or remains locked."""
 RETRY_AFTER_S = 5
 SENTENCE = "The database does not answer. Nothing was changed; try again in a few seconds."
 NOT_MIGRATED = "The database {} is not migrated: run manage.py migrate first."
+UNRELEASED = (
+    "The database {} is of a version before the first release, from which none is migrated: with that version, export "
+    "/events.csv, /audit.csv and the /costs.csv of each month that you need, delete the database (of a demo, its "
+    "folder .demo), and run manage.py migrate."
+)
+INITIAL = ("dashboard", "0001_control_plane")
 REFUSALS = ("42501", "3F000")
 """SQLSTATE of a missing right, and of a schema that the role cannot see."""
 MOST_OF_A_REASON = 300
@@ -20,8 +29,7 @@ log = structlog.get_logger(__name__)
 def problem_of(error: DatabaseError) -> str:
     """The problem of the database and what to do about it, found by querying it. The text contains no credentials."""
     try:
-        executor = MigrationExecutor(connection)
-        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        missing = _unmigrated()
     except DatabaseError as now:
         if _is_refusal(now):
             return _refusal(now)
@@ -29,7 +37,7 @@ def problem_of(error: DatabaseError) -> str:
     if _is_refusal(error):
         return _refusal(error)
     if missing:
-        return NOT_MIGRATED.format(_name())
+        return missing
     return f"The database {_name()} rejected a statement ({_first_line(error)})."
 
 
@@ -49,11 +57,28 @@ def report() -> None:
 def problem_now() -> str:
     """The present problem of the database, as in ``problem_of``; empty if it answers and is migrated."""
     try:
-        executor = MigrationExecutor(connection)
-        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
-        return NOT_MIGRATED.format(_name()) if missing else ""
+        return _unmigrated()
     except DatabaseError as error:
         return problem_of(error)
+
+
+def refuse_unreleased(using: str, **_: Any) -> None:
+    """Before a migration: raise ImproperlyConfigured if the database is of a version before the first release."""
+    if _is_unreleased(MigrationRecorder(connections[using])):
+        raise ImproperlyConfigured(UNRELEASED.format(_name()))
+
+
+def _is_unreleased(recorder: MigrationRecorder) -> bool:
+    applied = recorder.applied_migrations()
+    return INITIAL not in applied and any(app == INITIAL[0] for app, _ in applied)
+
+
+def _unmigrated() -> str:
+    """The sentence about missing migrations; empty if none is missing."""
+    executor = MigrationExecutor(connection)
+    if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        return ""
+    return (UNRELEASED if _is_unreleased(executor.recorder) else NOT_MIGRATED).format(_name())
 
 
 def _report() -> None:

@@ -6,12 +6,10 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import Group, User
 from django.db import IntegrityError
 from django.test import Client
@@ -21,7 +19,7 @@ from dashboard.costs.charges import ChargesRequest, compute_month
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.report import Filters, report
 from dashboard.costs.storing import close_month, store
-from dashboard.models import Adjustment, Charge, ChargeRun, ClosedMonth, Invoice
+from dashboard.models import Adjustment, Charge, ChargeRun, Invoice
 from tests.dashboard.markup import one_line
 
 pytestmark = pytest.mark.django_db
@@ -473,13 +471,6 @@ def test_what_comes_late_of_a_new_scope_is_an_adjustment_of_the_closed_month(
     assert [(each.invoice, each.kind, each.cents) for each in Adjustment.objects.all()] == [(made, "send", 560)]
     assert not made.charges.exists()
     assert not made.days.exists()
-
-
-def test_a_month_that_was_closed_before_months_were_remembered_stays_closed(stored: Callable[..., ChargeRun]) -> None:
-    stored(SEPTEMBER)
-    Invoice.objects.update(closed_at=timezone.now())
-    import_module("dashboard.migrations.0035_closed_months").from_invoices(apps, None)
-    assert ClosedMonth.objects.get().month == MONTH
 
 
 def test_the_base_charge_of_a_premium_namespace_is_that_of_the_namespace(stored: Callable[..., ChargeRun]) -> None:

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 import requests
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
+from django.db.migrations.recorder import MigrationRecorder
 
 from dashboard.command_line.errors import OneSentenceCommand
-from dashboard.site.database import SENTENCE
+from dashboard.site.database import SENTENCE, problem_now
 from tests import forked
 from tests.acceptance.fleet import Relay
 from tests.dashboard import served
@@ -49,6 +52,15 @@ def test_a_command_says_that_the_database_is_not_migrated(tmp_path: Path) -> Non
     assert ran.returncode != 0
     assert ran.stderr.startswith("error: The database ")
     assert ran.stderr.endswith("is not migrated: run manage.py migrate first.\n")
+
+
+def test_a_database_of_before_the_first_release_is_refused_with_what_to_do(db: None) -> None:
+    MigrationRecorder.Migration.objects.filter(app="dashboard").update(name="0042_resubmitted_messages")
+
+    with pytest.raises(ImproperlyConfigured, match="export /events.csv.*delete the database.*folder .demo") as refusal:
+        call_command("migrate", verbosity=0)
+
+    assert problem_now() == str(refusal.value)
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in WITHOUT_DATABASE])
