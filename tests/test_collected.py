@@ -23,8 +23,8 @@ def test_who_has_imported_this():
     print(f"imported by {IMPORTED_BY} of {os.getpid()}")
     assert False
 def test_captured(capfd):
-    os.write(1, b"told")
-    assert capfd.readouterr().out == "told"
+    os.write(1, b"printed")
+    assert capfd.readouterr().out == "printed"
 @pytest.mark.parametrize("number", range(20))
 def test_own_folder(tmp_path, number):
     assert os.environ["PYTEST_XDIST_WORKER"] in str(tmp_path)

@@ -162,8 +162,8 @@ def unbalanced(now: datetime) -> Iterator[Condition]:
         missing = row.missing or 0
         more = f"{missing:,} of {row.enqueued:,} messages are not accounted for."
         yield Condition(
-            key=key_of("books", row.pair.name, row.queue, row.began_at.isoformat()),
-            kind="books",
+            key=key_of("ledger", row.pair.name, row.queue, row.began_at.isoformat()),
+            kind="ledger",
             severity="critical",
             pair=row.pair.name,
             entity=row.queue,

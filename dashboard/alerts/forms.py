@@ -53,7 +53,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
             "quiet_until",
             "time_zone",
             "wakes_from",
-            "tells_resolved",
+            "notifies_resolved",
         )
         labels = {  # noqa: RUF012
             "is_enabled": "Enabled",
@@ -65,7 +65,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
             "quiet_until": "Until",
             "time_zone": "Time zone",
             "wakes_from": "Notified anyway from severity",
-            "tells_resolved": "Also notifies when resolved",
+            "notifies_resolved": "Also notifies when resolved",
         }
 
     def __init__(self, *args: Any, known: tuple[str, ...] = (), **kwargs: Any) -> None:

@@ -100,7 +100,7 @@ MANY = {
     "forced_expiring": "{count:,} forced failovers of {pair} are about to end",
     "backlog": "{count:,} backlogs of {pair} are over their threshold",
     "capacity": "{count:,} backlog queues of {pair} are filling up",
-    "books": "the ledgers of {count:,} backlog queues of {pair} do not balance",
+    "ledger": "the ledgers of {count:,} backlog queues of {pair} do not balance",
     "dead_letters": "{count:,} backlog queues of {pair} have dead letters",
     "budget": "{count:,} budgets are reached",
     "readiness": "{count:,} entities of {pair} are less ready to fail over",

@@ -58,7 +58,7 @@ def _of_resolved(alerts: Sequence[Alert], rules: Sequence[Rule], now: datetime) 
     for alert in alerts:
         for channel, key in sorted(reported[alert.pk].items()):
             by = by_key.get(key or 0, Rule(pk=key or 0))
-            if by.tells_resolved:
+            if by.notifies_resolved:
                 yield notification(alert, channel, by, Phase.RESOLVED, when(by, alert.severity, now))
 
 

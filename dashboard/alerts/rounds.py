@@ -51,7 +51,7 @@ def rule_of(row: AlertRule) -> Rule:
         quiet_until=row.quiet_until,
         time_zone=row.time_zone,
         wakes_from=row.wakes_from,
-        tells_resolved=row.tells_resolved,
+        notifies_resolved=row.notifies_resolved,
     )
 
 

@@ -28,7 +28,7 @@ class Rule:
     quiet_until: time | None = None
     time_zone: str = "UTC"
     wakes_from: str = "critical"
-    tells_resolved: bool = True
+    notifies_resolved: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

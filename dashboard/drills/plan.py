@@ -22,7 +22,7 @@ class Step(StrEnum):
     DIVERTING = "diverting"
     RELEASING = "releasing"
     RETURNING = "returning"
-    DRAINING = "homecoming"  # as it is stored
+    DRAINING = "draining"
     COUNTING = "counting"
     ROLLING_BACK = "rolling_back"
     ENDED = "ended"

@@ -58,7 +58,7 @@ def propagation(plan: Plan) -> dict[str, Any] | None:
     reported = list(plan.heard.values())
     return {
         "processes": len(plan.fleet),
-        "told": len(reported),
+        "reported": len(reported),
         "p50_s": round(median(reported), 3) if reported else None,
         "max_s": max(reported, default=None),
     }

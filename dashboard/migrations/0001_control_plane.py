@@ -98,7 +98,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('key', models.CharField(help_text='The subject of the condition, which identifies it while it lasts.', max_length=420)),
-                ('kind', models.CharField(choices=[('failover', 'failed over'), ('forced_expiring', 'forced state about to expire'), ('backlog', 'backlog over a threshold'), ('capacity', 'backlog filling up'), ('stalled', 'syphon stalled'), ('books', 'ledger unbalanced'), ('dead_letters', 'dead letters'), ('budget', 'budget reached'), ('readiness', 'readiness fell'), ('workers', 'workers silent'), ('usage', 'usage not written')], max_length=20)),
+                ('kind', models.CharField(choices=[('failover', 'failed over'), ('forced_expiring', 'forced state about to expire'), ('backlog', 'backlog over a threshold'), ('capacity', 'backlog filling up'), ('stalled', 'syphon stalled'), ('ledger', 'ledger unbalanced'), ('dead_letters', 'dead letters'), ('budget', 'budget reached'), ('readiness', 'readiness fell'), ('workers', 'workers silent'), ('usage', 'usage not written')], max_length=20)),
                 ('severity', models.CharField(choices=[('info', 'Info'), ('warning', 'Warning'), ('critical', 'Critical')], max_length=8)),
                 ('pair', models.CharField(max_length=63)),
                 ('entity', models.CharField(default='*', max_length=300)),
@@ -136,7 +136,7 @@ class Migration(migrations.Migration):
                 ('quiet_until', models.TimeField(blank=True, null=True)),
                 ('time_zone', models.CharField(default='UTC', max_length=60)),
                 ('wakes_from', models.CharField(choices=[('info', 'Info'), ('warning', 'Warning'), ('critical', 'Critical')], default='critical', help_text='Notified during quiet hours too.', max_length=8)),
-                ('tells_resolved', models.BooleanField(default=True)),
+                ('notifies_resolved', models.BooleanField(default=True)),
                 ('changed_by', models.CharField(blank=True, max_length=150)),
                 ('changed_at', models.DateTimeField()),
             ],
@@ -758,7 +758,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('entity', models.CharField(default='*', max_length=260)),
                 ('at', models.DateTimeField()),
-                ('verdicts', models.JSONField(help_text='By the name of the check: those of the pair, or of the entity.')),
+                ('results', models.JSONField(help_text='By the name of the check: those of the pair, or of the entity.')),
                 ('pair', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='dashboard.pair')),
             ],
             options={
@@ -1006,7 +1006,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='noticeitem',
-            constraint=models.UniqueConstraint(fields=('alert', 'channel', 'phase'), name='told_once'),
+            constraint=models.UniqueConstraint(fields=('alert', 'channel', 'phase'), name='notified_once'),
         ),
         migrations.AddIndex(
             model_name='notice',
@@ -1218,7 +1218,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='syphonledger',
-            constraint=models.CheckConstraint(condition=models.Q(('missing__isnull', True), ('ended_at__isnull', False), _connector='OR'), name='books_are_closed_at_the_end'),
+            constraint=models.CheckConstraint(condition=models.Q(('missing__isnull', True), ('ended_at__isnull', False), _connector='OR'), name='ledger_is_closed_at_the_end'),
         ),
         migrations.AddConstraint(
             model_name='syphonpace',

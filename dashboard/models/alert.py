@@ -35,7 +35,7 @@ class Alert(OfPair):
         BACKLOG = "backlog", "backlog over a threshold"
         CAPACITY = "capacity", "backlog filling up"
         STALLED = "stalled", "syphon stalled"
-        LEDGER = "books", "ledger unbalanced"
+        LEDGER = "ledger", "ledger unbalanced"
         DEAD_LETTERS = "dead_letters", "dead letters"
         BUDGET = "budget", "budget reached"
         READINESS = "readiness", "readiness fell"
@@ -115,7 +115,7 @@ class AlertRule(OfPair):
     wakes_from = models.CharField(
         max_length=8, choices=Severity, default=Severity.CRITICAL, help_text="Notified during quiet hours too."
     )
-    tells_resolved = models.BooleanField(default=True)
+    notifies_resolved = models.BooleanField(default=True)
     changed_by = models.CharField(max_length=150, blank=True)
     changed_at = models.DateTimeField()
 
@@ -224,7 +224,7 @@ class NoticeItem(OfPair):
     phase = models.CharField(max_length=9, choices=Notice.Phase)
 
     class Meta:
-        constraints = (models.UniqueConstraint(fields=("alert", "channel", "phase"), name="told_once"),)
+        constraints = (models.UniqueConstraint(fields=("alert", "channel", "phase"), name="notified_once"),)
 
     def __str__(self) -> str:
         return f"{self.channel}: {self.phase} of {self.alert_id}"

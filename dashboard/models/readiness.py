@@ -80,7 +80,7 @@ class ReadinessChange(OfPair):
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="+")
     entity = models.CharField(max_length=260, default=WHOLE_PAIR)
     at = models.DateTimeField()
-    verdicts = models.JSONField(help_text="By the name of the check: those of the pair, or of the entity.")
+    results = models.JSONField(help_text="By the name of the check: those of the pair, or of the entity.")
 
     class Meta:
         ordering = ("at", "id")
@@ -90,4 +90,4 @@ class ReadinessChange(OfPair):
         )
 
     def __str__(self) -> str:
-        return f"{self.entity}: {self.verdicts}"
+        return f"{self.entity}: {self.results}"

@@ -67,7 +67,7 @@ class SyphonLedger(OfPair):
             models.UniqueConstraint(fields=("pair", "queue", "began_at"), name="one_ledger_per_filling"),
             models.CheckConstraint(
                 condition=models.Q(missing__isnull=True) | models.Q(ended_at__isnull=False),
-                name="books_are_closed_at_the_end",
+                name="ledger_is_closed_at_the_end",
             ),
         )
         indexes = (models.Index(fields=("pair", "-began_at"), name="ledger_by_pair"),)

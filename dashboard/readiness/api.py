@@ -20,7 +20,7 @@ class Found(Schema):
     """One check: its result, and what to do about it."""
 
     name: str
-    verdict: str
+    result: str
     reason: str
     todo: str
 

@@ -38,7 +38,7 @@ def turns(kept: Iterable[ReadinessChange], entity: str) -> Iterator[Turn]:
     results: dict[str, Result] = {} if entity != WHOLE_PAIR else dict.fromkeys(OF_ENTITY, Result.GOOD)
     before: int | None = None
     for one in kept:
-        reported = {name: Result(result) for name, result in one.verdicts.items()}
+        reported = {name: Result(result) for name, result in one.results.items()}
         turned = {name: result for name, result in reported.items() if results.get(name) is not result}
         results |= reported
         if len(results) < len(WEIGHTS):

@@ -61,7 +61,7 @@ class Check:
     """One check: the finding, its reason, and the remedy, which is empty for good findings."""
 
     name: str
-    verdict: Result
+    result: Result
     reason: str = ""
     todo: str = ""
 
@@ -70,7 +70,7 @@ class Check:
 
     @classmethod
     def from_json(cls, reported: Mapping[str, str]) -> Check:
-        return cls(reported["name"], Result(reported["verdict"]), reported["reason"], reported["todo"])
+        return cls(reported["name"], Result(reported["result"]), reported["reason"], reported["todo"])
 
     @property
     def title(self) -> str:
@@ -95,14 +95,14 @@ def score(results: Mapping[str, Result]) -> int:
 
 def results_of(checks: Iterable[Check]) -> dict[str, Result]:
     """The findings by name."""
-    return {check.name: check.verdict for check in checks}
+    return {check.name: check.result for check in checks}
 
 
 def faults_of(checks: Iterable[Check]) -> list[Check]:
     """The checks that cost points, worst and heaviest first."""
     order = (Result.BAD, Result.UNKNOWN, Result.WEAK)
-    found = [check for check in checks if check.verdict is not Result.GOOD]
-    return sorted(found, key=lambda one: (not one.is_vital, order.index(one.verdict), -one.points))
+    found = [check for check in checks if check.result is not Result.GOOD]
+    return sorted(found, key=lambda one: (not one.is_vital, order.index(one.result), -one.points))
 
 
 def word(points: int | None) -> str:

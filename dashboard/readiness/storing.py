@@ -63,13 +63,13 @@ def judge(entity: str, shared: Sequence[Check], own: Sequence[Check]) -> Judged:
 
 def _keep_pair(row: PairReadiness, shared: Sequence[Check], now: datetime) -> bool:
     results = {name: result.value for name, result in results_of(shared).items()}
-    before = {reported["name"]: reported["verdict"] for reported in row.checks}
+    before = {reported["name"]: reported["result"] for reported in row.checks}
     reported = [check.as_json() for check in shared]
     is_new = bool(reported != row.checks)
     points = score({**results_of(shared), **_FLAWLESS})
     PairReadiness.objects.filter(pk=row.pk).update(checks=reported, score=points, checked_at=now)
     if results != before:
-        ReadinessChange.objects.create(pair=row.pair, at=now, verdicts=results, entity=WHOLE_PAIR)
+        ReadinessChange.objects.create(pair=row.pair, at=now, results=results, entity=WHOLE_PAIR)
     return is_new
 
 
@@ -90,7 +90,7 @@ def _keep_entities(row: PairReadiness, known: dict[str, Readiness], judged: Sequ
     _alter(altered, now)
     turned = [one for was, one in altered if was.own != one.own]
     ReadinessChange.objects.bulk_create(
-        [ReadinessChange(pair=row.pair, entity=one.entity, at=now, verdicts=one.own) for one in (*fresh, *turned)],
+        [ReadinessChange(pair=row.pair, entity=one.entity, at=now, results=one.own) for one in (*fresh, *turned)],
         batch_size=BATCH,
     )
     return bool(fresh or altered)

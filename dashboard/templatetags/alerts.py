@@ -24,7 +24,7 @@ STATES = {
 }
 PHASES = {"opened": "", "escalated": "Not acknowledged: ", "resolved": "Over: ", "test": "Test"}
 KINDS = dict(Alert.Kind.choices)
-PAGES = {"budget": "costs", "workers": "workers", "capacity": "backlog", "books": "backlog"}
+PAGES = {"budget": "costs", "workers": "workers", "capacity": "backlog", "ledger": "backlog"}
 OF_ENTITIES = ("failover", "forced_expiring", "backlog")
 
 

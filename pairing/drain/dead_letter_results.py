@@ -20,7 +20,7 @@ class SharedDecisions:
     """The decisions for one backlog queue."""
 
     def __init__(self, shared: "SharedState", queue: str) -> None:
-        self._redis, self._key = shared.redis, f"pairing:{{{shared.pair}}}:verdicts:{queue}"
+        self._redis, self._key = shared.redis, f"pairing:{{{shared.pair}}}:dead_letter_results:{queue}"
 
     def report(self, decision: Decision, numbers: Iterable[int]) -> None:
         """These dead letters have left the queue permanently."""

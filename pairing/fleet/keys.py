@@ -27,7 +27,7 @@ PAIRING: Mapping[str, str] = {
     "pairing:{*}:fills-look": "string",
     "pairing:{*}:queues": "hash",
     "pairing:{*}:queues-repair": "string",
-    "pairing:{*}:verdicts:*": "list",
+    "pairing:{*}:dead_letter_results:*": "list",
     "pairing:{*}:left-ledgers:*": "list",
     "pairing:{*}:session-gates": "hash",
     "pairing:{*}:session-epoch": "string",

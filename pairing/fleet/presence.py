@@ -97,7 +97,7 @@ def _reported(written: str) -> tuple[float, Presence]:
     """When a process reported, in seconds of Redis's clock, and its state."""
     with reading("the presence of a process"):
         fields = record(written)
-        at, report = number(fields, "at") / 1000, fields["told"]
+        at, report = number(fields, "at") / 1000, fields["report"]
         ahead_s = None if report.get("clock") is None else number(report, "clock") - at
         heard = tuple(_heard(*one) for one in report.get("heard", ()))
         return at, Presence(bool(report["sends"]), tuple(texts(report, "disputed")), ahead_s, heard)

@@ -71,7 +71,7 @@ def test_the_demo_is_ready_and_says_so(open_page: Opened) -> None:
     eventually(ready, 120, "every entity is ready")
     page.get_by_role("link", name="orders", exact=True).click()
     expect(page.locator("tr[data-check]")).to_have_count(10)
-    expect(page.locator('tr[data-check][data-verdict="bad"]')).to_have_count(0)
+    expect(page.locator('tr[data-check][data-result="bad"]')).to_have_count(0)
 
 
 def test_a_drill_is_watched_from_the_click_to_its_report_without_a_reload(open_page: Opened) -> None:

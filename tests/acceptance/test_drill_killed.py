@@ -23,7 +23,7 @@ from tests.pace import GUARD
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 CANARY = "pairing-canary"
-STEPS = ("preparing", "sending", "forcing", "diverting", "releasing", "returning", "homecoming", "counting")
+STEPS = ("preparing", "sending", "forcing", "diverting", "releasing", "returning", "draining", "counting")
 
 
 class Stage:

@@ -25,11 +25,11 @@ def add_readiness(now: datetime) -> None:
         due_at=now + timedelta(days=1),
     )
     for at, shared in ((began, good), (fell, bad)):
-        ReadinessChange.objects.create(pair=pair, at=at, verdicts=_results(shared))
+        ReadinessChange.objects.create(pair=pair, at=at, results=_results(shared))
     for path, message_bytes in (("orders", None), ("payments", 900)):
         own = _own(path, message_bytes, fell)
         before, after = judge(path, good, own), judge(path, bad, own)
-        ReadinessChange.objects.create(pair=pair, entity=path, at=began, verdicts=after.own)
+        ReadinessChange.objects.create(pair=pair, entity=path, at=began, results=after.own)
         Readiness.objects.create(
             pair=pair,
             entity=path,

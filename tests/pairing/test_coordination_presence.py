@@ -46,7 +46,7 @@ def test_a_process_is_there_while_it_reports_and_until_it_leaves(presences: Pres
 def test_a_process_that_has_fallen_silent_is_not_counted_and_after_an_hour_forgotten(
     presences: Presences, redis_client: redis.Redis
 ) -> None:
-    redis_client.hset(KEY, "host:0:dead", '{"at": 1000, "told": {"sends": true, "disputed": []}}')
+    redis_client.hset(KEY, "host:0:dead", '{"at": 1000, "report": {"sends": true, "disputed": []}}')
     presences.report("host:1:aaaa", Presence(sends=True))
     assert list(presences.living()) == ["host:1:aaaa"]
     assert redis_client.hkeys(KEY) == ["host:1:aaaa"]
@@ -91,7 +91,7 @@ def test_a_process_of_an_earlier_version_reports_nothing_of_its_clock(
     presences: Presences, redis_client: redis.Redis
 ) -> None:
     now_s, _ = redis_client.time()
-    reported = json.dumps({"at": now_s * 1000, "told": {"sends": True, "disputed": []}})
+    reported = json.dumps({"at": now_s * 1000, "report": {"sends": True, "disputed": []}})
     redis_client.hset("pairing:{contoso}:processes", "host:1:aaaa", reported)
 
     assert presences.living()["host:1:aaaa"].ahead_s is None
@@ -125,7 +125,7 @@ def test_what_was_heard_and_makes_no_sense_is_reported_by_nobody(
     presences: Presences, redis_client: redis.Redis, odd: list[object]
 ) -> None:
     reported = {"sends": True, "disputed": [], "heard": [odd]}
-    written = json.dumps({"at": time.time() * 1000, "told": reported}).replace('"NaN"', "NaN")
+    written = json.dumps({"at": time.time() * 1000, "report": reported}).replace('"NaN"', "NaN")
     redis_client.hset("pairing:{contoso}:processes", "host:1:aaaa", written)
     presences.report("host:2:bbbb", Presence(sends=True))
     assert list(presences.living()) == ["host:2:bbbb"]

@@ -130,7 +130,7 @@ READERS = {
     ),
     "presences": Reader(
         "processes",
-        json.dumps({"at": 1e15, "told": {"sends": True, "disputed": ["orders"], "clock": 1.0}}),
+        json.dumps({"at": 1e15, "report": {"sends": True, "disputed": ["orders"], "clock": 1.0}}),
         lambda shared: Presences(shared).living(within_s=1e12),
     ),
     "fills": Reader("fills", fill(), lambda shared: SharedBacklog(shared).fills()),
@@ -259,7 +259,7 @@ def test_one_entity_that_cannot_be_read_cuts_no_process_off(redis_url, redis_cli
 def test_a_decision_that_makes_no_sense_is_let_go_with_the_others(redis_client):
     decisions = SharedDecisions(SharedState(redis_client, "contoso"), "q")
     for written in ("?", '["sold", [1]]', '["restored", ["1"]]', '[["restored"], [1]]', "{}"):
-        redis_client.rpush("pairing:{contoso}:verdicts:q", written)
+        redis_client.rpush("pairing:{contoso}:dead_letter_results:q", written)
     ledger = Ledger("q", "")
     ledger.close(5, "dead_lettered")
     decisions.report("discarded", [5])
@@ -269,7 +269,7 @@ def test_a_decision_that_makes_no_sense_is_let_go_with_the_others(redis_client):
 
 def test_a_process_that_cannot_be_read_is_not_counted(redis_client):
     presences = Presences(SharedState(redis_client, "contoso"))
-    redis_client.hset("pairing:{contoso}:processes", mapping={"x": "?", "y": '{"at": null, "told": []}'})
+    redis_client.hset("pairing:{contoso}:processes", mapping={"x": "?", "y": '{"at": null, "report": []}'})
     presences.report("host:1:aaaa", Presence(sends=True))
     assert presences.living().keys() == {"host:1:aaaa"}
 

@@ -90,7 +90,7 @@ def test_they_go_back_to_where_they_died(died: Secondary, ada: Client, fleet: re
     assert DeadLetterJob.objects.get().done == 3
     assert not ResubmittedMessage.objects.exists(), "they were in no backlog"
     assert died.received("orders", 3) == ["one", "two", "three"]
-    assert not fleet.keys("*verdicts*"), "the ledgers of backlog queues do not contain them"
+    assert not fleet.keys("*dead_letter_results*"), "the ledgers of backlog queues do not contain them"
     assert "orders has no dead letter" in ada.get(PAGE, {"queue": "orders", "show": "dead"}).text
 
 

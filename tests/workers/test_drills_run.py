@@ -148,7 +148,7 @@ def test_a_drill_goes_through_the_backlog_and_comes_home_whole(
     assert None not in times.values()
     assert row.report["operations"]["send_backlog"] == 3
     spread = row.report["propagation"]
-    assert (spread["processes"], spread["told"]) == (1, 1)
+    assert (spread["processes"], spread["reported"]) == (1, 1)
     assert 0 <= spread["p50_s"] == spread["max_s"] < 20 + watch.withheld
     assert state_of(fleet) == "healthy"
     assert primary.get_queue_runtime_properties(CANARY).active_message_count == 0

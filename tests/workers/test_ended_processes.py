@@ -64,7 +64,7 @@ def test_a_process_that_ended_leaves_no_failing_entity_behind(shared: SharedStat
 def test_a_process_that_was_killed_leaves_none_behind_once_it_is_silent(
     shared: SharedState, fleet: redis.Redis
 ) -> None:
-    fleet.hset("pairing:{contoso}:processes", SENDER, '{"at": 0, "told": {"sends": true, "disputed": []}}')
+    fleet.hset("pairing:{contoso}:processes", SENDER, '{"at": 0, "report": {"sends": true, "disputed": []}}')
     assert refreshed() == "healthy"
 
 

@@ -99,7 +99,7 @@ def look_now() -> PairReadiness:
 
 
 def reported(row: PairReadiness) -> dict[str, str]:
-    return {check["name"]: check["verdict"] for check in row.checks}
+    return {check["name"]: check["result"] for check in row.checks}
 
 
 def test_rights_that_are_there_are_shown_by_using_them_and_nothing_is_sent(pair: Pair, strings: Strings) -> None:
@@ -132,7 +132,7 @@ def test_a_refused_link_is_reported_with_the_queue_and_what_to_give(pair: Pair, 
     row = look_now()
 
     rights = next(check for check in row.checks if check["name"] == "rights")
-    assert rights["verdict"] == "bad"
+    assert rights["result"] == "bad"
     assert path in rights["reason"]
     assert "Send, Listen and Manage" in rights["todo"]
 

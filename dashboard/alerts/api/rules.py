@@ -24,7 +24,7 @@ from dashboard.models import AlertRule, Notice
 
 router = Router(tags=["readiness and alerts"])
 Kind = Literal[
-    "failover", "forced_expiring", "backlog", "capacity", "stalled", "books", "dead_letters", "budget", "readiness",
+    "failover", "forced_expiring", "backlog", "capacity", "stalled", "ledger", "dead_letters", "budget", "readiness",
     "workers", "usage",
 ]  # fmt: skip
 Severity = Literal["info", "warning", "critical"]
@@ -59,7 +59,7 @@ class RuleWanted(Body):
     escalate_after_min: Annotated[int, Field(ge=1, le=MOST_MINUTES), WHOLE] = 15
     group_s: Annotated[int, Field(ge=0, le=MOST_SECONDS), WHOLE] = 10
     quiet: QuietHours | None = None
-    tells_resolved: bool = True
+    notifies_resolved: bool = True
     reason: Reason
 
 
@@ -88,7 +88,7 @@ class RuleRecord(Schema):
     escalate_after_min: int
     group_s: int
     quiet: QuietHoursRecord | None
-    tells_resolved: bool
+    notifies_resolved: bool
     changed_by: str
     changed_at: datetime
 

@@ -17,7 +17,7 @@ LEAST_WAITING = 3
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """An incident as it is told: when, where, why, and how it went."""
+    """An incident: when, where, why, and how it went."""
 
     title: str
     days_ago: float

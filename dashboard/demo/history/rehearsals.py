@@ -78,10 +78,10 @@ def readiness_changes(past: History, pairs: Mapping[str, Pair]) -> Iterator[Read
     good = {name: Result.GOOD.value for name in WEIGHTS if name not in OF_ENTITY}
     own = dict.fromkeys(OF_ENTITY, Result.GOOD.value)
     for name, pair in pairs.items():
-        yield ReadinessChange(pair=pair, at=since, entity=WHOLE_PAIR, verdicts=good)
+        yield ReadinessChange(pair=pair, at=since, entity=WHOLE_PAIR, results=good)
         for entity in pair.entities.filter(is_configured=True):
-            yield ReadinessChange(pair=pair, at=since, entity=entity.path, verdicts=own)
+            yield ReadinessChange(pair=pair, at=since, entity=entity.path, results=own)
         for days, check, result, lasted in WEAK if name == past.drills[0].pair else ():
             at = past.end - timedelta(days=days)
-            yield ReadinessChange(pair=pair, at=at, verdicts=good | {check: result.value})
-            yield ReadinessChange(pair=pair, at=at + lasted, verdicts=good)
+            yield ReadinessChange(pair=pair, at=at, results=good | {check: result.value})
+            yield ReadinessChange(pair=pair, at=at + lasted, results=good)

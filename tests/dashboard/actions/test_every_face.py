@@ -48,7 +48,7 @@ CHANNELS = '[channels.mail]\nkind = "email"\nto = ["night@example.com"]\n'
 RULE = {"name": "nights", "channels": ["mail"]}
 RULE_FORM = {
     **RULE, "is_enabled": "on", "pair": "*", "entity": "*", "least_severity": "info", "escalate_after_min": "15",
-    "group_s": "10", "time_zone": "UTC", "wakes_from": "critical", "tells_resolved": "on",
+    "group_s": "10", "time_zone": "UTC", "wakes_from": "critical", "notifies_resolved": "on",
 }  # fmt: skip
 
 

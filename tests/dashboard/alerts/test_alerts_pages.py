@@ -40,7 +40,7 @@ RULE = {
     "quiet_until": "07:00",
     "time_zone": "Europe/Berlin",
     "wakes_from": "critical",
-    "tells_resolved": "on",
+    "notifies_resolved": "on",
 }
 
 

@@ -229,7 +229,7 @@ def test_ledgers_that_do_not_add_up_are_reported_for_a_day(pair):
     pair.ledgers.create(queue=QUEUE, began_at=NOW - M, ended_at=NOW, enqueued=5, missing=0, moved_at=NOW, seen_at=NOW)
     look(NOW + S)
     alert = Alert.objects.get()
-    assert (alert.kind, alert.severity) == ("books", "critical")
+    assert (alert.kind, alert.severity) == ("ledger", "critical")
     assert alert.detail == "2 of 5 messages are not accounted for."
 
     look(NOW + timedelta(days=1, seconds=1))
@@ -277,7 +277,7 @@ def test_readiness_that_fell_is_one_alert_of_a_pair(pair):
             previous_score=100,
             fell_at=NOW,
             checked_at=NOW,
-            reasons=[{"name": "syphon", "verdict": "bad", "reason": "No syphon is alive.", "todo": ""}],
+            reasons=[{"name": "syphon", "result": "bad", "reason": "No syphon is alive.", "todo": ""}],
         )
     look(NOW)
 
@@ -287,7 +287,7 @@ def test_readiness_that_fell_is_one_alert_of_a_pair(pair):
 
 
 def readiness(pair, score, at):
-    reasons = [{"name": "queues", "verdict": "bad", "reason": "Queues are missing.", "todo": ""}]
+    reasons = [{"name": "queues", "result": "bad", "reason": "Queues are missing.", "todo": ""}]
     known = {"score": score, "previous_score": 100, "fell_at": at, "checked_at": at, "reasons": reasons}
     Readiness.objects.update_or_create(pair=pair, entity="orders", defaults=known)
     look(at)
@@ -442,7 +442,7 @@ def test_all_who_were_informed_that_it_began_are_informed_that_it_is_over(pair):
 
 
 def test_a_rule_may_leave_out_that_it_is_over(pair):
-    rule(tells_resolved=False)
+    rule(notifies_resolved=False)
     fail_over("orders")
     look(NOW)
     recover("orders", at=NOW + M)

@@ -530,7 +530,7 @@ def test_the_password_of_a_person_opens_nothing_here(pair, redis_here, people):
 
 def test_readiness_is_reported_with_its_reasons(program, pair):
     now = timezone.now()
-    fault = {"name": "syphon", "verdict": "bad", "reason": "none runs", "todo": "start a worker"}
+    fault = {"name": "syphon", "result": "bad", "reason": "none runs", "todo": "start a worker"}
     for entity, score in (("orders", 40), ("payments", 100)):
         reasons = [fault] if score < 100 else []
         Readiness.objects.create(pair=pair, entity=entity, score=score, reasons=reasons, checked_at=now)

@@ -8,7 +8,7 @@ import pytest
 from dashboard.costs.current_month import prices
 from dashboard.costs.jobs import JobFailed, run_job
 
-TELLS = "import json, os; print(json.dumps({'stage': 'told', **os.environ}))"
+TELLS = "import json, os; print(json.dumps({'stage': 'reported', **os.environ}))"
 KEY = "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=k;SharedAccessKey=hunter2"
 
 

@@ -377,7 +377,7 @@ def test_the_report_is_there_as_json(pair, redis_here, as_role):
     assert reported["report"]["messages"]["lost"] == [12]
     assert reported["report"]["times_s"]["until_all_was_home"] == 5.0
     assert reported["report"]["operations"]["syphon_receive"] == 4
-    assert reported["report"]["propagation"] == {"processes": 4, "told": 3, "p50_s": 0.3, "max_s": 2.5}
+    assert reported["report"]["propagation"] == {"processes": 4, "reported": 3, "p50_s": 0.3, "max_s": 2.5}
 
 
 def test_the_list_shows_every_drill_and_the_pair_s_canary(pair, redis_here, as_role):

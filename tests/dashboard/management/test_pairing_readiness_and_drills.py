@@ -75,7 +75,7 @@ def test_rules_are_reported_in_a_sentence(shell, pair):
 def test_readiness_names_what_is_poor_and_can_be_an_exit_status(shell, redis_here, pair):
     Readiness.objects.create(
         pair=pair, entity="orders", score=20, checked_at=timezone.now(),
-        reasons=[{"name": "queues", "verdict": "bad", "reason": "None takes messages.", "todo": "Restart a worker."}],
+        reasons=[{"name": "queues", "result": "bad", "reason": "None takes messages.", "todo": "Restart a worker."}],
     )  # fmt: skip
 
     assert "contoso/orders" in shell("readiness")

@@ -111,7 +111,7 @@ def test_each_fault_is_reported_with_what_to_do(changes: dict[str, object], name
     faults = faults_of(every)
     assert name in [fault.name for fault in faults]
     fault = next(fault for fault in faults if fault.name == name)
-    assert fault.verdict == result
+    assert fault.result == result
     assert fault.reason
     assert todo in fault.todo
     assert score(results_of(every)) < 100
@@ -133,7 +133,7 @@ ENTITIES = {
 def test_each_fault_of_an_entity_is_reported(changes: dict[str, object], name: str, result: str) -> None:
     fault = faults_of(all_checks(entity=replace(HOMELY, **changes)))[0]
 
-    assert (fault.name, fault.verdict) == (name, result)
+    assert (fault.name, fault.result) == (name, result)
     assert fault.todo
 
 
@@ -142,7 +142,7 @@ def test_what_is_inferred_of_senders_is_reported_as_such() -> None:
 
 
 def test_a_larger_tier_takes_larger_messages() -> None:
-    assert checks.sizes(replace(HOMELY, message_bytes=259_000, limit=1_048_576)).verdict is Result.GOOD
+    assert checks.sizes(replace(HOMELY, message_bytes=259_000, limit=1_048_576)).result is Result.GOOD
 
 
 def test_the_worst_comes_first_among_the_reasons() -> None:

@@ -213,7 +213,7 @@ def test_a_queue_nobody_has_looked_at_lately_is_not_known(ready_pair):
 
     checked(ready_pair)
 
-    reported = {check["name"]: check["verdict"] for check in PairReadiness.objects.get().checks}
+    reported = {check["name"]: check["result"] for check in PairReadiness.objects.get().checks}
     assert reported["queues"] == "unknown"
 
 
@@ -223,7 +223,7 @@ def test_a_missing_queue_is_found_by_its_name(ready_pair):
     checked(ready_pair)
 
     reported = {check["name"]: check for check in PairReadiness.objects.get().checks}
-    assert reported["queues"]["verdict"] == "weak"
+    assert reported["queues"]["result"] == "weak"
     assert PATHS[1] in reported["queues"]["reason"]
 
 

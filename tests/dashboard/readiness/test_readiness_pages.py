@@ -18,10 +18,10 @@ from dashboard.readiness.score import OF_ENTITY, WEIGHTS
 
 pytestmark = pytest.mark.postgres_nightly
 
-GOOD = [{"name": name, "verdict": "good", "reason": "", "todo": ""} for name in WEIGHTS if name not in OF_ENTITY]
+GOOD = [{"name": name, "result": "good", "reason": "", "todo": ""} for name in WEIGHTS if name not in OF_ENTITY]
 SENDERS = {
     "name": "senders",
-    "verdict": "bad",
+    "result": "bad",
     "reason": "1 of 2 has no queue.",
     "todo": "Give them <Manage>.",
 }
@@ -86,7 +86,7 @@ def test_an_old_check_is_not_believed(checked, as_role):
 def test_an_entity_s_page_shows_every_check_and_what_to_do_escaped(checked, as_role):
     page = as_role("viewer").get("/readiness/contoso/payments/").text
 
-    shown = dict(re.findall(r'data-check="(\w+)" data-verdict="(\w+)"', page))
+    shown = dict(re.findall(r'data-check="(\w+)" data-result="(\w+)"', page))
     assert shown.keys() == WEIGHTS.keys()
     assert shown["senders"] == "bad"
     assert "Give them &lt;Manage&gt;." in page
@@ -156,7 +156,7 @@ def test_a_page_of_ten_thousand_entities_takes_as_many_questions_as_one_of_two(
 
 def change(pair, entity, minutes_ago, **results):
     at = timezone.now() - timedelta(minutes=minutes_ago)
-    return ReadinessChange.objects.create(pair=pair, entity=entity, at=at, verdicts=results)
+    return ReadinessChange.objects.create(pair=pair, entity=entity, at=at, results=results)
 
 
 def test_an_entity_s_story_is_derived_from_its_pair_s_changes_and_its_own(checked, as_role):

@@ -57,7 +57,7 @@ def test_a_command_says_that_the_database_is_not_migrated(tmp_path: Path) -> Non
 def test_a_database_of_before_the_first_release_is_refused_with_what_to_do(db: None) -> None:
     MigrationRecorder.Migration.objects.filter(app="dashboard").update(name="0042_resubmitted_messages")
 
-    with pytest.raises(ImproperlyConfigured, match="export /events.csv.*delete the database.*folder .demo") as refusal:
+    with pytest.raises(ImproperlyConfigured, match=r"export /events.csv.*delete the database.*folder .demo") as refusal:
         call_command("migrate", verbosity=0)
 
     assert problem_now() == str(refusal.value)
