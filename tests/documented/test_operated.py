@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.costs.test_costs_command import write_usage
-from tests.dashboard.costs.test_costs_statements import line, metric, rows
+from tests.dashboard.costs.test_costs_statements import line, rows
 from tests.documented.blocks import ROOT, block
 from tests.documented.stage import ANSWERS, USER, Stage, stage
 from tests.documented.terminal import Terminal, terminal, until_that
@@ -96,17 +96,14 @@ def test_readiness_is_a_document_with_a_status(shell: Terminal) -> None:
 def test_a_month_is_computed_compared_with_its_bill_and_forecast(shell: Terminal) -> None:
     write_usage(shell.folder / ".state/metering", units=1_000_000)
     (shell.folder / "bill.csv").write_text(rows(line(quantity="2")), encoding="utf-8")
-    (shell.folder / "metrics.json").write_text(
-        json.dumps({"value": [metric("IncomingMessages", 10)]}), encoding="utf-8"
-    )
 
     compute, compute_otherwise = block("docs/costs.md", 1).commands
     shell.succeed(compute)
     shell.succeed(compute_otherwise)
     assert (shell.folder / "charges.csv").read_text().count("\n") > 1
-    (reconcile,) = block("docs/costs.md", 4).commands
+    (reconcile,) = block("docs/costs.md", 3).commands
     assert "billed" in shell.succeed(reconcile)
-    (forecast,) = block("docs/costs.md", 5).commands
+    (forecast,) = block("docs/costs.md", 4).commands
     assert shell.succeed(forecast)
 
 

@@ -13,9 +13,6 @@ CLUSTER = (
     "tests/pipeline/test_on_a_cluster.py::"
     "test_the_documented_line_submits_the_job_from_an_environment_with_nothing_but_spark"
 )
-ARCHIVE = (
-    "tests/pipeline/test_class_archive.py::test_spark_takes_its_classes_from_the_archive_that_the_documented_line_makes"
-)
 HOST = f"{HERE}/test_installation.py::test_one_host_is_set_up_as_described_up_to_the_service_manager"
 OPERATED = f"{HERE}/test_operated.py"
 RESTORED = f"{HERE}/test_day_two.py::test_everything_that_was_kept_is_there_after_a_restore"
@@ -28,11 +25,10 @@ TRIED_BY = {
     "docs/check.md 1": f"{OPERATED}::test_the_environment_is_checked",
     "docs/check.md 2": f"{OPERATED}::test_two_namespaces_are_checked_after_a_confirmation",
     "docs/costs.md 1": f"{OPERATED}::test_a_month_is_computed_compared_with_its_bill_and_forecast",
-    "docs/costs.md 3": ARCHIVE,
+    "docs/costs.md 3": f"{OPERATED}::test_a_month_is_computed_compared_with_its_bill_and_forecast",
     "docs/costs.md 4": f"{OPERATED}::test_a_month_is_computed_compared_with_its_bill_and_forecast",
-    "docs/costs.md 5": f"{OPERATED}::test_a_month_is_computed_compared_with_its_bill_and_forecast",
     **{f"docs/day-two.md {number}": RESTORED for number in range(1, 6)},
-    "docs/costs.md 6": CLUSTER,
+    "docs/costs.md 5": CLUSTER,
     "docs/deployment.md 1": CHECKOUT,
     "docs/deployment.md 2": HOST,
     "docs/deployment.md 3": HOST,

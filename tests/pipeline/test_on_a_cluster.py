@@ -148,7 +148,7 @@ def test_the_documented_line_submits_the_job_from_an_environment_with_nothing_bu
 ) -> None:
     """`--py-files` brings the package; the driver's Python has no package at all, and the executors need none."""
     file, before = tmp_path / "result.jsonl", cluster.applications()
-    pack, submit = block("docs/costs.md", 6).commands
+    pack, submit = block("docs/costs.md", 5).commands
     address = f"--conf spark.driver.host={DRIVER} --conf spark.driver.bindAddress={DRIVER}"
     instead = {
         "--master URL": f"--master {cluster.url} {address}",
