@@ -9,7 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 
 from pipeline.errors import PipelineError
 
-LAST_YEAR = 2999
+PATTERN = "(?:19[7-9][0-9]|2[0-9]{3})-(?:0[1-9]|1[0-2])"
+"""From 1970-01 to 2999-12."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -22,10 +23,14 @@ class Month:
     @classmethod
     def parse(cls, text: str) -> Month:
         """The month written as YYYY-MM; raises PipelineError for anything else."""
-        match = re.fullmatch(r"([0-9]{4})-([0-9]{2})", text)
-        if match is None or not 1 <= int(match[2]) <= 12 or not 1970 <= int(match[1]) <= LAST_YEAR:
+        if not is_month(text):
             raise PipelineError(f"“{text}” is not a month: write it as YYYY-MM, for example 2026-10.")
-        return cls(int(match[1]), int(match[2]))
+        return cls(int(text[:4]), int(text[5:]))
+
+    @classmethod
+    def of(cls, at: date) -> Month:
+        """The month of a day, or of a time in UTC."""
+        return cls(at.year, at.month)
 
     def __str__(self) -> str:
         return f"{self.year:04d}-{self.number:02d}"
@@ -50,3 +55,16 @@ class Month:
     @property
     def dates(self) -> tuple[date, ...]:
         return tuple(date(self.year, self.number, day) for day in range(1, self.days + 1))
+
+    @property
+    def previous(self) -> Month:
+        return Month.of(self.start - timedelta(days=1))
+
+    def passed(self, now: datetime) -> timedelta:
+        """How much of the month is over."""
+        return max(timedelta(), min(now, self.end) - self.start)
+
+
+def is_month(text: str) -> bool:
+    """Whether the text is a month, written YYYY-MM."""
+    return re.fullmatch(PATTERN, text) is not None

@@ -1,13 +1,13 @@
 """Graduated prices: each tier's price applies only to the units inside it (docs/pricing.md, section 6).
 
-The one implementation of price tiers. It needs the standard library only, so that the control plane uses it too.
+The one implementation of graduated prices. It needs the standard library only, so that the control plane uses it too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import lcm
@@ -15,6 +15,11 @@ from operator import mul
 
 from pipeline.errors import PriceError
 
+BASE = "Standard Base Unit"
+OPERATIONS = "Standard Messaging Operations"
+CONNECTIONS = "Standard Brokered Connection"
+BASIC_OPERATIONS = "Basic Messaging Operations"
+PREMIUM_UNIT = "Premium Messaging Unit"
 MOST_UNITS = 2**62
 MULTIPLES = {"": 1, "K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
 
@@ -47,10 +52,11 @@ def tier(minimum: Decimal, unit: str, price: Decimal) -> Tier:
 
 
 @dataclass(frozen=True, slots=True)
-class PriceTiers:
-    """The tiers of one meter, the lowest first; the first starts at 0."""
+class Price:
+    """The graduated price of one meter on a bill: its tiers from 0 on, and the units of the month so far (`used`)."""
 
     tiers: tuple[Tier, ...]
+    used: Fraction | int = 0
 
     def __post_init__(self) -> None:
         starts = self.starts
@@ -59,9 +65,38 @@ class PriceTiers:
         if list(starts) != sorted(set(starts)):
             raise PriceError("two tiers of one meter start at the same number of units.")
 
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, str]], meter: str) -> Price | None:
+        """The price of a meter in the price rows that a run stores; None if it has no row. Raises PriceError."""
+        of_meter = (row for row in rows if row["meter"] == meter)
+        found = tuple(tier(Decimal(row["from"]), row["unit"], Decimal(row["price"])) for row in of_meter)
+        return cls(found) if found else None
+
+    def after(self, used: Fraction | int) -> Price:
+        """The same price on a bill with this many units."""
+        return replace(self, used=used)
+
     @property
     def starts(self) -> tuple[int, ...]:
         return tuple(tier.start for tier in self.tiers)
+
+    @property
+    def rate(self) -> Fraction:
+        """The price of the next unit."""
+        return next(tier.price for tier in reversed(self.tiers) if tier.start <= self.used)
+
+    def charge(self, units: Fraction | int) -> Fraction:
+        """The price of this many units as all of a month; exact."""
+        return self.price_of(self.spread(0, units))
+
+    def extra(self, units: Fraction | int) -> Fraction:
+        """What this many further units add to the bill; exact."""
+        return self.price_of(self.spread(self.used, units))
+
+    def last(self, units: Fraction | int) -> Fraction:
+        """What the bill would be less without the last of its units; exact."""
+        counted = min(units, self.used)
+        return self.price_of(self.spread(self.used - counted, counted))
 
     def spread(self, before: Fraction | int, units: Fraction | int) -> tuple[Fraction, ...]:
         """How many of `units`, used after `before` others, fall into each tier."""
@@ -72,23 +107,13 @@ class PriceTiers:
             for start, end in zip(self.starts, ends, strict=True)
         )
 
-    def charge(self, units: Fraction | int, before: Fraction | int = 0) -> Fraction:
-        """What `units` cost when `before` others were used already; exact."""
-        return self.price_of(self.spread(before, units))
-
     def price_of(self, units_by_tier: Sequence[Fraction | int]) -> Fraction:
         """What units already sorted into the tiers cost; exact."""
         pairs = zip(self.tiers, units_by_tier, strict=True)
         return sum((tier.price * units for tier, units in pairs), Fraction(0))
 
-    def included(self, units_by_tier: Sequence[Fraction | int]) -> Fraction:
-        """How many of the sorted units have the price 0."""
-        pairs = zip(self.tiers, units_by_tier, strict=True)
-        return sum((Fraction(units) for tier, units in pairs if tier.price == 0), Fraction(0))
 
-    def rate_at(self, units: int) -> Fraction:
-        """The price of the next unit once `units` are used."""
-        return next(tier.price for tier in reversed(self.tiers) if tier.start <= units)
+FREE = Price((Tier(0, Fraction(0)),))
 
 
 @dataclass(frozen=True, slots=True)

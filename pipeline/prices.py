@@ -16,13 +16,8 @@ from typing import Any
 
 from pipeline.errors import PriceError
 from pipeline.months import Month
-from pipeline.price_tiers import PriceTiers, tier
+from pipeline.price_tiers import BASE, BASIC_OPERATIONS, CONNECTIONS, OPERATIONS, PREMIUM_UNIT, Price, tier
 
-BASE = "Standard Base Unit"
-OPERATIONS = "Standard Messaging Operations"
-CONNECTIONS = "Standard Brokered Connection"
-BASIC_OPERATIONS = "Basic Messaging Operations"
-PREMIUM_UNIT = "Premium Messaging Unit"
 SKUS = {
     BASE: "Standard",
     OPERATIONS: "Standard",
@@ -75,12 +70,12 @@ class PriceList:
 
     currency: str
     base_per_hour: Fraction
-    operations: PriceTiers
-    connections: PriceTiers | None
+    operations: Price
+    connections: Price | None
     rows: tuple[PriceRow, ...]
-    basic: PriceTiers | None = None
+    basic: Price | None = None
     premium_per_hour: Fraction | None = None
-    bandwidth: Mapping[str, PriceTiers] = field(default_factory=dict)
+    bandwidth: Mapping[str, Price] = field(default_factory=dict)
     is_sample: bool = False
 
 
@@ -297,9 +292,9 @@ def _tiers(rows: list[PriceRow]) -> dict[Decimal, PriceRow]:
     return tiers
 
 
-def _ladder(rows: list[PriceRow]) -> PriceTiers:
+def _ladder(rows: list[PriceRow]) -> Price:
     try:
-        return PriceTiers(tuple(tier(row.minimum, row.unit, row.price) for row in rows))
+        return Price(tuple(tier(row.minimum, row.unit, row.price) for row in rows))
     except PriceError as error:
         raise PriceError(f"“{rows[0].meter}”: {error}") from error
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import PipelineError
-from pipeline.price_tiers import PriceTiers, Tier
+from pipeline.price_tiers import Price, Tier
 from pipeline.prices import PriceList
 
 BASIC, STANDARD, PREMIUM = "basic", "standard", "premium"
@@ -58,13 +58,13 @@ class Tariffs:
         """The Premium namespaces that a billing scope pays for."""
         return [known for name in self.of(PREMIUM) if (known := self.namespaces[name]).scope == scope]
 
-    def bandwidth_of(self, pair: str, prices: PriceList) -> PriceTiers | None:
+    def bandwidth_of(self, pair: str, prices: PriceList) -> Price | None:
         """The price of a GB between the regions of the pair; None without a crossing or a known price."""
         crossing = self.crossings.get(pair)
         if crossing is None:
             return None
         if crossing.per_gigabyte is not None:
-            return PriceTiers((Tier(0, crossing.per_gigabyte),))
+            return Price((Tier(0, crossing.per_gigabyte),))
         return prices.bandwidth.get(crossing.meter)
 
 

@@ -9,7 +9,7 @@ from ninja import Schema
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from dashboard.models import Pair
-from dashboard.site.months import MONTH_PATTERN
+from pipeline.months import PATTERN
 
 _NO_NUL = r"^[^\x00]*$"
 _NOT_BLANK = r"^[^\x00]*[^\x00-\x20][^\x00]*$"
@@ -21,7 +21,7 @@ Word = Annotated[str, Field(max_length=300, pattern=_NO_NUL)]
 Reason = Annotated[
     str, Field(min_length=1, max_length=500, pattern=_NOT_BLANK, description="Stored in the audit trail; not blank.")
 ]
-Month = Annotated[str, Field(pattern=f"^{MONTH_PATTERN}$", max_length=7, description="YYYY-MM")]
+Month = Annotated[str, Field(pattern=f"^{PATTERN}$", max_length=7, description="YYYY-MM")]
 
 
 def _whole(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
@@ -51,8 +51,8 @@ from dashboard.models import (
 from dashboard.models.charge import PUBLISHED
 from dashboard.models.cost_terms import ALL_MONTHS
 from dashboard.models.visibility import all_pairs
-from dashboard.site.months import is_month
 from pairing.health.faults import describe
+from pipeline.months import Month, is_month
 
 CHUNK = 1_000
 REPORTED = ("pair", "entity", "time", "kind", "reason")
@@ -293,7 +293,7 @@ def outages_for(folder: Path, month: str) -> list[str]:
     Outages are folded here from the events before the month's end, and the job takes them as they are.
     """
     path, inventory = folder / "outages.jsonl", folder / "inventory.jsonl"
-    events = FailoverEvent.objects.filter(kind__in=TURNS, time__lt=_end_of(month)).exclude(entity="*")
+    events = FailoverEvent.objects.filter(kind__in=TURNS, time__lt=Month.parse(month).end).exclude(entity="*")
     in_order = events.order_by("pair", "entity", "time", "event_id").values_list(*REPORTED).iterator()
     with path.open("w", encoding="utf-8") as out:
         for (pair, entity), rows in groupby(in_order, itemgetter(0, 1)):
@@ -327,7 +327,7 @@ def depths_for(folder: Path, month: str, now: datetime) -> list[str]:
     """Write the month's samples of the backlogs; of single queues only those since yesterday, as older ones are rolled
     up.
     """
-    begin, end = _begin_of(month), _end_of(month)
+    begin, end = Month.parse(month).start, Month.parse(month).end
     since = max(begin, now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1))
     pairs = PairDepth.objects.filter(at__gte=begin, at__lt=end).values_list("pair__name", Value("*"), "at", "messages")
     queues = DepthSample.objects.filter(at__gte=since, at__lt=end).values_list(
@@ -374,16 +374,6 @@ def _namespace_records(pair: PairConfig) -> Iterator[dict[str, Any]]:
     if pair.crosses_regions:
         price = pair.bandwidth_per_gb
         yield {"record": "crossing", "pair": pair.name, "per_gigabyte": price, "meter": pair.bandwidth_meter}
-
-
-def _end_of(month: str) -> datetime:
-    year, number = map(int, month.split("-"))
-    return datetime(year + number // 12, number % 12 + 1, 1, tzinfo=UTC)
-
-
-def _begin_of(month: str) -> datetime:
-    year, number = map(int, month.split("-"))
-    return datetime(year, number, 1, tzinfo=UTC)
 
 
 def _begin(request: ChargesRequest, now: datetime) -> ChargeRun:

@@ -8,7 +8,7 @@ from dashboard.costs import report as cost_report
 from dashboard.costs.report import Filters, Report
 from dashboard.models import Invoice
 from dashboard.site.money import money
-from dashboard.site.months import is_month
+from pipeline.months import is_month
 
 
 def add(commands: Subcommands) -> None:

@@ -13,13 +13,14 @@ from django.db.models import Min, Sum
 from dashboard.costs.charges import configured_prices, price_arguments
 from dashboard.costs.insight import standard_units
 from dashboard.costs.listed_prices import listed_prices
-from dashboard.costs.price_tiers import Tier, ladder_of
 from dashboard.costs.terms import terms_of
 from dashboard.fleet.metered import SENDS, sent
 from dashboard.fleet.rates import HOUR, Expected
 from dashboard.models import Charge, DailyCharge, Invoice, Pair
 from dashboard.models.charge import PUBLISHED, SETTLEMENTS
 from dashboard.models.visibility import all_pairs
+from pipeline.months import Month
+from pipeline.price_tiers import FREE, OPERATIONS, Price
 
 BOTH = (PUBLISHED, SETTLEMENTS)
 IN_THE_PRIMARY = ("send", "ping", "receive", "syphon_send")
@@ -28,12 +29,19 @@ IN_THE_SECONDARY = ("send_backlog", "syphon_receive", "syphon_receive_empty", "s
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """The price tiers of operations in a month. `rows`: the price rows of all meters."""
+    """The price rows of all meters in a month, and whether they are those of a sample."""
 
-    ladder: Sequence[Tier]
-    currency: str
+    rows: Sequence[Mapping[str, str]]
     is_sample: bool
-    rows: Sequence[Mapping[str, str]] = ()
+
+    @property
+    def currency(self) -> str:
+        return self.rows[0]["currency"]
+
+    @property
+    def operations(self) -> Price:
+        """The price of an operation in Standard."""
+        return Price.of(self.rows, OPERATIONS) or FREE
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +98,7 @@ def _changed(path: str) -> int:
 @lru_cache(maxsize=8)
 def _prices(month: str, arguments: tuple[str, ...], changed: int) -> Prices:
     found = listed_prices(month, arguments)
-    return Prices(ladder_of(found.rows), found.rows[0]["currency"], found.is_sample, found.rows)
+    return Prices(found.rows, found.is_sample)
 
 
 def traffic(pair: str, now: datetime, entity: str = "", ahead: timedelta = HOUR) -> Traffic:
@@ -152,14 +160,12 @@ def _hours(invoice: Invoice) -> int:
     Days before metering began would lower the average, and the outage would be underestimated.
     """
     computed_at = invoice.run.started_at
-    year, number = map(int, invoice.month.split("-"))
-    first = computed_at.replace(year=year, month=number, day=1, hour=0, minute=0, second=0, microsecond=0)
-    following = first.replace(year=year + number // 12, month=number % 12 + 1)
+    month = Month.parse(invoice.month)
     with all_pairs():
         sent = DailyCharge.objects.filter(invoice__month=invoice.month, kind__in=SENDS, operations__gt=0)
     begun = sent.aggregate(day=Min("date"))["day"]
-    since = first.replace(day=begun.day) if begun else first
-    return int((min(computed_at, following) - since).total_seconds() // 3600)
+    since = month.start.replace(day=begun.day) if begun else month.start
+    return int((min(computed_at, month.end) - since).total_seconds() // 3600)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,20 +8,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dashboard.costs.price_tiers import (
-    BASIC_METER,
-    CONNECTIONS_METER,
-    OPERATIONS_METER,
-    ladder_of,
-    spread,
-    unit_size,
-)
 from dashboard.models import Charge
 from dashboard.models.charge import PUBLISHED
 from dashboard.site.money import unrounded
 from pairing.telemetry.metering import SETTLEMENT_KINDS
+from pipeline.price_tiers import BASE, BASIC_OPERATIONS, CONNECTIONS, OPERATIONS, PREMIUM_UNIT, Price, unit_size
 
-BASE_METER, PREMIUM_METER = "Standard Base Unit", "Premium Messaging Unit"
 PriceRow = Mapping[str, str]
 
 
@@ -79,8 +71,8 @@ def _operations(charge: Charge, prices: Sequence[PriceRow]) -> Explanation:
     if charge.kind in SETTLEMENT_KINDS and charge.invoice.rule == PUBLISHED:
         return Explanation(rule="Under the rule “published” a settlement is not billed.")
     rule = f"Under the rule “{charge.invoice.rule}”, 64 KB units of each message, at least one per call."
-    ladder = [row for row in prices if row["meter"] == OPERATIONS_METER]
-    rest = [row for row in prices if row["meter"] == BASIC_METER]
+    ladder = [row for row in prices if row["meter"] == OPERATIONS]
+    rest = [row for row in prices if row["meter"] == BASIC_OPERATIONS]
     beside = list(_beside(charge, len(ladder), rest))
     if charge.invoice.allocation == "time":
         return Explanation(rule=rule, steps=[*_by_tier(ladder, charge.tiers), *beside])
@@ -126,7 +118,7 @@ def _share(scope_steps: Sequence[Step], own: int | Fraction, whole: int | Fracti
 
 def _base(charge: Charge, prices: Sequence[PriceRow]) -> Explanation:
     is_premium = not charge.namespace.startswith("$")
-    meter = PREMIUM_METER if is_premium else BASE_METER
+    meter = PREMIUM_UNIT if is_premium else BASE
     rule = (
         "Messaging units × the hours of the calendar month."
         if is_premium
@@ -154,10 +146,10 @@ def _connections(charge: Charge, details: Mapping[str, Any], whole: Fraction) ->
         "its charge in proportion to their averages."
     )
     own = Fraction(charge.quantity)
-    rows = [row for row in details.get("prices", []) if row["meter"] == CONNECTIONS_METER]
-    if not own or not whole:
+    rows = [row for row in details.get("prices", []) if row["meter"] == CONNECTIONS]
+    price = Price.of(rows, CONNECTIONS)
+    if not own or not whole or price is None:
         return Explanation(rule=rule)
-    ladder = ladder_of(rows, CONNECTIONS_METER)
     scope_steps = [
         Step(
             count=_number(connections),
@@ -166,7 +158,7 @@ def _connections(charge: Charge, details: Mapping[str, Any], whole: Fraction) ->
             price=f"{_plain(row['price'])} {row['currency']}",
             amount=tier.price * connections,
         )
-        for row, tier, connections in zip(rows, ladder, spread(ladder, whole), strict=True)
+        for row, tier, connections in zip(rows, price.tiers, price.spread(0, whole), strict=True)
         if connections
     ]
     return Explanation(

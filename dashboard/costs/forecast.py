@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
-from dashboard.costs.price_tiers import Tier, charge, rate
+from dashboard.costs.tariffs import Bills
 
 STEP_BYTES = 65_536
 QUEUE_BYTES = 5_120 * 1024 * 1024
@@ -18,10 +17,7 @@ POLLS_PER_HOUR = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """The assumptions. `used`: billable operations of the month so far; `per_gigabyte`: the price of a region crossing.
-
-    `used_secondary`: those of the secondary's subscription, if it differs from the primary's.
-    """
+    """The assumptions. `per_gigabyte`: the price of a region crossing."""
 
     hours: Fraction
     messages_per_hour: Fraction
@@ -31,8 +27,6 @@ class Outage:
     ping_interval_s: int = 60
     queues: int = 10
     syphon_hosts: int = 1
-    used: int = 0
-    used_secondary: int | None = None
     crossings: int = 1
     per_gigabyte: Fraction = Fraction(0)
 
@@ -77,7 +71,7 @@ class Operations:
 class Forecast:
     """The result. Money is exact, in the currency of the price list; `drain_s` is a lower bound.
 
-    `rate`: the price of one more operation afterwards, in the secondary's subscription if it has its own.
+    `rate`: the price of the next operation, in the secondary's subscription if it has its own.
     """
 
     outage: Outage
@@ -96,42 +90,22 @@ class Forecast:
         return self.queues_needed <= self.outage.queues
 
 
-def forecast(
-    outage: Outage, ladder: Sequence[Tier], settlements: bool, secondary: Sequence[Tier] | None = None
-) -> Forecast:
-    """The operations, cost, capacity and time of the outage under one counting rule.
-
-    `secondary`: the price tiers of the secondary, if it has another tier.
-    """
+def forecast(outage: Outage, bills: Bills, settlements: bool) -> Forecast:
+    """The operations, cost, capacity and time of the outage under one counting rule."""
     operations = _operations(outage, 1 if settlements else 0)
-    bills = _bills(outage, operations, ladder, ladder if secondary is None else secondary)
-    with_it = sum((charge(steps, used + made) for steps, used, made, _ in bills), Fraction(0))
-    without = sum((charge(steps, used + anyway) for steps, used, _, anyway in bills), Fraction(0))
-    before = sum((charge(steps, used) for steps, used, _, _ in bills), Fraction(0))
-    last, used_last, made_last, _ = bills[-1]
+    with_it = bills.extra(operations.total - operations.in_secondary, operations.in_secondary)
     size = outage.messages * outage.message_bytes
     return Forecast(
         outage=outage,
         operations=operations,
-        charge=with_it - before,
-        extra_charge=with_it - without,
-        rate=rate(last, used_last + made_last),
+        charge=with_it,
+        extra_charge=with_it - bills.extra(operations.without, 0),
+        rate=bills.rate,
         bandwidth=Fraction(size, GIGABYTE) * outage.crossings * outage.per_gigabyte,
         gigabytes=Fraction(size, GIGABYTE),
         queues_needed=-(-size // QUEUE_BYTES),
         drain_s=-(-outage.messages // CREDITS_PER_S),
     )
-
-
-def _bills(
-    outage: Outage, operations: Operations, here: Sequence[Tier], there: Sequence[Tier]
-) -> list[tuple[Sequence[Tier], int, int, int]]:
-    """For each bill: its price tiers, the operations before the outage, those of the outage, and those without it."""
-    if outage.used_secondary is None and here == there:
-        return [(here, outage.used, operations.total, operations.without)]
-    used = outage.used if outage.used_secondary is None else outage.used_secondary
-    away = operations.in_secondary
-    return [(here, outage.used, operations.total - away, operations.without), (there, used, away, 0)]
 
 
 def _operations(outage: Outage, settling: int) -> Operations:

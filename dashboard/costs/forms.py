@@ -58,8 +58,8 @@ class ForecastForm(forms.Form):
         reported = [field for field in self if field.name != "used_secondary" or field.value() not in (None, "")]
         return ((field, SLIDERS.get(field.name)) for field in reported)
 
-    def outage(self, used: Used) -> Outage:
-        """The outage that the valid fields describe, at the present usage of the month's bills."""
+    def outage(self) -> Outage:
+        """The outage that the valid fields describe."""
         given = self.cleaned_data
         return Outage(
             hours=Fraction(given["hours"]),
@@ -70,8 +70,6 @@ class ForecastForm(forms.Form):
             ping_interval_s=given["ping_interval_s"],
             queues=given["queues"],
             syphon_hosts=given["syphon_hosts"],
-            used=used.primary,
-            used_secondary=used.secondary,
             crossings=given["crossings"],
             per_gigabyte=Fraction(given["per_gigabyte"]),
         )
@@ -112,8 +110,8 @@ class BudgetForm(forms.Form):
 
 def forecasts(form: ForecastForm, metered: Mapping[str, Used], tariff: Tariff) -> list[Forecast]:
     """The outage of a valid form under both counting rules."""
-    outages = {rule: form.outage(form.so_far(metered, rule)) for rule in BOTH}
-    return [forecast(outage, tariff.primary, rule == SETTLEMENTS, tariff.secondary) for rule, outage in outages.items()]
+    outage = form.outage()
+    return [forecast(outage, tariff.bills(form.so_far(metered, rule)), rule == SETTLEMENTS) for rule in BOTH]
 
 
 def assumed(traffic: Traffic, known: Configured, tariff: Tariff) -> dict[str, Any]:

@@ -9,10 +9,11 @@ from fractions import Fraction
 from django.db.models import QuerySet, Sum
 
 from dashboard.costs.budgets import ALL, came_to
-from dashboard.costs.price_tiers import charge, ladder_of
 from dashboard.models import Charge, Invoice, Pair
 from dashboard.models.visibility import all_pairs
 from dashboard.site.money import cents
+from pipeline.months import Month
+from pipeline.price_tiers import FREE, OPERATIONS, Price
 
 # A send by the syphon replaces the send that would have gone to the primary without the outage.
 EXTRA_KINDS = ("send_backlog", "ping", "syphon_receive", "syphon_receive_empty", "syphon_settle")
@@ -86,15 +87,18 @@ def _of(invoice: Invoice, pair: str) -> QuerySet[Charge]:
 
 def more(invoice: Invoice, extra: int) -> Fraction:
     """The price of some of a scope's Standard operations as the last ones of its month."""
-    ladder = ladder_of(invoice.run.details.get("prices", []))
-    total = standard_units(invoice)
-    return charge(ladder, total) - charge(ladder, total - min(extra, total))
+    return operations_price(invoice).last(extra)
+
+
+def operations_price(invoice: Invoice) -> Price:
+    """The price of Standard operations on this bill, after those that are on it."""
+    price = Price.of(invoice.run.details.get("prices", []), OPERATIONS) or FREE
+    return price.after(int(invoice.units - sum(invoice.tiers[len(price.tiers) :])))
 
 
 def standard_units(invoice: Invoice) -> int:
     """A scope's operations without those of Basic and Premium namespaces, which are not in the Standard price tiers."""
-    steps = len(ladder_of(invoice.run.details.get("prices", [])))
-    return int(invoice.units - sum(invoice.tiers[steps:]))
+    return int(operations_price(invoice).used)
 
 
 def beside_the_ladder(invoice: Invoice) -> list[str]:
@@ -138,7 +142,7 @@ def _saved(invoices: Sequence[Invoice], share: Fraction, pair: str) -> Fraction:
 
 def change(month: str, rule: str, pair: str, total: int, currency: str) -> Change | None:
     """The difference to the month before; None if that month was not computed, or in another currency."""
-    before = previous(month)
+    before = str(Month.parse(month).previous)
     known = came_to(before, pair or ALL, rule)
     with all_pairs():
         is_other = Invoice.objects.filter(month=before).exclude(currency=currency).exists()
@@ -150,9 +154,3 @@ def change(month: str, rule: str, pair: str, total: int, currency: str) -> Chang
 
 def _sum(charges: QuerySet[Charge], column: str) -> int:
     return int(charges.aggregate(sum=Sum(column))["sum"] or 0)
-
-
-def previous(month: str) -> str:
-    """The month before: 2026-01 → 2025-12."""
-    year, number = map(int, month.split("-"))
-    return f"{year - (number == 1):04d}-{(number - 2) % 12 + 1:02d}"

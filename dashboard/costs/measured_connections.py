@@ -14,9 +14,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 
 from dashboard.costs.insight import beside_the_ladder
-from dashboard.costs.price_tiers import CONNECTIONS_METER, charge, ladder_of
 from dashboard.models import ConnectionDay, Invoice, Statement
 from dashboard.models.charge import PUBLISHED
+from pipeline.months import Month
+from pipeline.price_tiers import CONNECTIONS, FREE, Price
 
 HOURS_SHOWN = 48
 
@@ -113,9 +114,7 @@ def compare(month: str) -> Connections | None:
 
 
 def _divisor(month: str, invoice: Invoice) -> int:
-    year, number = map(int, month.split("-"))
-    days = (date(year + number // 12, number % 12 + 1, 1) - date(year, number, 1)).days
-    return int(invoice.run.details.get("hours_in_month") or 24 * days)
+    return int(invoice.run.details.get("hours_in_month") or Month.parse(month).hours)
 
 
 def _peaks(rows: Iterable[ConnectionDay]) -> Peaks:
@@ -158,7 +157,7 @@ def _priced(
         paying = [name for name in sums if name not in included and scopes.get(name) == invoice.scope]
         average = Fraction(sum(sums[name] for name in paying), divisor)
         quantity += average
-        money += charge(ladder_of(invoice.run.details.get("prices", []), CONNECTIONS_METER), average)
+        money += (Price.of(invoice.run.details.get("prices", []), CONNECTIONS) or FREE).charge(average)
     return quantity, money
 
 

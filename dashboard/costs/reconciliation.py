@@ -28,6 +28,7 @@ from dashboard.models.charge import PUBLISHED, SETTLEMENTS
 from dashboard.site.bodies import LARGEST_BYTES
 from dashboard.site.money import exact_text
 from pairing.telemetry.metering import SETTLEMENT_KINDS
+from pipeline.months import Month
 
 READERS = {Statement.Source.EXPORT: read_export, Statement.Source.METRICS: read_metrics}
 SENDS, DELIVERIES = ("send", "send_backlog", "ping", "syphon_send"), ("receive", "syphon_receive")
@@ -328,7 +329,7 @@ def _meters(month: str, until: date, computed: Sequence[_Computed], rows: Sequen
     for kind, (label, unit, _) in OTHER_METERS.items():
         found = charges.filter(kind=kind)
         # The base is billed by the hour: for the current month, count the days so far.
-        share = Fraction(until.day, _days_of(month)) if kind == "base" else Fraction(1)
+        share = Fraction(until.day, Month.parse(month).days) if kind == "base" else Fraction(1)
         quantity = sum((Fraction(each.quantity) for each in found), Fraction(0)) * share
         cost = sum((Fraction(each.exact) for each in found), adjusted.get(kind, Fraction(0))) * share
         billed, quantities, money = by_kind[kind], [quantity], [cost]
@@ -350,11 +351,6 @@ def _adjusted(month: str, rule: str) -> Mapping[str, Fraction]:
     for row in Adjustment.objects.filter(invoice__month=month, invoice__rule=rule):
         sums[row.kind if row.kind in NO_OPERATIONS else "operations"] += Fraction(row.cents, 100)
     return sums
-
-
-def _days_of(month: str) -> int:
-    year, number = map(int, month.split("-"))
-    return (date(year + number // 12, number % 12 + 1, 1) - date(year, number, 1)).days
 
 
 def _meter(

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dashboard.access.audited import Person, refusals_recorded
 from dashboard.access.visibility import EVERYWHERE
 from dashboard.models.cost_terms import ALL_MONTHS
-from dashboard.site.months import is_month
+from pipeline.months import is_month
 
 
 def recorded(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from calendar import monthrange
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeVar
@@ -19,13 +18,15 @@ from dashboard.costs.chart import DayOf, DaysChart, days_chart
 from dashboard.costs.explanation import Explanation, explain
 from dashboard.costs.insight import EXTRA_KINDS, Added, Change, Idle, added_by, bandwidth_of, change, idle
 from dashboard.costs.outages import NO_OPERATIONS, OutageCost, outage_costs
-from dashboard.costs.price_tiers import BASIC_METER, OPERATIONS_METER
 from dashboard.models import Adjustment, Availability, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.charge import PUBLISHED, RULES, SETTLEMENTS
 from dashboard.models.visibility import all_pairs
 from dashboard.site.folding import Folded, folded
 from dashboard.site.money import cents
 from pairing.telemetry.metering import KINDS
+from pipeline.months import Month
+from pipeline.price_tiers import BASIC_OPERATIONS
+from pipeline.price_tiers import OPERATIONS as OPERATIONS_METER
 
 BASE, CONNECTIONS, BANDWIDTH = NO_OPERATIONS
 OPERATIONS, ADJUSTMENTS = "operations", "adjustments"
@@ -192,7 +193,7 @@ class Report:
         shown also without operations.
         """
         rows = self.run.details.get("prices", [])
-        basic = next((row for row in rows if row["meter"] == BASIC_METER), None)
+        basic = next((row for row in rows if row["meter"] == BASIC_OPERATIONS), None)
         price, unit = (f"{basic['price']} {basic['currency']}", basic["unit"]) if basic else ("", "")
         ladder = [
             (
@@ -317,9 +318,7 @@ def _availability(month: str, pair: str) -> QuerySet[Availability]:
 
 def _days(month: str, computed_at: datetime) -> float:
     """The days of the month until the computation, at least one hour."""
-    year, number = map(int, month.split("-"))
-    passed = (computed_at - datetime(year, number, 1, tzinfo=UTC)) / timedelta(days=1)
-    return max(1 / 24, min(passed, monthrange(year, number)[1]))
+    return max(1 / 24, Month.parse(month).passed(computed_at) / timedelta(days=1))
 
 
 def _daily(invoices: Sequence[Invoice], kind: str) -> list[DayOf]:

@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from fractions import Fraction
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from dashboard.costs.insight import standard_units
+from dashboard.costs.insight import operations_price
 from dashboard.costs.outages import Bill, OutageCost
-from dashboard.costs.price_tiers import charge, ladder_of
 from dashboard.fleet import metered
 from dashboard.fleet.outages import TURNS, outages
 from dashboard.fleet.outages import Outage as Folded
@@ -24,6 +23,7 @@ from dashboard.fleet.outages import Report as Event
 from dashboard.models import Availability, FailoverEvent, Invoice, Outage
 from dashboard.models.charge import PUBLISHED, SETTLEMENTS
 from pairing.telemetry.metering import SETTLEMENT_KINDS
+from pipeline.months import Month
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ def not_priced(invoices: Sequence[Invoice], read_at: datetime, pair: str = "") -
     """The operations of their month since its last run read the usage; None without invoices."""
     if not invoices:
         return None
-    since, end = metered.cut_of(read_at), _end(invoices[0].month)
+    since, end = metered.cut_of(read_at), Month.parse(invoices[0].month).end
     rows = metered.since(since, end, **({"pair": pair} if pair else {})) if since < end else []
     units = Counter[str]()
     for row in rows:
@@ -72,11 +72,12 @@ def _price(month: str, rows: Iterable[Mapping[str, Any]], rule: str) -> Fraction
             money += bill.flat_rate(row["namespace"]) * row["billing_units"]
         else:
             on_the_ladder[row["scope"]] += row["billing_units"]
-    ladder = ladder_of(next((bill.run.details.get("prices", []) for bill in bills.values()), []))
-    for scope, more in on_the_ladder.items():
-        used = standard_units(bills[scope]) if scope in bills else 0
-        money += charge(ladder, used + more) - charge(ladder, used)
-    return money
+    if not bills:
+        return money
+    new = operations_price(next(iter(bills.values()))).after(0)
+    return money + sum(
+        (operations_price(bills[scope]) if scope in bills else new).extra(more) for scope, more in on_the_ladder.items()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def live_outages(month: str, pair: str, priced: Sequence[OutageCost], now: datet
 
 
 def _of_events(month: str, pair: str, now: datetime) -> list[Outage]:
-    begin, end = _begin(month), min(_end(month), now)
+    begin, end = Month.parse(month).start, min(Month.parse(month).end, now)
     rows = FailoverEvent.objects.filter(kind__in=TURNS, time__lt=end, **({"pair": pair} if pair else {}))
     in_order = rows.exclude(entity="*").order_by("pair", "entity", "time", "event_id")
     found = []
@@ -135,7 +136,7 @@ def live_availability(
     rows = list(stored)
     if not rows:
         return rows
-    until = min(now, _end(rows[0].month))
+    until = min(now, Month.parse(rows[0].month).end)
     of_entity: dict[tuple[str, str], list[LiveOutage]] = defaultdict(list)
     for one in found:
         of_entity[one.outage.pair, one.outage.entity].append(one)
@@ -151,13 +152,3 @@ def live_availability(
 def as_now(each: LiveOutage) -> OutageCost:
     """Its cost as far as it is priced, with the outage as it is now."""
     return replace(each.priced, outage=each.outage) if each.priced else OutageCost(outage=each.outage, operations=0)
-
-
-def _begin(month: str) -> datetime:
-    year, number = map(int, month.split("-"))
-    return datetime(year, number, 1, tzinfo=UTC)
-
-
-def _end(month: str) -> datetime:
-    first = _begin(month)
-    return first.replace(year=first.year + first.month // 12, month=first.month % 12 + 1)

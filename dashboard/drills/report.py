@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from fractions import Fraction
 from statistics import median
 from typing import Any
 
-from dashboard.costs.current_month import IN_THE_SECONDARY, Traffic, Used, chosen_prices, traffic
+from dashboard.costs.current_month import IN_THE_SECONDARY, chosen_prices, traffic
 from dashboard.costs.jobs import JobFailed
-from dashboard.costs.price_tiers import Tier, charge
-from dashboard.costs.tariffs import tariff
+from dashboard.costs.tariffs import Bills, tariff
 from dashboard.drills.plan import Plan
 from dashboard.models.charge import PUBLISHED
 from pairing.telemetry.metering import SETTLEMENT_KINDS
@@ -100,39 +98,21 @@ def cost(pair: str, reported: Mapping[str, int], now: datetime) -> dict[str, Any
         its = tariff(pair, known, month)
     except (JobFailed, OSError):
         return None
-    return priced(its.primary, traffic(pair, now), reported, its.secondary) | {
+    return priced(its.bills(traffic(pair, now).used[PUBLISHED]), reported) | {
         "currency": known.currency,
         "is_sample": known.is_sample,
     }
 
 
-def priced(
-    ladder: Sequence[Tier], usual: Traffic, reported: Mapping[str, int], secondary: Sequence[Tier] | None = None
-) -> dict[str, Any]:
-    """The billable operations and their marginal cost. Pure.
-
-    `secondary`: the price tiers of the secondary, if its SKU differs.
-    """
+def priced(bills: Bills, reported: Mapping[str, int]) -> dict[str, Any]:
+    """The billable operations and their marginal cost. Pure."""
     billed = {kind: count for kind, count in reported.items() if kind not in SETTLEMENT_KINDS}
-    bills = _bills(usual.used[PUBLISHED], billed, ladder, ladder if secondary is None else secondary)
-    amount = sum((charge(steps, used + more) - charge(steps, used) for steps, used, more in bills), Fraction(0))
-    exact = Decimal(amount.numerator) / Decimal(amount.denominator)
-    return {"billable_operations": sum(more for _, _, more in bills), "amount": money(exact)}
-
-
-def _bills(
-    used: Used, billed: Mapping[str, int], here: Sequence[Tier], there: Sequence[Tier]
-) -> list[tuple[Sequence[Tier], int, int]]:
-    """Price tiers, previous usage and added operations per bill; one bill if both namespaces share it."""
-    more = sum(billed.values())
-    if used.secondary is None and here == there:
-        return [(here, used.primary, more)]
     looks = max(0, billed.get("manage", 0) - PREPARING)
     away = looks + sum(count for kind, count in billed.items() if kind in IN_THE_SECONDARY)
-    return [
-        (here, used.primary, more - away),
-        (there, used.primary if used.secondary is None else used.secondary, away),
-    ]
+    every = sum(billed.values())
+    amount = bills.extra(every - away, away)
+    exact = Decimal(amount.numerator) / Decimal(amount.denominator)
+    return {"billable_operations": every, "amount": money(exact)}
 
 
 def money(exact: Decimal) -> str:

@@ -6,22 +6,21 @@ the cost from metered usage later.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
+from dashboard.costs.current_month import Used
 from dashboard.costs.forecast import GIGABYTE, POLLS_PER_HOUR, STEP_BYTES
-from dashboard.costs.price_tiers import Tier, charge, rate
-from dashboard.costs.tariffs import Tariff
+from dashboard.costs.tariffs import Bills, Tariff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """The facts of an incident. `diverted`: messages sent to the backlog; `home`: those drained.
 
-    `used`: earlier billable operations of the month; `used_secondary`: those of the secondary's subscription, if it
-    differs; `per_gigabyte`: the price per GB between regions, 0 if there is none.
+    `used`: earlier billable operations of the month; `per_gigabyte`: the price per GB between regions, 0 if there is
+    none.
     """
 
     diverted: int
@@ -31,8 +30,7 @@ class Facts:
     lasted_s: float
     ping_interval_s: int
     queues: int
-    used: int = 0
-    used_secondary: int | None = None
+    used: Used
     per_gigabyte: Fraction = Fraction(0)
 
     @property
@@ -66,18 +64,8 @@ class Cost:
         return self.operations + self.egress
 
 
-def cost(
-    facts: Facts,
-    ladder: Sequence[Tier],
-    *,
-    settlements: bool,
-    drained: bool,
-    secondary: Sequence[Tier] | None = None,
-) -> Cost:
-    """The cost so far, or (`drained`) in total, if it recovers now and the backlog is drained.
-
-    `secondary`: the price tiers of the secondary, if its SKU differs.
-    """
+def cost(facts: Facts, bills: Bills, *, settlements: bool, drained: bool) -> Cost:
+    """The cost so far, or (`drained`) in total, if it recovers now and the backlog is drained."""
     home = facts.diverted if drained else facts.home
     stages = {
         "send_backlog": facts.diverted * facts.units,
@@ -86,26 +74,13 @@ def cost(
         "pings": ceil(facts.down_s / facts.ping_interval_s),
         "polls": ceil(facts.lasted_s / 3600 * POLLS_PER_HOUR) * facts.queues,
     }
-    bills = _bills(facts, stages, ladder, ladder if secondary is None else secondary)
-    last, used_last, more_last = bills[-1]
     crossed = (facts.diverted + home) * facts.message_bytes
     return Cost(
         **stages,
-        operations=sum((charge(steps, used + more) - charge(steps, used) for steps, used, more in bills), Fraction(0)),
+        operations=bills.extra(stages["pings"], sum(stages.values()) - stages["pings"]),
         egress=Fraction(crossed, GIGABYTE) * facts.per_gigabyte,
-        rate=rate(last, used_last + more_last),
+        rate=bills.rate,
     )
-
-
-def _bills(
-    facts: Facts, stages: Mapping[str, int], here: Sequence[Tier], there: Sequence[Tier]
-) -> list[tuple[Sequence[Tier], int, int]]:
-    """Price tiers, previous usage and added operations per bill; in the primary only pings."""
-    more = sum(stages.values())
-    if facts.used_secondary is None and here == there:
-        return [(here, facts.used, more)]
-    used = facts.used if facts.used_secondary is None else facts.used_secondary
-    return [(here, facts.used, stages["pings"]), (there, used, more - stages["pings"])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +96,8 @@ class Estimate:
     """Whether the messages were metered. Otherwise they are the highest sampled depth, which may miss some."""
 
     def _both(self, drained: bool) -> tuple[Cost, Cost]:
-        here, there = self.tariff.primary, self.tariff.secondary
         published, settlements = (
-            cost(facts, here, settlements=settles, drained=drained, secondary=there)
+            cost(facts, self.tariff.bills(facts.used), settlements=settles, drained=drained)
             for facts, settles in zip(self.by_rule, (False, True), strict=True)
         )
         return published, settlements

@@ -9,12 +9,12 @@ from typing import Any
 
 from dashboard.costs import current_month as present
 from dashboard.costs.jobs import JobFailed
-from dashboard.costs.price_tiers import ladder_of
 from dashboard.costs.tariffs import tariff
 from dashboard.incidents.cost import Cost, Estimate, Facts
 from dashboard.incidents.folding import Drain, Incident
 from dashboard.incidents.moved import Moved
 from dashboard.models import ChargeRun, EntityHealth
+from dashboard.models.charge import PUBLISHED, SETTLEMENTS
 from dashboard.site.money import exact_text
 
 EXAMPLE_BYTES = 1_024
@@ -44,14 +44,11 @@ def estimate(
         lasted_s=_seconds(incident.failed_over_at, incident.ended_at(now), now),
         ping_interval_s=max(1, round(entity.pair.ping_primary_interval_s)),
         queues=entity.pair.backlog_queue_count,
+        used=traffic.used[SETTLEMENTS],
         per_gigabyte=priced.per_gigabyte or Fraction(0),
     )
-    published, settlements = (
-        replace(facts, used=traffic.used[rule].primary, used_secondary=traffic.used[rule].secondary)
-        for rule in present.BOTH
-    )
     return Estimate(
-        by_rule=(published, settlements),
+        by_rule=(replace(facts, used=traffic.used[PUBLISHED]), facts),
         tariff=priced,
         currency=prices.currency,
         is_sample=prices.is_sample,
@@ -71,7 +68,7 @@ def _prices(month: str) -> present.Prices:
     rows = run.details.get("prices") if run is not None else None
     if run is None or not rows:
         return present.chosen_prices(month)
-    return present.Prices(ladder_of(rows), rows[0]["currency"], bool(run.details.get("sample_prices")), rows)
+    return present.Prices(rows, bool(run.details.get("sample_prices")))
 
 
 def as_json(found: Estimate) -> dict[str, Any]:

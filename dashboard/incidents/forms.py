@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 from dashboard.incidents.listing import in_month, still_open
 from dashboard.models import FailoverEvent
 from dashboard.site.forms import Filter
-from dashboard.site.months import is_month
+from pipeline.months import is_month
 
 STATES = (("", "open and over"), ("open", "still open"))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.http import Http404
@@ -11,6 +11,7 @@ from dashboard.fleet.outages import AWAY, BACK, TURNS
 from dashboard.incidents.finding import find
 from dashboard.incidents.folding import Drain, Incident, drain
 from dashboard.models import EntityHealth, FailoverEvent
+from pipeline.months import Month
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,8 @@ def still_open(begun: QuerySet[FailoverEvent]) -> QuerySet[FailoverEvent]:
 
 def in_month(begun: QuerySet[FailoverEvent], month: str) -> QuerySet[FailoverEvent]:
     """Those of a month, by the time of the failover (UTC)."""
-    year, number = map(int, month.split("-"))
-    begin = datetime(year, number, 1, tzinfo=UTC)
-    return begun.filter(time__gte=begin, time__lt=(begin + timedelta(days=31)).replace(day=1))
+    meant = Month.parse(month)
+    return begun.filter(time__gte=meant.start, time__lt=meant.end)
 
 
 def months() -> list[str]:

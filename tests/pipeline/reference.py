@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from pipeline.price_tiers import PriceTiers
+from pipeline.price_tiers import Price
 
 Record = Mapping[str, Any]
 Key = tuple[str, str, str, str]
@@ -24,7 +24,7 @@ def facts(records: Iterable[Record]) -> list[Record]:
     return list(newest.values())
 
 
-def charges(records: Iterable[Record], ladder: PriceTiers, rule: str) -> dict[Key, tuple[int, Fraction]]:
+def charges(records: Iterable[Record], ladder: Price, rule: str) -> dict[Key, tuple[int, Fraction]]:
     """(scope, namespace, entity, kind) → billable units and exact charge; tiers taken in the order of minute."""
     used: dict[str, int] = defaultdict(int)
     totals: dict[Key, tuple[int, Fraction]] = {}

@@ -8,7 +8,7 @@ from pipeline.allocation import round_half_up
 from pipeline.invoice import Connections, Line, Terms, invoice
 from pipeline.jobs.charges import SAMPLE_PRICES
 from pipeline.months import Month
-from pipeline.price_tiers import PriceTiers, Tier
+from pipeline.price_tiers import Price, Tier
 from pipeline.prices import read_prices
 
 OCTOBER = Month.parse("2026-10")
@@ -48,7 +48,7 @@ def test_the_unit_before_a_boundary_has_the_lower_tiers_price_and_the_unit_after
     ladder = PRICES.operations
     before = ladder.charge(boundary) - ladder.charge(boundary - 1)
     after = ladder.charge(boundary + 1) - ladder.charge(boundary)
-    assert (before, after) == (ladder.rate_at(boundary - 1), ladder.rate_at(boundary))
+    assert (before, after) == (ladder.after(boundary - 1).rate, ladder.after(boundary).rate)
     assert before != after
 
 
@@ -95,7 +95,7 @@ def test_an_idle_syphon_polls_four_times_an_hour_and_queue(
     queues: int, hosts: int, days: int, polls: int, charge: str
 ) -> None:
     assert queues * hosts * 4 * 24 * days == polls
-    at_full_price = PRICES.operations.charge(polls, before=13 * MILLION)
+    at_full_price = PRICES.operations.after(13 * MILLION).extra(polls)
     assert f"{float(at_full_price):.4f}" == charge
 
 
@@ -105,7 +105,7 @@ def test_an_idle_syphon_polls_four_times_an_hour_and_queue(
     ids=["1 min, 31 d", "60 s", "1 s"],
 )
 def test_shorter_polls_cost_more_once_the_allowance_is_used(polls: int, charge: str) -> None:
-    assert cents(PRICES.operations.charge(polls, before=13 * MILLION)) == charge
+    assert cents(PRICES.operations.after(13 * MILLION).extra(polls)) == charge
 
 
 def test_one_second_polls_alone_exceed_the_allowance() -> None:
@@ -118,7 +118,7 @@ def test_one_second_polls_alone_exceed_the_allowance() -> None:
 )
 def test_pings_of_an_outage(minutes: int, entities: int, clients: int, pings: int, charge: str) -> None:
     assert minutes * entities * clients == pings
-    assert f"{float(PRICES.operations.charge(pings, before=13 * MILLION)):.4f}" == charge
+    assert f"{float(PRICES.operations.after(13 * MILLION).extra(pings)):.4f}" == charge
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_syphoned_message_takes_four_transfers_and_two_settlements(
 
 
 OUTAGE = {"published": (8_003_720, 4_000_000), "settlements": (10_003_720, 5_000_000)}
-BASIC = PriceTiers((Tier(0, Fraction(5, 100 * MILLION)),))
+BASIC = Price((Tier(0, Fraction(5, 100 * MILLION)),))
 
 
 @pytest.mark.parametrize(
@@ -146,16 +146,17 @@ BASIC = PriceTiers((Tier(0, Fraction(5, 100 * MILLION)),))
     ],
 )
 def test_a_three_hour_outage_costs_what_its_place_in_the_month_says(
-    ladder: PriceTiers, used: int, total: tuple[str, str], extra: tuple[str, str]
+    ladder: Price, used: int, total: tuple[str, str], extra: tuple[str, str]
 ) -> None:
     for place, (with_outage, without) in enumerate(OUTAGE.values()):
-        assert cents(ladder.charge(with_outage, used)) == total[place]
-        assert cents(ladder.charge(with_outage, used) - ladder.charge(without, used)) == extra[place]
+        bill = ladder.after(used)
+        assert cents(bill.extra(with_outage)) == total[place]
+        assert cents(bill.extra(with_outage) - bill.extra(without)) == extra[place]
 
 
 def test_an_outage_that_straddles_the_allowance_is_billed_in_part() -> None:
     assert PRICES.operations.spread(10 * MILLION, 8_003_720)[1] == 5_003_720
-    assert cents(PRICES.operations.charge(8_003_720, before=10 * MILLION)) == "4.00"
+    assert cents(PRICES.operations.after(10 * MILLION).extra(8_003_720)) == "4.00"
 
 
 def test_forty_two_connections_cost_nothing() -> None:

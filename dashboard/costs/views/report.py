@@ -31,10 +31,10 @@ from dashboard.models import BacklogRollup, ClosedMonth, CostTerms, Invoice, Pai
 from dashboard.models.charge import RULES
 from dashboard.models.cost_terms import ALL_MONTHS
 from dashboard.models.visibility import all_pairs
-from dashboard.site.months import is_month
 from dashboard.site.pages import only_as_part
 from dashboard.site.queries import choice_of, require_readable
 from dashboard.site.snapshot import from_one_reading
+from pipeline.months import is_month
 
 MOST_OUTAGES = {"": 100, "all": None}
 """How many the page lists: one outage of a namespace is an outage of each of its entities."""

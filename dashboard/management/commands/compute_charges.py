@@ -19,7 +19,7 @@ from dashboard.costs.jobs import JobFailed
 from dashboard.costs.storing import close_month
 from dashboard.models import ChargeRun, Invoice
 from dashboard.site.money import money
-from dashboard.site.months import is_month
+from pipeline.months import is_month
 
 
 def month(text: str) -> str:

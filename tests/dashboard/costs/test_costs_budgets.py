@@ -3,7 +3,6 @@
 import io
 import json
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,9 +12,9 @@ from django.utils import timezone
 from dashboard.costs import current_month as present
 from dashboard.costs.budgets import raise_alerts, set_budget
 from dashboard.costs.current_month import Prices
-from dashboard.costs.price_tiers import Tier
 from dashboard.costs.storing import close_month, store
 from dashboard.models import AuditEntry, Budget, BudgetAlert, ChargeRun
+from pipeline.price_tiers import OPERATIONS
 from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line
 from tests.dashboard.markup import one_line
 
@@ -113,8 +112,9 @@ def test_the_rows_as_parquet_have_the_csvs_columns_and_sum_to_the_invoice(tmp_pa
 
 @pytest.fixture
 def priced(monkeypatch: pytest.MonkeyPatch) -> None:
-    ladder = [Tier(0, Fraction(0)), Tier(13_000_000, Fraction(8, 10**7))]
-    monkeypatch.setattr(present, "prices", lambda month: Prices(ladder, "USD", is_sample=False))
+    row = {"meter": OPERATIONS, "unit": "1M", "currency": "USD"}
+    rows = [row | {"from": "0", "price": "0"}, row | {"from": "13", "price": "0.8"}]
+    monkeypatch.setattr(present, "prices", lambda month: Prices(rows, is_sample=False))
 
 
 def test_the_dialog_of_a_forced_failover_asks_what_it_would_cost(pair, redis_here, as_role) -> None:

@@ -11,27 +11,25 @@ from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dashboard.costs import current_month as present
 from dashboard.costs.charges import ChargesRequest
 from dashboard.costs.current_month import Traffic, Used, prices
 from dashboard.costs.forecast import Outage, forecast
 from dashboard.costs.jobs import JobFailed
-from dashboard.costs.price_tiers import Tier, charge
-from dashboard.costs.tariffs import tariff
+from dashboard.costs.tariffs import Bills, tariff
 from dashboard.incidents.cost import Facts, cost
 from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice, Pair
 from dashboard.models.charge import PUBLISHED, SETTLEMENTS
 from dashboard.site.money import cents
-from pipeline.price_tiers import PriceTiers
+from pipeline.price_tiers import OPERATIONS, Price, Tier
 from tests.dashboard.markup import one_line
 
 MILLION = 1_000_000
 STEPS = [(0, "0"), (13 * MILLION, "0.8"), (100 * MILLION, "0.5"), (2_500 * MILLION, "0.2")]
-LADDER = [Tier(start, Fraction(price) / MILLION) for start, price in STEPS]
-BASIC = [Tier(0, Fraction(5, 100 * MILLION))]
+STANDARD = Price(tuple(Tier(start, Fraction(price) / MILLION) for start, price in STEPS))
+BASIC = Price((Tier(0, Fraction(5, 100 * MILLION)),))
+UNUSED = Bills(STANDARD)
 HTMX = {"HX-Request": "true"}
 
 
@@ -51,41 +49,41 @@ def three_hours(**changes: Any) -> Outage:
     ("settlements", "total", "extra"), [(False, 8_003_720, 4_003_720), (True, 10_003_720, 5_003_720)]
 )
 def test_the_operations_of_the_worked_example(settlements: bool, total: int, extra: int) -> None:
-    done = forecast(three_hours(), LADDER, settlements).operations
+    done = forecast(three_hours(), UNUSED, settlements).operations
     assert (done.pings, done.polls, done.total, done.extra) == (3_600, 120, total, extra)
 
 
 @pytest.mark.parametrize(
-    ("ladder", "used", "charges", "extras"),
+    ("price", "used", "charges", "extras"),
     [
-        pytest.param(LADDER, 0, (0, 0), (0, 0), id="inside the allowance"),
-        pytest.param(LADDER, 13 * MILLION, (640, 800), (320, 400), id="at 0.80"),
-        pytest.param(LADDER, 100 * MILLION, (400, 500), (200, 250), id="at 0.50"),
-        pytest.param(LADDER, 2_500 * MILLION, (160, 200), (80, 100), id="at 0.20"),
+        pytest.param(STANDARD, 0, (0, 0), (0, 0), id="inside the allowance"),
+        pytest.param(STANDARD, 13 * MILLION, (640, 800), (320, 400), id="at 0.80"),
+        pytest.param(STANDARD, 100 * MILLION, (400, 500), (200, 250), id="at 0.50"),
+        pytest.param(STANDARD, 2_500 * MILLION, (160, 200), (80, 100), id="at 0.20"),
         pytest.param(BASIC, 0, (40, 50), (20, 25), id="Basic"),
     ],
 )
 def test_the_money_depends_on_where_the_month_stands(
-    ladder: list[Tier], used: int, charges: tuple[int, int], extras: tuple[int, int]
+    price: Price, used: int, charges: tuple[int, int], extras: tuple[int, int]
 ) -> None:
-    made = [forecast(three_hours(used=used), ladder, settlements) for settlements in (False, True)]
+    made = [forecast(three_hours(), Bills(price.after(used)), settlements) for settlements in (False, True)]
     assert tuple(cents(each.charge) for each in made) == charges
     assert tuple(cents(each.extra_charge) for each in made) == extras
 
 
 def test_an_outage_that_straddles_the_allowance() -> None:
-    made = forecast(three_hours(used=10 * MILLION), LADDER, settlements=False)
-    assert (cents(made.charge), made.rate * MILLION) == (400, Fraction("0.8"))
+    made = forecast(three_hours(), Bills(STANDARD.after(10 * MILLION)), settlements=False)
+    assert (cents(made.charge), made.rate) == (400, 0)
 
 
 @pytest.mark.parametrize(("crossings", "price"), [(1, 143), (2, 287)])
 def test_bandwidth_is_paid_by_the_crossing(crossings: int, price: int) -> None:
-    made = forecast(three_hours(crossings=crossings), LADDER, settlements=False)
+    made = forecast(three_hours(crossings=crossings), UNUSED, settlements=False)
     assert (float(made.gigabytes), cents(made.bandwidth)) == (71.68, price)
 
 
 def test_ten_queues_do_not_hold_it_and_draining_takes_a_thousand_seconds() -> None:
-    made = forecast(three_hours(), LADDER, settlements=False)
+    made = forecast(three_hours(), UNUSED, settlements=False)
     assert (made.queues_needed, made.fits, made.drain_s) == (14, False, 1_000)
 
 
@@ -100,19 +98,14 @@ def test_ten_queues_do_not_hold_it_and_draining_takes_a_thousand_seconds() -> No
     ],
 )
 def test_two_subscriptions_have_two_ladders(used: int, used_secondary: int, extra: Fraction) -> None:
-    made = forecast(three_hours(used=used, used_secondary=used_secondary), LADDER, settlements=False)
+    bills = Bills(STANDARD.after(used), STANDARD.after(used_secondary))
+    made = forecast(three_hours(), bills, settlements=False)
     assert made.extra_charge == extra
     facts = Facts(
         diverted=MILLION, home=MILLION, message_bytes=71_680, down_s=10_800, lasted_s=10_800, ping_interval_s=3,
-        queues=10, used=used, used_secondary=used_secondary,
+        queues=10, used=Used(used, used_secondary),
     )  # fmt: skip
-    assert cost(facts, LADDER, settlements=False, drained=True).operations == extra
-
-
-@given(units=st.integers(0, 3_000 * MILLION))
-def test_the_control_planes_ladder_agrees_with_the_pipelines(units: int) -> None:
-    pipelines = PriceTiers(tuple(Tier(step.start, step.price) for step in LADDER))
-    assert charge(LADDER, units) == pipelines.charge(units)
+    assert cost(facts, bills, settlements=False, drained=True).operations == extra
 
 
 def test_prices_that_were_named_and_are_not_there_are_no_reason_to_take_the_sample(
@@ -127,7 +120,7 @@ def test_the_prices_are_the_samples_where_none_are_configured(tmp_path: Any, set
     settings.PRICES_FILE = tmp_path / "none.json"
     monkeypatch.setattr("dashboard.costs.charges.DEFAULT_PRICES", tmp_path / "none.json")
     reported = prices("2026-10")
-    assert (list(reported.ladder), reported.currency, reported.is_sample) == (LADDER, "USD", True)
+    assert (reported.operations, reported.currency, reported.is_sample) == (STANDARD, "USD", True)
 
 
 def test_of_several_regions_in_the_price_list_the_configured_one_counts(tmp_path: Any, settings: Any) -> None:
@@ -141,9 +134,9 @@ def test_of_several_regions_in_the_price_list_the_configured_one_counts(tmp_path
         prices("2026-10")
     reported = {}
     for settings.PRICES_REGION in ("eastus", "westeurope"):
-        reported[settings.PRICES_REGION] = list(prices("2026-10").ladder)
+        reported[settings.PRICES_REGION] = prices("2026-10").operations
         assert ChargesRequest(month="2026-10").arguments(tmp_path)[-2:] == ["--region", settings.PRICES_REGION]
-    assert reported == {"eastus": LADDER, "westeurope": [Tier(0, Fraction(7, MILLION))]}
+    assert reported == {"eastus": STANDARD, "westeurope": Price((Tier(0, Fraction(7, MILLION)),))}
     named = ChargesRequest(month="2026-10", region="northeurope").arguments(tmp_path)
     assert named[-2:] == ["--region", "northeurope"]
 
@@ -375,22 +368,24 @@ def test_each_namespace_is_priced_by_its_tier(
 ) -> None:
     pairs_file(primary, secondary)
     priced = tariff("contoso", prices("2026-10"), "2026-10")
-    made = forecast(three_hours(used=13 * MILLION), priced.primary, False, priced.secondary)
+    bills = priced.bills(Used(13 * MILLION))
+    made = forecast(three_hours(), bills, settlements=False)
     facts = Facts(
         diverted=MILLION, home=MILLION, message_bytes=71_680, down_s=10_800, lasted_s=10_800, ping_interval_s=3,
-        queues=10, used=13 * MILLION,
+        queues=10, used=Used(13 * MILLION),
     )  # fmt: skip
-    same = cost(facts, priced.primary, settlements=False, drained=True, secondary=priced.secondary)
+    same = cost(facts, bills, settlements=False, drained=True)
     assert (made.extra_charge, same.operations) == (extra, extra)
     idle = replace(facts, diverted=0, home=0, queues=0)
-    assert cost(idle, priced.primary, settlements=False, drained=True, secondary=priced.secondary).operations == rest
+    assert cost(idle, bills, settlements=False, drained=True).operations == rest
 
 
 @pytest.mark.parametrize("tier", ["standard", "premium"])
 @pytest.mark.django_db
 def test_a_ladder_without_a_price_is_not_taken_for_premium(pairs_file: Any, tier: str) -> None:
     pairs_file(tier, "premium")
-    nothing = replace(prices("2026-10"), ladder=[Tier(0, Fraction(0))])
+    free = {"meter": OPERATIONS, "unit": "1M", "from": "0", "price": "0", "currency": "USD"}
+    nothing = replace(prices("2026-10"), rows=[free])
     assert tariff("contoso", nothing, "2026-10").is_free == (tier == "premium")
 
 

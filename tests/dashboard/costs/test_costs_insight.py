@@ -8,9 +8,10 @@ import pytest
 from django.utils import timezone
 
 from dashboard.costs.chart import DayOf, days_chart
-from dashboard.costs.insight import EXTRA_KINDS, added_by, change, idle, previous
+from dashboard.costs.insight import EXTRA_KINDS, added_by, change, idle
 from dashboard.costs.report import Filters, report
 from dashboard.models import Adjustment, Charge, ChargeRun, DailyCharge, Invoice, Pair
+from pipeline.months import Month
 from tests.dashboard.costs.test_costs import RUN
 from tests.dashboard.markup import one_line
 
@@ -124,11 +125,6 @@ def test_idle_polls_are_reported_as_queues_polled_all_month(polls: int, pollers:
     assert idle([month("2026-10", 0, 50 * MILLION, syphon_receive_empty=polls)], days=31).pollers == pollers
 
 
-@pytest.mark.parametrize(("name", "before"), [("2026-10", "2026-09"), ("2026-01", "2025-12"), ("2026-12", "2026-11")])
-def test_the_month_before(name: str, before: str) -> None:
-    assert previous(name) == before
-
-
 def test_a_month_is_compared_with_the_one_before() -> None:
     month("2026-09", 2_000, MILLION, send=MILLION)
     found = change("2026-10", "published", "", 2_500, "USD")
@@ -215,8 +211,9 @@ def test_the_cost_of_failover_is_rounded_once() -> None:
 
 def test_a_month_that_runs_is_said_not_to_be_over(as_role) -> None:
     now = timezone.now()
-    current, before = f"{now:%Y-%m}", previous(f"{now:%Y-%m}")
-    for name, cents in ((previous(before), 1_000), (before, 2_000), (current, 1_000)):
+    this = Month.of(now)
+    current, before = str(this), str(this.previous)
+    for name, cents in ((str(this.previous.previous), 1_000), (before, 2_000), (current, 1_000)):
         month(name, cents, 0, send=MILLION)
     viewer = as_role("viewer")
     pages = {name: one_line(viewer.get("/costs/", {"month": name}).content.decode()) for name in (current, before)}

@@ -16,8 +16,8 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus.management import ServiceBusAdministrationClient
 from django.utils import timezone
 
-from dashboard.costs.current_month import Traffic, Used
-from dashboard.costs.price_tiers import Tier
+from dashboard.costs.current_month import Used
+from dashboard.costs.tariffs import Bills, Tariff
 from dashboard.drills import canary, report
 from dashboard.drills.boards import stages
 from dashboard.drills.canary import CANARY, Canary, Moment, hindrances
@@ -25,6 +25,7 @@ from dashboard.drills.plan import Arrival, Plan, Step
 from dashboard.drills.requests import is_due
 from dashboard.models import AuditEntry, Drill, EntityHealth
 from pairing import emulator_transport
+from pipeline.price_tiers import Price, Tier
 from tests.dashboard.conftest import NOW
 from tests.dashboard.markup import one_line
 
@@ -394,13 +395,11 @@ def test_an_unknown_drill_is_not_found(pair, redis_here, as_role):
     assert as_role("viewer").get("/drills/999/").status_code == 404
 
 
-LADDER = [Tier(0, Fraction(0)), Tier(100, Fraction(1, 1_000_000))]
+PRICE = Price((Tier(0, Fraction(0)), Tier(100, Fraction(1, 1_000_000))))
 
 
 def test_only_what_is_billed_has_a_price():
-    usual = Traffic("2026-11", 0, 0, {"published": Used(1_000)})
-
-    reported = report.priced(LADDER, usual, {"send": 8, "settle": 12, "syphon_settle": 4, "receive": 12})
+    reported = report.priced(Bills(PRICE.after(1_000)), {"send": 8, "settle": 12, "syphon_settle": 4, "receive": 12})
 
     assert reported == {"billable_operations": 20, "amount": "0.00002"}
 
@@ -415,9 +414,9 @@ def test_each_subscription_s_operations_are_priced_on_its_own_ladder(used, used_
     away = {"send_backlog": 3, "syphon_receive": 3, "syphon_settle": 9, "manage": 20}
     reported = {kind: home.get(kind, 0) + away.get(kind, 0) for kind in {**home, **away}}
 
-    usual = Traffic("2026-11", 0, 0, {"published": Used(used, used_secondary)})
+    bills = Tariff(primary=PRICE, secondary=PRICE).bills(Used(used, used_secondary))
 
-    assert report.priced(LADDER, usual, reported) == {"billable_operations": 41, "amount": amount}
+    assert report.priced(bills, reported) == {"billable_operations": 41, "amount": amount}
 
 
 @pytest.mark.parametrize(("exact", "reported"), [("0", "0.00"), ("1.5", "1.50"), ("0.00000012", "0.00000012")])

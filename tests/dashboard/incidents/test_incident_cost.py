@@ -8,41 +8,36 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from dashboard.costs.current_month import Used
 from dashboard.costs.forecast import Outage, forecast
-from dashboard.costs.price_tiers import Tier
-from dashboard.costs.tariffs import Tariff
+from dashboard.costs.tariffs import Bills, Tariff
 from dashboard.fleet import projection
 from dashboard.incidents.cost import Cost, Estimate, Facts, cost
 from dashboard.models import ChargeRun, EntityHealth, WaitingSample
 from dashboard.site.money import cents
-from tests.dashboard.costs.test_costs_forecast import PRICES, REGIONS, bill
+from tests.dashboard.costs.test_costs_forecast import PRICES, REGIONS, STANDARD, bill
 from tests.dashboard.fleet.test_projection import event
 
 MILLION = 1_000_000
-LADDER = [
-    Tier(0, Fraction(0)),
-    Tier(13 * MILLION, Fraction(8, 10 * MILLION)),
-    Tier(100 * MILLION, Fraction(5, 10 * MILLION)),
-    Tier(2_500 * MILLION, Fraction(2, 10 * MILLION)),
-]
+TARIFF = Tariff(primary=STANDARD, secondary=STANDARD)
 BANDWIDTH = {"meter": "Intra Continent Data Transfer Out", "unit": "1 GB", "from": "0.0", "price": "0.02"}
 # The worked example: three hours, a million messages of 70 KB, pings each minute, ten queues, all of them home.
 EXAMPLE = Facts(
     diverted=MILLION, home=MILLION, message_bytes=71_680, down_s=10_800, lasted_s=10_800, ping_interval_s=60,
-    queues=10, used=13 * MILLION, per_gigabyte=Fraction(2, 100),
+    queues=10, used=Used(13 * MILLION), per_gigabyte=Fraction(2, 100),
 )  # fmt: skip
 
 
 def extra(facts: Facts, settlements: bool = True) -> Cost:
-    return cost(facts, LADDER, settlements=settlements, drained=False)
+    return cost(facts, TARIFF.bills(facts.used), settlements=settlements, drained=False)
 
 
 @pytest.mark.parametrize("settlements", [False, True])
 def test_an_incident_that_is_over_costs_what_the_forecast_said_it_would(settlements: bool) -> None:
     made = extra(EXAMPLE, settlements)
     before = forecast(
-        Outage(hours=Fraction(3), messages_per_hour=Fraction(MILLION, 3), message_bytes=71_680, used=13 * MILLION,
-               crossings=2, per_gigabyte=Fraction(2, 100)), LADDER, settlements,
+        Outage(hours=Fraction(3), messages_per_hour=Fraction(MILLION, 3), message_bytes=71_680,
+               crossings=2, per_gigabyte=Fraction(2, 100)), Bills(STANDARD.after(13 * MILLION)), settlements,
     )  # fmt: skip
     assert (made.extra, made.operations) == (before.operations.extra, before.extra_charge)
     assert made.egress == before.bandwidth
@@ -52,16 +47,18 @@ def test_an_incident_that_is_over_costs_what_the_forecast_said_it_would(settleme
 
 def test_what_still_waits_was_sent_once_and_is_fetched_when_it_drains() -> None:
     half = replace(EXAMPLE, home=0)
-    so_far, in_the_end = (cost(half, LADDER, settlements=True, drained=drained) for drained in (False, True))
+    so_far, in_the_end = (
+        cost(half, TARIFF.bills(half.used), settlements=True, drained=drained) for drained in (False, True)
+    )
     assert (so_far.send_backlog, so_far.syphon_receive, so_far.syphon_settle) == (2 * MILLION, 0, 0)
     assert in_the_end == extra(EXAMPLE)
     assert so_far.egress * 2 == in_the_end.egress
 
 
 def test_a_price_goes_from_the_lower_to_the_higher_whichever_rule_that_is() -> None:
-    cheaper = replace(EXAMPLE, used=3_000 * MILLION)
+    cheaper = replace(EXAMPLE, used=Used(3_000 * MILLION))
     priced = Estimate(
-        by_rule=(EXAMPLE, cheaper), tariff=Tariff(primary=LADDER, secondary=LADDER), currency="EUR", is_sample=False,
+        by_rule=(EXAMPLE, cheaper), tariff=TARIFF, currency="EUR", is_sample=False,
         is_size_known=True, is_metered=True,
     )  # fmt: skip
     published, settlements = priced.so_far
@@ -70,8 +67,8 @@ def test_a_price_goes_from_the_lower_to_the_higher_whichever_rule_that_is() -> N
 
 
 def test_the_allowance_absorbs_it_and_an_incident_can_straddle_it() -> None:
-    assert extra(replace(EXAMPLE, used=0)).operations == 0
-    straddling = extra(replace(EXAMPLE, used=12 * MILLION))
+    assert extra(replace(EXAMPLE, used=Used())).operations == 0
+    straddling = extra(replace(EXAMPLE, used=Used(12 * MILLION)))
     assert straddling.operations == (straddling.extra - MILLION) * Fraction(8, 10 * MILLION)
 
 
