@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from emulator import signatures
 from emulator.broker.descriptions import AuthorizationRule
-from emulator.broker.namespace import strip_host
+from emulator.broker.namespace import MANAGEMENT_SUFFIX, strip_host
 
 CBS_NODE = "$cbs"
 SEND, LISTEN, MANAGE = "Send", "Listen", "Manage"
@@ -66,7 +66,11 @@ def has_key(ring: KeyRing, name: str, key: str) -> bool:
 
 
 def grant(token: Any, audience: str, rings: Iterable[KeyRing], now: float) -> Grant:
-    """The grant of a token put for this audience, by the first ring that verifies it. Raises signatures.TokenError."""
+    """The grant of a token put for this audience, by the first ring that verifies it. Raises signatures.TokenError.
+
+    A token put for the `$management` node of an entity gives its rights to the entity: SDKs for .NET put one for the
+    node that they open first.
+    """
     refused = signatures.TokenError("There is no key.")
     for ring in rings:
         try:
@@ -76,7 +80,8 @@ def grant(token: Any, audience: str, rings: Iterable[KeyRing], now: float) -> Gr
             continue
         if not checked.covers(audience):
             raise signatures.TokenError("The token is for another audience.")
-        return Grant(audience.lower(), checked.expires_at, ring.rights, ring.entity)
+        path = audience.lower().removesuffix(MANAGEMENT_SUFFIX)
+        return Grant(path, checked.expires_at, ring.rights, ring.entity)
     raise refused
 
 

@@ -64,6 +64,7 @@ LONGEST_FIRST = (
     "tests/pairing/test_contract_of_a_pair.py",
     "tests/workers/test_orphans_drained.py",
     "tests/dashboard/site/test_security_canaries.py",
+    "tests/emulator/clients/test_dotnet.py",
     "tests/emulator/test_emulator_process.py",
     "tests/contract/test_session_assumptions.py",
     "tests/contract/test_session_assumptions_asyncio.py",

@@ -26,7 +26,7 @@ from emulator.amqp.session import HANDLE_MAX, WINDOW, Session
 from emulator.encoding.types import AmqpError
 
 MAX_FRAME_SIZE = 1024 * 1024
-MAX_SESSIONS = 256
+MAX_SESSIONS = 5000  # as the service: SDKs for .NET begin a session for each link
 # Fragments of incomplete messages, over all links of a connection.
 MAX_PARTIAL_BYTES = 16 * 1024 * 1024
 EMPTY_FRAME = frame(0, b"")

@@ -120,9 +120,9 @@ class Session:
 
     def _flow(self, flow: p.Flow) -> list[Event]:
         seen = flow.next_incoming_id if flow.next_incoming_id is not None else 0
-        window = (seen + flow.incoming_window - self._next_outgoing_id) & 0xFFFFFFFF
+        on_the_way = (self._next_outgoing_id - seen) & 0xFFFFFFFF
         had_room = self.has_room
-        self._client_window = window if window < 0x80000000 else 0
+        self._client_window = max(0, flow.incoming_window - on_the_way)
         self._send_held()
         link = None if flow.handle is None else self._link(flow.handle)
         granted: list[Event] = []

@@ -101,6 +101,11 @@ class Contents:
             self.locks.take(stored, until)
             self.wake(until)
 
+    def locked_until(self, stored: StoredMessage) -> float:
+        """When the lock of a message ends: its own, or that of its session."""
+        session = self.session_of(stored)
+        return stored.locked_until if session is None else session.locked_until
+
     def renew_lock(self, token: bytes, until: float, now: float) -> None:
         """Extend the lock of a message. Raises MessageLockLost."""
         self.locks.renew(token, until, now)

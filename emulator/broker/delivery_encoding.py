@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from emulator.broker.message import NEVER, SCHEDULED_TIME, MessageState, StoredMessage, encoded_symbol
+from emulator.broker.message import SCHEDULED_TIME, MessageState, StoredMessage, encoded_symbol
 from emulator.encoding.codec import encode
 
 MAX_PAGE = 1024 * 1024
@@ -26,16 +26,17 @@ _NO_LOCK_TOKEN = b"\x00\x53\x71\xc1\x01\x00"  # the service writes the section e
 _DURABLE = {None: b"\x40", True: b"\x41", False: b"\x42"}
 
 
-def encode_delivery(stored: StoredMessage, *, locked: bool) -> bytes:
+def encode_delivery(stored: StoredMessage, locked_until: float | None = None) -> bytes:
     """The message as it is delivered: header, annotations, and the bare message unchanged.
 
-    With `locked` it contains the lock token, which clients need without a delivery tag, and the end of the lock.
+    A locked one contains the lock token, which clients need without a delivery tag, and the end of the lock.
     """
-    if not locked or stored.lock_token is None:
-        return _encoded_header(stored) + _NO_LOCK_TOKEN + _encoded_annotations(stored, locked) + stored.message.bare
+    annotations = _encoded_annotations(stored, locked_until)
+    if locked_until is None or stored.lock_token is None:
+        return _encoded_header(stored) + _NO_LOCK_TOKEN + annotations + stored.message.bare
     token = stored.lock_token
     guid = token[3::-1] + token[5:3:-1] + token[7:5:-1] + token[8:]  # .NET writes the first three fields reversed
-    return _encoded_header(stored) + _LOCK_TOKEN + guid + _encoded_annotations(stored, locked) + stored.message.bare
+    return _encoded_header(stored) + _LOCK_TOKEN + guid + annotations + stored.message.bare
 
 
 def _encoded_header(stored: StoredMessage) -> bytes:
@@ -47,12 +48,12 @@ def _encoded_header(stored: StoredMessage) -> bytes:
     return b"\x00\x53\x70\xc0" + bytes((len(body) + 1, 5)) + body
 
 
-def _encoded_annotations(stored: StoredMessage, locked: bool) -> bytes:
+def _encoded_annotations(stored: StoredMessage, locked_until: float | None) -> bytes:
     message = stored.message
     parts = [_SEQUENCE_NUMBER, _I64.pack(stored.sequence_number), _ENQUEUED_TIME, _millis(stored.enqueued_at)]
     count = 2
-    if locked and stored.locked_until != NEVER:  # in a session single messages are not locked
-        parts += (_LOCKED_UNTIL, _millis(stored.locked_until))
+    if locked_until is not None:
+        parts += (_LOCKED_UNTIL, _millis(locked_until))
         count += 1
     if stored.state is not MessageState.ACTIVE:
         parts += (_STATE, int(stored.state).to_bytes(4, "big"))
@@ -89,5 +90,5 @@ def encode_page(found: Sequence[StoredMessage]) -> list[bytes]:
         room -= stored.message.size
         if page and room < 0:
             break
-        page.append(encode_delivery(stored, locked=False))
+        page.append(encode_delivery(stored))
     return page

@@ -165,7 +165,8 @@ class ManagementEndpoint(RequestEndpoint):
         answers: list[dict[str, Any]] = []
         for stored in found:
             self.host.meter.message(self.entity, "receive", stored.message.size)
-            answer: dict[str, Any] = {"message": encode_delivery(stored, locked=not deletes)}
+            until = None if deletes else self.queue.contents.locked_until(stored)
+            answer: dict[str, Any] = {"message": encode_delivery(stored, until)}
             if stored.lock_token is not None:
                 answer["lock-token"] = uuid.UUID(bytes_le=stored.lock_token)
             answers.append(answer)

@@ -116,7 +116,7 @@ class ReceiverEndpoint(Endpoint):
         return fault is None
 
     def deliver(self, stored: StoredMessage, now: float) -> None:
-        payload = encode_delivery(stored, locked=not self.deletes)
+        payload = encode_delivery(stored, None if self.deletes else self.queue.contents.locked_until(stored))
         tag = stored.lock_token or b""  # as the service does: clients settle by the tag, and this one is settled
         self._is_fresh = False
         self.host.meter.message(self.entity, "receive", stored.message.size)

@@ -10,9 +10,9 @@ from typing import Any
 from emulator.amqp import events as e
 from emulator.amqp import performatives as p
 from emulator.amqp.link import SENDER_CREDIT, Link
-from emulator.encoding.codec import decode, encode
+from emulator.encoding.codec import decode, encode, list_items
 from emulator.encoding.sections import APPLICATION_PROPERTIES, PROPERTIES, VALUE, split
-from emulator.encoding.types import AmqpError, DecodeError
+from emulator.encoding.types import AmqpError, DecodeError, Raw
 from emulator.endpoints.base import ClientConnection, Endpoint
 
 UNLIMITED_CREDIT = 10_000
@@ -35,11 +35,9 @@ class Request:
         self.body: Any = None
         for part in split(payload):
             if part.code == PROPERTIES:
-                fields = decode(payload, part.value)[0]
-                if not isinstance(fields, list):
-                    raise DecodeError("the properties section is not a list")
-                self.message_id = fields[0] if fields else None
-                self.reply_to = fields[4] if len(fields) > 4 else None
+                fields = [payload[start:end] for start, end in list_items(payload, part.value)]
+                self.message_id = Raw(fields[0]) if fields else None
+                self.reply_to = decode(fields[4])[0] if len(fields) > 4 else None
             elif part.code == APPLICATION_PROPERTIES:
                 self.properties = decode(payload, part.value)[0]
             elif part.code == VALUE:

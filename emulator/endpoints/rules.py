@@ -83,7 +83,7 @@ def _filter_value(rule_filter: RuleFilter) -> Described:
         case CorrelationFilter():
             fields = [getattr(rule_filter, field) for field in _CORRELATION.values()]
             properties = {key: to_amqp(value) for key, value in rule_filter.properties.items()}
-            return Described(_CORRELATION_FILTER, [*fields, properties or None])
+            return Described(_CORRELATION_FILTER, [*fields, properties])
         case FalseFilter():
             return Described(_FALSE_FILTER, [])
         case TrueFilter():

@@ -204,7 +204,7 @@ def to_the_journal(data: bytes) -> None:
         for queue in namespace.entities():
             for stored in queue.contents.messages():
                 with contextlib.suppress(AmqpError):
-                    encode_delivery(stored, locked=False)
+                    encode_delivery(stored)
 
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None

@@ -132,7 +132,7 @@ def test_a_batch_of_something_else_than_messages_is_refused():
 
 def test_annotations_of_another_broker_are_dropped_and_the_senders_own_kept(make):
     sent = parse(encoded(annotations={"x-opt-sequence-number": 99, "x-mine": "kept", "x-opt-locked-until": 1}))
-    delivered = parse(encode_delivery(make().enqueue(sent, NOW), locked=False))
+    delivered = parse(encode_delivery(make().enqueue(sent, NOW)))
     assert delivered.annotation_count == 1
     assert b"x-mine" in delivered.annotations
 

@@ -45,6 +45,13 @@ def test_a_token_for_one_entity_opens_no_other(stranger):
         assert stranger.condition(answers) == ["amqp:unauthorized-access"]
 
 
+def test_a_token_for_the_management_node_gives_its_rights_to_the_entity(stranger):
+    assert stranger.put_token("amqp://host/orders/$management") == 202
+    assert stranger.manage("orders")("peek-message", {"from-sequence-number": 0, "message-count": 1})[0] == 204
+    assert stranger.attach(sends_to="orders")[1][0].target is not None
+    assert stranger.condition(stranger.attach(sends_to="sessions")[1]) == ["amqp:unauthorized-access"]
+
+
 def test_a_management_operation_asks_for_the_right_it_uses(stranger, namespace):
     rule = AuthorizationRule("writer", ("Send",), primary_key="k")
     namespace.create_queue("mine", QueueDescription("mine", authorization_rules=(rule,)), time.time())

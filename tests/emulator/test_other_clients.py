@@ -10,8 +10,8 @@ from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 from emulator.broker.descriptions import AuthorizationRule, QueueDescription, SubscriptionDescription, TopicDescription
 from emulator.broker.message import MessageState, parse
 from emulator.encoding.codec import decode, encode
-from emulator.encoding.sections import DELIVERY_ANNOTATIONS, HEADER, PROPERTIES, split
-from emulator.encoding.types import Array, Described, Int, Long, Raw, Symbol, ULong
+from emulator.encoding.sections import DELIVERY_ANNOTATIONS, HEADER, MESSAGE_ANNOTATIONS, PROPERTIES, split
+from emulator.encoding.types import Array, Described, Int, Long, Raw, Symbol, UInt, ULong
 from emulator.endpoints.receiver import SETTLED_BY_SENDER
 from emulator.endpoints.requests import RENEWAL_DELAYS_S
 from tests.emulator.amqp.client import KEY, Client, body
@@ -280,6 +280,24 @@ def test_a_lapsed_session_is_detached_after_a_grace_in_which_settling_shows_why(
     assert client.condition([performative for performative, _ in client.heard()]) == ["com.microsoft:session-lock-lost"]
 
 
+def test_a_message_of_a_session_names_the_end_of_the_session_lock(client, namespace):
+    """SDKs for .NET take a deferred message for lost after that time, and do not settle it."""
+    in_session = Described(ULong(p.SOURCE), ["sessions", *[None] * 6, {Symbol("com.microsoft:session-filter"): "s"}])
+    queue = namespace.queue("sessions")
+    stored = queue.enqueue(parse(body(session="s")), time.time())
+    client.say(sent(p.Attach("s", 60, True, 0, 1, in_session, target("me"))))
+    client.say(sent(p.Flow(0, 5000, 0, 5000, 60, 0, 1)))
+    _, (transfer, payload) = client.heard()
+    client.say(sent(p.Disposition(True, transfer.delivery_id, None, True, p.modified(True, True))))
+    numbers = Array([Long(stored.sequence_number)])
+    asked = {"sequence-numbers": numbers, "receiver-settle-mode": UInt(1), "session-id": "s"}
+    _, _, answer = client.manage("sessions")("receive-by-sequence-number", asked)
+    end = int(queue.contents.sessions.of("s").locked_until * 1000)
+    for delivered in (payload, answer["messages"][0]["message"]):
+        (part,) = [part for part in split(delivered) if part.code == MESSAGE_ANNOTATIONS]
+        assert decode(delivered, part.value)[0]["x-opt-locked-until"] == end
+
+
 # --- rules ----------------------------------------------------------------------------------------------------------
 
 
@@ -309,6 +327,10 @@ def test_rules_are_added_listed_and_removed_over_amqp(rules, namespace):
     assert blue.value[0] == Described(ULong(0x1370000009), [None, None, None, None, "x", None, None, None, {"n": 5}])
     assert (default.value[0].descriptor, default.value[1].descriptor) == (0x1370000007, 0x13700000005)
     assert [value.value[2] for value in listed(rules, skip=Int(1), top=Int(1))] == ["blue"]
+    without = {"correlation-filter": {"label": "x", "properties": None}}
+    rules("add-rule", {"rule-name": "a", "rule-description": without})
+    assert listed(rules)[1].value[0].value[8] == {}, "SDKs for .NET read this field as a map"
+    rules("remove-rule", {"rule-name": "a"})
     assert rules("remove-rule", {"rule-name": "red"})[0] == 200
     assert [rule.name for rule in namespace.subscription("news/Subscriptions/audit").rules()] == ["$Default", "blue"]
 
@@ -409,6 +431,16 @@ def test_a_response_goes_to_the_reply_to_address(client):
     assert peek(client, handle, "second") == [71]
     assert peek(client, handle, "first") == [70]
     assert peek(client, handle) == [70]
+
+
+@pytest.mark.parametrize("message_id", [ULong(0), ULong(7), ULong(2**60), UInt(7), Int(7), "text", b"id", uuid.uuid4()])
+def test_a_response_names_its_request_in_the_same_type(client, message_id):
+    """uamqp numbers its requests with ulongs, and takes a response with an int for another request's."""
+    responses(client, 70, "me", 10)
+    handle, _ = client.attach(sends_to="orders/$management")
+    client.say(sent(p.Transfer(handle, 1, b"t", 0), b"\x00\x53\x73" + encode([message_id])))
+    (payload,) = [payload for performative, payload in client.heard() if isinstance(performative, p.Transfer)]
+    assert payload.startswith(b"\x00\x53\x73" + encode([None] * 5 + [message_id]))
 
 
 def test_a_response_waits_for_credit(client):

@@ -100,7 +100,6 @@ def test_a_client_may_leave_sasl_out():
         (frame(1, b"\x00\x53\x15\xc0\x04\x02\x41\xa1\x00"), "amqp:invalid-field"),
         (sent(p.Open("again"), channel=0), "amqp:illegal-state"),
         (SESSION, "amqp:not-allowed"),
-        (sent(p.Begin(None, 0, 1, 1), channel=9999), "amqp:resource-limit-exceeded"),
     ],
 )
 def test_a_broken_frame_closes_the_connection_with_its_error(peer, data, condition):
@@ -230,6 +229,29 @@ def test_a_closed_window_holds_frames_back_until_it_opens():
     peer.say(sent(p.Flow(2, 10, 0, 10)))
     assert len(peer.heard()) == 3
     assert link.session.has_room
+
+
+@pytest.mark.parametrize(
+    ("seen", "window", "has_room"),
+    [(3, 2**32 - 1, True), (0, 2**32 - 1, True), (0, 4, True), (0, 3, False), (0, 2, False), (3, 0, False)],
+)
+def test_the_window_of_a_client_is_less_what_is_on_its_way(seen, window, has_room):
+    """SDKs for .NET begin, and go on, with a window of 2**32 - 1."""
+    peer = Peer(OPENING, sent(p.Begin(None, 0, 2**32 - 1, 5000)))
+    link = attached(peer, RECEIVER)
+    for _ in range(3):
+        link.deliver(b"x", b"t", settled=True)
+    assert len(peer.heard()) == 3
+    peer.say(sent(p.Flow(seen, window, 0, 5000)))
+    assert link.session.has_room is has_room
+
+
+def test_a_connection_has_as_many_sessions_as_in_the_service(peer):
+    """SDKs for .NET begin one for each link."""
+    for channel in range(2, 5000):
+        peer.say(sent(p.Begin(None, 0, 1, 1), channel=channel))
+    assert {type(begin) for _, begin, _ in peer.heard()} == {p.Begin}
+    assert peer.say(sent(p.Begin(None, 0, 1, 1), channel=5000))[-1].condition == "amqp:resource-limit-exceeded"
 
 
 @pytest.mark.parametrize(
