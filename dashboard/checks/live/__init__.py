@@ -1,1 +1,1 @@
-"""`check --live PAIR`: what two namespaces do with the assumptions of the documentation, tried on scratch entities."""
+"""`check --live PAIR`: tries the documented assumptions about Service Bus on two namespaces, with scratch entities."""

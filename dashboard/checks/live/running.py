@@ -1,70 +1,109 @@
-"""Runs trials one after another, whatever each of them meets, and always cleans up."""
+"""Tries assumptions one after another, always cleans up, and reports."""
 
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
 
-from dashboard.checks.live.assumptions import Result, of_trial, untried
-from dashboard.checks.live.findings import after_error, unknown
-from dashboard.checks.live.plan import operations_of, price_of
-from dashboard.checks.live.report import Report
-from dashboard.checks.live.scratch import new_prefix
-from dashboard.checks.live.stage import Stage, now
-from dashboard.checks.live.trials import TRIALS
+from dashboard.checks.live import failovers, service  # noqa: F401 (they register their assumptions)
+from dashboard.checks.live.assumptions import ASSUMPTIONS, Assumption, Holding
+from dashboard.checks.live.stage import Stage, now, prefix_of
 from dashboard.fleet.pairs_file import PairConfig
 
-OnResult = Callable[[Result], None]
+HELD, DID_NOT_HOLD, NOT_CLEAN = 0, 1, 2
+OPERATIONS = 400
+"""Billable operations of a whole run, at most."""
+_ABOUT_AN_EMULATOR = (
+    "Tried on a local namespace (emulator): the results are about the emulator, and show nothing about Azure."
+)
+_ABOUT_AZURE = "Tried on Azure Service Bus: the results are about these two namespaces, at this time."
 
 
-def run_live(pair: PairConfig, trials: Sequence[str], on_result: OnResult, *, is_partial: bool = False) -> Report:
-    """The report, after all scratch entities of the run are deleted. KeyboardInterrupt ends the trials early.
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of one assumption, with a reason unless it holds."""
 
-    `is_partial`: only these trials were asked for, so that assumptions which no trial shows are left out.
-    """
-    operations = operations_of(trials)
-    results: list[Result] = []
+    assumption: Assumption
+    holding: Holding
+    reason: str
 
-    def note(result: Result) -> None:
-        results.append(result)
-        on_result(result)
+    def line(self) -> str:
+        """For people: only what does not hold, or is not known, needs its reason."""
+        line = f"{self.holding:<14} {self.assumption.id:<22} {self.assumption.sentence}"
+        if self.holding is Holding.HOLDS:
+            return line
+        reason = f"{self.reason[:1].upper()}{self.reason[1:].rstrip('.')}."
+        return f"{line} {reason} (docs/{self.assumption.section})"
 
-    with Stage(pair, new_prefix(now(), uuid.uuid4().hex[:8])) as stage:
-        report = Report(
-            pair=pair.name,
-            hosts={role: endpoint.address for role, endpoint in stage.endpoints.items()},
-            is_emulator=stage.is_emulator,
-            began_at=now(),
-            ended_at=now(),
-            operations=operations,
-            cost=price_of(pair.name, operations, now()),
-            results=results,
-        )
-        interrupted = False
+    def document(self) -> dict[str, str]:
+        """For programs."""
+        return {
+            "id": self.assumption.id,
+            "assumption": self.assumption.sentence,
+            "documented": f"docs/{self.assumption.section}",
+            "result": self.holding.value,
+            "reason": self.reason,
+        }
+
+
+@dataclass(slots=True)
+class Report:
+    """Everything that a run found."""
+
+    pair: str
+    is_emulator: bool
+    began_at: datetime
+    results: list[Result] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    """Scratch entities that could not be deleted."""
+    interrupted: bool = False
+
+    @property
+    def status(self) -> int:
+        """The exit status. An assumption about which nothing was learned does not change it."""
+        if self.left or self.interrupted:
+            return NOT_CLEAN
+        return DID_NOT_HOLD if any(one.holding is Holding.FAILS for one in self.results) else HELD
+
+    @property
+    def about(self) -> str:
+        """The namespaces that the results are about."""
+        return _ABOUT_AN_EMULATOR if self.is_emulator else _ABOUT_AZURE
+
+    def document(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "pair": self.pair,
+            "is_emulator": self.is_emulator,
+            "about": self.about,
+            "began_at": self.began_at.isoformat(),
+            "interrupted": self.interrupted,
+            "results": [result.document() for result in self.results],
+            "left": self.left,
+        }
+
+    def lines(self) -> list[str]:
+        """For people, after the results themselves."""
+        counts = Counter(result.holding for result in self.results)
+        total = ", ".join(f"{counts[holding]} {holding}" for holding in Holding)
+        left = [f"Not deleted: {name}. Run it again with --clean." for name in self.left]
+        return [total, *(["Interrupted: the rest was not tried."] if self.interrupted else []), *left, self.about]
+
+
+def run_live(pair: PairConfig, ids: Sequence[str], on_result: Callable[[Result], None]) -> Report:
+    """Try these assumptions, or all; KeyboardInterrupt ends the trials early. Afterwards scratch entities are gone."""
+    with Stage(pair, prefix_of(now(), uuid.uuid4().hex[:8])) as stage:
+        report = Report(pair.name, any(end.emulator for end in stage.endpoints.values()), now())
         try:
-            for trial in trials:
-                try_one(stage, trial, note)
-            for result in () if is_partial else untried():
-                note(result)
+            for assumption in (ASSUMPTIONS[id_] for id_ in ids or ASSUMPTIONS):
+                report.results.append(Result(assumption, *assumption.tried(stage)))
+                on_result(report.results[-1])
         except KeyboardInterrupt:
-            interrupted = True
+            report.interrupted = True
         finally:
-            left = stage.clean_up()
-        return replace(report, ended_at=now(), results=tuple(results), left=tuple(left), interrupted=interrupted)
-
-
-def try_one(stage: Stage, trial: str, note: OnResult) -> None:
-    """Run one trial; what it raises is a result of the assumption that it was about, and the rest is not known."""
-    pending = list(of_trial(trial))
-    try:
-        for found in TRIALS[trial](stage):
-            pending.remove(found.id)
-            note(found)
-    except Exception as error:
-        if not pending:
-            return
-        first, *rest = pending
-        note(after_error(first, error))
-        for other in rest:
-            note(unknown(other, f"not tried, because the trial ended at {first}"))
+            report.left = stage.clean_up()
+        return report

@@ -1,58 +1,77 @@
-"""The place of a live check: two namespaces, the real library between them, and scratch entities that are deleted."""
+"""Two namespaces with the real library between them, and scratch entities that are deleted afterwards."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Literal
 
-from azure.core.exceptions import AzureError, ClientAuthenticationError, ResourceNotFoundError
+from azure.core.exceptions import AzureError, ResourceNotFoundError
 from azure.servicebus import ServiceBusClient, ServiceBusReceivedMessage
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from dashboard.checks.live.scratch import PREFIX, Scratch, among
-from dashboard.fleet.namespaces import endpoint_of, watchdog
+from dashboard.fleet.namespaces import endpoint_of
 from dashboard.fleet.pairs_file import PairConfig
 from pairing import PairedServiceBusClient, SendAvailabilityOptions
 from pairing.backlog.administration import emulator_transport
 from pairing.backlog.rotation import backlog_path
 from pairing.ends import Endpoint, Role
-from pairing.links import Link
 
-T = TypeVar("T")
-WORK_S = 60.0
-"""Maximum seconds of one step on a link, opening included."""
 WAIT_S = 120.0
-"""Maximum seconds until something has happened that the library does in the background."""
-LOOK_S, SOON_S = 1.0, 10.0
-IDLE = timedelta(hours=1)
-"""The service itself deletes scratch entities of the primary that nobody has used for so long."""
-ROLES: tuple[Role, Role] = ("primary", "secondary")
+"""Maximum seconds until an expected message arrives, or the library has done something in the background."""
 SUBSCRIPTION = "check"
+_PREFIX = "paired-namespaces-check-"
+_NAME = re.compile(rf"{_PREFIX}(\d{{14}})-[0-9a-f]{{8}}/.+")
+_IDLE = timedelta(hours=1)
+"""The service itself deletes scratch entities of the primary that nobody has used for so long."""
 
 
 class TooLate(Exception):
     """What a trial waits for did not happen in time."""
 
 
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """An entity whose name shows that a run of this check created it."""
+
+    role: Role
+    kind: Literal["queue", "topic"]
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.kind} {self.path}"
+
+
+def prefix_of(began_at: datetime, token: str) -> str:
+    """The first part of the names of a run; `token`: 8 hexadecimal digits."""
+    return f"{_PREFIX}{began_at:%Y%m%d%H%M%S}-{token}"
+
+
+def is_scratch(path: str) -> bool:
+    """Whether a run of this check created the entity. Nothing else is ever deleted."""
+    return _NAME.fullmatch(path) is not None
+
+
 class Stage:
-    """Scratch entities are created by the trials that need them. Leaving the context closes links, deletes nothing."""
+    """Trials create the scratch entities that they need. Leaving the context closes links and deletes nothing."""
 
     def __init__(self, pair: PairConfig, prefix: str) -> None:
         self.pair, self.prefix = pair, prefix
+        self._closing, self._library = ExitStack(), ExitStack()
         self.endpoints: dict[Role, Endpoint] = {
             "primary": endpoint_of(pair.primary, "primary"),
             "secondary": endpoint_of(pair.secondary, "secondary"),
         }
-        self._closing, self._library = ExitStack(), ExitStack()
-        self._made: dict[str, Scratch] = {}
-        self.administrations = {role: self._administration(endpoint) for role, endpoint in self.endpoints.items()}
-        self.buses: dict[Role, ServiceBusClient] = {
-            role: endpoint.service_bus(ServiceBusClient, own_retries=True) for role, endpoint in self.endpoints.items()
+        self.administrations = {
+            role: self._closing.enter_context(end.administration(ServiceBusAdministrationClient, emulator_transport))
+            for role, end in self.endpoints.items()
         }
+        self.buses = {role: end.service_bus(ServiceBusClient, own_retries=True) for role, end in self.endpoints.items()}
 
     def __enter__(self) -> Stage:
         return self
@@ -61,14 +80,10 @@ class Stage:
         with self._closing:
             self._library.close()
 
-    def _administration(self, endpoint: Endpoint) -> ServiceBusAdministrationClient:
-        client = endpoint.administration(ServiceBusAdministrationClient, emulator_transport)
-        return self._closing.enter_context(client)
-
     @property
-    def is_emulator(self) -> bool:
-        """Whether one of the namespaces is an emulator: then nothing is known about Azure."""
-        return any(endpoint.emulator for endpoint in self.endpoints.values())
+    def bus(self) -> ServiceBusClient:
+        """The SDK's client of the primary."""
+        return self.buses["primary"]
 
     @property
     def backlog_queue(self) -> str:
@@ -77,10 +92,7 @@ class Stage:
 
     @cached_property
     def client(self) -> PairedServiceBusClient:
-        """The real library with its syphon and pings, for a pair that has the run's prefix as the primary's name.
-
-        Its backlog queue is therefore a scratch queue, too, and those of the real pair are not touched.
-        """
+        """The real library, for a pair whose primary is named like this run, so that its backlog queue is scratch."""
         options = SendAvailabilityOptions(
             backlog_queue_count=1,
             failover_interval=timedelta(),
@@ -93,68 +105,34 @@ class Stage:
             pair=self.prefix,
             tracing=False,
         )
-        ends = (self.endpoints["primary"], self.endpoints["secondary"])
-        return self._library.enter_context(_paired(*ends, options))
+        return self._library.enter_context(_paired(self.endpoints["primary"], self.endpoints["secondary"], options))
 
     def queue(self, name: str, role: Role = "primary", **properties: Any) -> str:
-        """The path of this scratch queue, created on first use."""
+        """Create a scratch queue; its path."""
         path = f"{self.prefix}/{name}"
-        if path not in self._made:
-            create = self.administrations[role].create_queue
-            self._make(Scratch(role, "queue", path), lambda: create(path, auto_delete_on_idle=IDLE, **properties))
+        self.administrations[role].create_queue(path, auto_delete_on_idle=_IDLE, **properties)
         return path
 
     def topic(self, name: str) -> str:
-        """The path of this scratch topic of the primary, with one subscription."""
+        """Create a scratch topic of the primary with one subscription; its path."""
         path = f"{self.prefix}/{name}"
-        if path not in self._made:
-            administration = self.administrations["primary"]
-            create = administration.create_topic
-            self._make(Scratch("primary", "topic", path), lambda: create(path, auto_delete_on_idle=IDLE))
-            administration.create_subscription(path, SUBSCRIPTION)
+        self.administrations["primary"].create_topic(path, auto_delete_on_idle=_IDLE)
+        self.administrations["primary"].create_subscription(path, SUBSCRIPTION)
         return path
 
-    def _make(self, scratch: Scratch, create: Callable[[], Any]) -> None:
-        """Without an answer it may have been created, so it is noted before; a refusal says that it was not."""
-        self._made[scratch.path] = scratch
-        try:
-            create()
-        except ClientAuthenticationError:
-            del self._made[scratch.path]
-            raise
-
-    def on_link(self, make: Callable[[], Any], work: Callable[[Any], T]) -> T:
-        """What the work returns on a sender or receiver of the SDK, in bounded time. Raises the SDK's error."""
-        found: list[T] = []
-        link = Link(make, watchdog())
-        try:
-            failure = link.attempt(lambda sdk, _: found.append(work(sdk)), WORK_S)
-        finally:
-            link.close(1.0)
-        if failure is not None:
-            raise failure.error
-        return found[0]
-
     def send(self, path: str, *messages: Any, role: Role = "primary") -> None:
-        """Send these with the SDK, one by one, without the library."""
-
-        def work(sender: Any) -> None:
+        """Send these one by one with the SDK, without the library."""
+        with self.buses[role].get_queue_sender(path) as sender:
             for message in messages:
-                sender.send_messages(message, timeout=WORK_S / 2)
+                sender.send_messages(message, timeout=WAIT_S)
 
-        self.on_link(lambda: self.buses[role].get_queue_sender(path), work)
-
-    def receive(self, make: Callable[[], Any], count: int) -> list[ServiceBusReceivedMessage]:
-        """So many messages, completed. Raises TooLate."""
-        return self.on_link(make, lambda receiver: taken(receiver, count))
-
-    def leftovers(self, prefix: str = PREFIX) -> list[Scratch]:
+    def leftovers(self, prefix: str = _PREFIX) -> list[Scratch]:
         """The scratch entities of all runs, or of one. Raises AzureError."""
         found: list[Scratch] = []
         for role, administration in self.administrations.items():
-            found += among(role, "queue", [queue.name for queue in administration.list_queues()], prefix)
-            found += among(role, "topic", [topic.name for topic in administration.list_topics()], prefix)
-        return found
+            found += [Scratch(role, "queue", queue.name) for queue in administration.list_queues()]
+            found += [Scratch(role, "topic", topic.name) for topic in administration.list_topics()]
+        return [one for one in found if is_scratch(one.path) and one.path.startswith(prefix)]
 
     def delete(self, scratch: Scratch) -> None:
         """Delete one scratch entity; it may be gone already. Raises AzureError."""
@@ -163,50 +141,40 @@ class Stage:
         with suppress(ResourceNotFoundError):
             delete(scratch.path)
 
-    def clean(self, left: list[Scratch]) -> list[str]:
-        """Delete these; returns those that could not be."""
-        refused = []
-        for scratch in left:
-            try:
-                self.delete(scratch)
-            except (AzureError, OSError):
-                refused.append(f"{scratch.role} {scratch.path}")
-        return refused
-
     def clean_up(self) -> list[str]:
-        """Delete everything of this run, also what was created without an answer; returns what is left.
+        """Delete everything of this run; what is left, or why that is not known.
 
         The library is closed before: it would create its backlog queue again.
         """
         self._library.close()
         try:
-            return self.clean(self.leftovers(self.prefix))
-        except (AzureError, OSError):
-            return self.clean([*self._made.values(), Scratch("secondary", "queue", self.backlog_queue)])
+            for scratch in self.leftovers(self.prefix):
+                self.delete(scratch)
+        except (AzureError, OSError) as error:
+            return [f"entities named {self.prefix}/… ({type(error).__name__})"]
+        return []
 
 
-def taken(receiver: Any, count: int) -> list[ServiceBusReceivedMessage]:
+def received(receiver: Any, count: int) -> list[ServiceBusReceivedMessage]:
     """So many messages of an open receiver, completed in order. Raises TooLate."""
     found: list[ServiceBusReceivedMessage] = []
-    until = time.monotonic() + WORK_S - 5
     while len(found) < count:
-        left = until - time.monotonic()
-        if left <= 0:
-            raise TooLate(f"{len(found)} of {count} messages arrived within {WORK_S:.0f} s")
-        for message in receiver.receive_messages(count - len(found), max_wait_time=min(left, 5.0)):
+        arrived = receiver.receive_messages(count - len(found), max_wait_time=WAIT_S)
+        if not arrived:
+            raise TooLate(f"{len(found)} of {count} messages arrived within {WAIT_S:.0f} s")
+        for message in arrived:
             receiver.complete_message(message)
-            found.append(message)
+        found += arrived
     return found
 
 
-def wait_until(what: str, happened: Callable[[], bool]) -> None:
-    """Look every second, later every five. Raises TooLate with what did not happen."""
-    began = time.monotonic()
+def wait_until(event: str, happened: Callable[[], bool]) -> None:
+    """Look every second. Raises TooLate with what did not happen."""
+    until = time.monotonic() + WAIT_S
     while not happened():
-        waited = time.monotonic() - began
-        if waited > WAIT_S:
-            raise TooLate(f"{what} did not happen within {WAIT_S:.0f} s")
-        time.sleep(LOOK_S if waited < SOON_S else 5 * LOOK_S)
+        if time.monotonic() > until:
+            raise TooLate(f"{event} did not happen within {WAIT_S:.0f} s")
+        time.sleep(1)
 
 
 def now() -> datetime:
@@ -218,9 +186,12 @@ def _paired(primary: Endpoint, secondary: Endpoint, options: SendAvailabilityOpt
     strings = primary.connection_string, secondary.connection_string
     if strings[0] is not None and strings[1] is not None:
         return PairedServiceBusClient.from_connection_string(strings[0], strings[1], options=options)
-    if strings[0] is None and strings[1] is None:
-        ends = primary.host, secondary.host
-        return PairedServiceBusClient(
-            *ends, primary.credential, secondary_credential=secondary.credential, options=options
-        )
-    raise ValueError("one namespace has a connection string and the other has none: give both the same kind")
+    if strings[0] is not None or strings[1] is not None:
+        raise ValueError("one namespace has a connection string and the other has none: give both the same kind")
+    return PairedServiceBusClient(
+        primary.host,
+        secondary.host,
+        primary.credential,
+        secondary_credential=secondary.credential,
+        options=options,
+    )

@@ -2,24 +2,18 @@
 
 import signal
 import sys
-import threading
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
 from azure.core.exceptions import AzureError
 from django.core.management.base import CommandError
 from django.core.management.commands import check
 from django.db import connections
-from django.utils import timezone
 
 from dashboard.checks import endpoints, environment, findings
-from dashboard.checks.live import plan, scratch
-from dashboard.checks.live.assumptions import BY_ID, Result, trials_for
-from dashboard.checks.live.report import NOT_CLEAN, line_of
-from dashboard.checks.live.running import run_live
+from dashboard.checks.live.assumptions import ASSUMPTIONS
+from dashboard.checks.live.running import NOT_CLEAN, OPERATIONS, Result, run_live
 from dashboard.checks.live.stage import Stage
 from dashboard.checks.side_by_side import findings_of
 from dashboard.command_line.errors import OneSentenceCommand
@@ -44,10 +38,9 @@ class Command(OneSentenceCommand, check.Command):
         which.add_argument("--environment", action="store_true", help="check the environment this command runs in")
         which.add_argument("--live", metavar="PAIR", help="try this pair's namespaces, with scratch entities in them")
         parser.add_argument("--json", action="store_true", help="one JSON document instead of lines")
-        parser.add_argument("--only", metavar="ID", action="append", help="with --live: the trial of this assumption")
+        parser.add_argument("--only", metavar="ID", action="append", help="with --live: only this assumption")
         parser.add_argument("--yes", action="store_true", help="with --live: do not ask for a confirmation")
         parser.add_argument("--clean", action="store_true", help="with --live: only delete what earlier runs have left")
-        parser.add_argument("--report", metavar="FILE", type=Path, help="with --live: write the JSON document here")
 
     def handle(self, *app_labels: Any, **options: Any) -> None:
         if options["environment"]:
@@ -67,42 +60,45 @@ class Command(OneSentenceCommand, check.Command):
         _leave(findings.status_of(found))
 
     def _check_live(self, options: Options) -> None:
-        pair, trials = _pair(options["live"]), trials_for(_known_ids(options["only"] or ()))
-        with _interrupted_by_sigterm():
+        pair, ids = _pair(options["live"]), _known_ids(options["only"] or ())
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that scratch entities are deleted
+        try:
             self._clean(pair, options)
             if not options["clean"]:
-                self._run_live(pair, trials, options)
+                self._run_live(pair, ids, options)
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
-    def _run_live(self, pair: PairConfig, trials: Sequence[str], options: Options) -> None:
-        operations = plan.operations_of(trials)
-        price = plan.price_of(pair.name, operations, timezone.now())
+    def _run_live(self, pair: PairConfig, ids: Sequence[str], options: Options) -> None:
+        local = " Its namespaces are local (emulator): nothing is billed."
         is_emulator = pair.primary.is_emulator() or pair.secondary.is_emulator()
-        self._say(plan.announced(pair.name, operations, price, len(trials), is_emulator=is_emulator))
+        self._say(
+            f"{len(ids or ASSUMPTIONS)} trials on scratch entities of the pair {pair.name}: at most {OPERATIONS} "
+            f"billable operations.{local if is_emulator else ''}"
+        )
         _confirm("Run them?", options)
-        report = run_live(pair, trials, lambda result: self._show(result, options), is_partial=bool(options["only"]))
-        if options["report"]:
-            _write(options["report"], as_json(report.document()))
+        report = run_live(pair, ids, lambda result: self._show(result, options))
         self.stdout.write(as_json(report.document()) if options["json"] else "\n".join(report.lines()))
         _leave(report.status)
 
     def _clean(self, pair: PairConfig, options: Options) -> None:
         """Offer to delete what a killed run has left in the namespaces."""
         try:
-            with Stage(pair, scratch.PREFIX) as stage:
+            with Stage(pair, "") as stage:
                 left = stage.leftovers()
                 if not left:
                     return
-                self._say("Left by earlier runs:\n  " + "\n  ".join(scratch.described(left)))
+                self._say("Left by earlier runs:\n  " + "\n  ".join(map(str, left)))
                 _confirm("Delete them? If one of those runs is still going, it will fail.", options)
-                if refused := stage.clean(left):
-                    raise CommandError(f"Not deleted: {', '.join(refused)}.", returncode=NOT_CLEAN)
+                for scratch in left:
+                    stage.delete(scratch)
                 self._say(f"Deleted: {len(left)}.")
         except (AzureError, OSError, ValueError) as error:
-            self._say(f"Whether an earlier run has left anything is not known: {describe(error)}.")
+            self._say(f"Scratch entities of earlier runs may be left: {describe(error)}.")
 
     def _show(self, result: Result, options: Options) -> None:
         if not options["json"]:
-            self.stdout.write(line_of(result))
+            self.stdout.write(result.line())
             self.stdout.flush()
 
     def _say(self, text: str) -> None:
@@ -123,13 +119,11 @@ def _pair(name: str) -> PairConfig:
     return pairs[name]
 
 
-def _known_ids(ids: Any) -> list[str]:
-    for one in ids:
-        if one not in BY_ID:
-            raise CommandError(f"There is no assumption {one}; docs/check.md lists them.")
-        if not BY_ID[one].trial:
-            raise CommandError(f"{one} cannot be tried: {BY_ID[one].otherwise}.")
-    return list(ids)
+def _known_ids(ids: Sequence[str]) -> Sequence[str]:
+    for id_ in ids:
+        if id_ not in ASSUMPTIONS:
+            raise CommandError(f"There is no assumption {id_}; docs/check.md lists them.")
+    return ids
 
 
 def _confirm(question: str, options: Options) -> None:
@@ -143,30 +137,6 @@ def _confirm(question: str, options: Options) -> None:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
         raise CommandError("Not confirmed, so nothing was done.", returncode=NOT_CLEAN)
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(f"{text}\n", encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"The report cannot be written to {file}: {error.strerror}.") from None
-
-
-@contextmanager
-def _interrupted_by_sigterm() -> Iterator[None]:
-    """SIGTERM is a KeyboardInterrupt within the block, so that scratch entities are deleted."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _leave(status: int) -> None:
