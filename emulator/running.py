@@ -37,7 +37,7 @@ class RunningNamespace:
         return f"http://{endpoint}"
 
     def fault(self, operation: str, effect: str, **more: Any) -> str:
-        """Activate a fault; returns its id. Fields as in docs/emulator-faults.md. Raises EmulatorError."""
+        """Activate a fault; returns its id. Fields as in docs/emulator.md. Raises EmulatorError."""
         body = {"operation": operation, "effect": effect, **more}
         return str(self._call("POST", "faults", body)["id"])
 
@@ -57,7 +57,7 @@ class RunningNamespace:
 
     @contextmanager
     def faulty(self, operation: str, effect: str, **more: Any) -> Iterator[str]:
-        """A fault until the block ends; gives its id. Fields as in docs/emulator-faults.md. Raises EmulatorError."""
+        """A fault until the block ends; gives its id. Fields as in docs/emulator.md. Raises EmulatorError."""
         fault_id = self.fault(operation, effect, **more)
         try:
             yield fault_id

@@ -1,6 +1,6 @@
 """AMQP links of the blocking SDK that never hang: opening has a deadline, and sends are watched.
 
-The SDK can wait without a limit (docs/wire-failures.md, section 9). So opening runs on a daemon thread, and a send on
+The SDK can wait without a limit (docs/wire.md, section 9). So opening runs on a daemon thread, and a send on
 an open link runs on the caller's thread, while one watchdog per client shuts down the socket of an overdue send.
 """
 

@@ -45,7 +45,7 @@ def close_socket_with(handler: Any) -> None:
     """From now on, closing this handler of the SDK closes its socket, too.
 
     The SDK itself leaves the socket open, and loses the reference to it, if the connection was reset or refused, or if
-    it has no session yet: until the garbage collector finds it (docs/wire-failures.md).
+    it has no session yet: until the garbage collector finds it (docs/wire.md).
     """
     close = getattr(handler, "close", None)
     if close is None:

@@ -1,6 +1,6 @@
 """The SDK's links without its pauses: it sleeps half a second to open one, and up to a second to close it again.
 
-docs/wire-failures.md, section 9. What a link says, and how long it waits for an answer, stays as it is.
+docs/wire.md, section 9. What a link says, and how long it waits for an answer, stays as it is.
 """
 
 import time

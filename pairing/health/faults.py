@@ -1,6 +1,6 @@
 """Which errors of azure-servicebus indicate an outage, and which are errors of the caller: one table.
 
-docs/specification.md, section 5, defines it; docs/wire-failures.md, section 8, describes when the SDK raises them.
+docs/specification.md, section 5, defines it; docs/wire.md, section 8, describes when the SDK raises them.
 """
 
 import errno

@@ -116,7 +116,7 @@ def test_the_local_namespace_is_started_and_broken_as_its_page_says(tmp_path: Pa
         served = shell.serve(start)
         served.until(lambda text: text.count("ready ") == 2, "both namespaces are ready")
 
-        commands = block("docs/emulator-faults.md", 1).commands
+        commands = block("docs/emulator.md", 4).commands
         add, tell, remove = (command.replace("curl", "curl -s") for command in commands)
         fault = json.loads(shell.succeed(add))["id"]
         assert [one["id"] for one in json.loads(shell.succeed(tell))] == [fault]

@@ -36,7 +36,7 @@ TRIED_BY = {
     "docs/emulator.md 1": STRANGER,
     "docs/emulator.md 2": f"{OPERATED}::test_the_local_namespace_is_started_and_broken_as_its_page_says",
     "docs/emulator.md 3": f"{OPERATED}::test_the_local_namespace_reads_the_file_of_microsofts_emulator",
-    "docs/emulator-faults.md 1": f"{OPERATED}::test_the_local_namespace_is_started_and_broken_as_its_page_says",
+    "docs/emulator.md 4": f"{OPERATED}::test_the_local_namespace_is_started_and_broken_as_its_page_says",
     "docs/installation.md 1": INSTALLED,
     "docs/installation.md 2": INSTALLED,
     "docs/installation.md 3": INSTALLED,

@@ -1,4 +1,4 @@
-"""Every fault, as the user of the SDK meets it, blocking and asyncio: its exception (docs/emulator-faults.md).
+"""Every fault, as the user of the SDK meets it, blocking and asyncio: its exception (docs/emulator.md).
 
 All cases run at once, each on an entity of its own, because most of the time goes to the SDK's own pauses.
 """

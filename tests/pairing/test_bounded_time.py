@@ -1,4 +1,4 @@
-"""Every wait of the SDK without an end (docs/wire-failures.md, section 9) ends within the timeout, in both worlds.
+"""Every wait of the SDK without an end (docs/wire.md, section 9) ends within the timeout, in both worlds.
 
 docs/specification.md, section 5: send_messages always returns or raises within its timeout, whatever either namespace
 does, fallback to the backlog included; section 9 and the contract: closing takes 5 s at most.

@@ -1,6 +1,6 @@
 """Each answer of a namespace, over real AMQP in both worlds: which one fails an entity over, and which is raised.
 
-docs/specification.md, section 5 (the classification); docs/wire-failures.md (what the SDK makes of it).
+docs/specification.md, section 5 (the classification); docs/wire.md (what the SDK makes of it).
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""docs/specification.md, section 5: which errors of the SDK mean an outage; docs/wire-failures.md, section 8."""
+"""docs/specification.md, section 5: which errors of the SDK mean an outage; docs/wire.md, section 8."""
 
 import errno
 import struct

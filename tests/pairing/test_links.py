@@ -1,4 +1,4 @@
-"""Links of the blocking SDK under deadlines, one by one (docs/wire-failures.md, section 9)."""
+"""Links of the blocking SDK under deadlines, one by one (docs/wire.md, section 9)."""
 
 import socket
 import threading
