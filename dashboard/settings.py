@@ -10,9 +10,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.access.team_groups import problem_of
-from dashboard.alerts.addresses import networks
 from dashboard.site.environment import Environment, is_web_address, shown
-from dashboard.site.forwarded import named_networks
 from dashboard.site.logs import FORMATS, LEVELS
 from dashboard.site.places import BASE_DIR
 from dashboard.site.places import TEMPLATES as TEMPLATE_DIR
@@ -58,7 +56,7 @@ LOG_LEVEL = _env.choice("LOG_LEVEL", "INFO", LEVELS)
 
 # Alerts
 CHANNELS_FILE = _env.path("CHANNELS_FILE", BASE_DIR / "channels.toml")
-ALERT_ALLOWED_NETWORKS = networks(_env.words("ALERT_ALLOWED_NETWORKS", "127.0.0.0/8,::1/128" if DEMO else ""))
+ALERT_ALLOWED_NETWORKS = _env.networks("ALERT_ALLOWED_NETWORKS", "127.0.0.0/8,::1/128" if DEMO else "")
 PUBLIC_URL = _env.address("PUBLIC_URL", "", "https://HOST/, which people open")
 EMAIL_HOST = _env.text("EMAIL_HOST", "localhost")
 EMAIL_PORT = _env.whole("EMAIL_PORT", 25, least=1, most=65535)
@@ -77,9 +75,7 @@ DEFAULT_FROM_EMAIL = _env.text("EMAIL_FROM", "paired-namespaces@localhost")
 DEBUG = _env.flag("DEBUG", False)
 LOOPBACK = {"localhost", "127.0.0.1", "[::1]", "testserver"}
 ALLOWED_HOSTS = _env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-TRUSTED_PROXIES = named_networks("TRUSTED_PROXIES", _env.words("TRUSTED_PROXIES", ""))
-PROXY_HOPS = _env.whole("PROXY_HOPS", 1, least=1, most=10)
-PROBE_NETWORKS = named_networks("PROBE_NETWORKS", _env.words("PROBE_NETWORKS", "127.0.0.0/8,::1/128"))
+TRUSTED_PROXIES = [str(network) for network in _env.networks("TRUSTED_PROXIES", "")]
 if any("/" in name for name in ALLOWED_HOSTS):
     raise ImproperlyConfigured(
         "ALLOWED_HOSTS has an address: give names of hosts, without https://, separated by commas."
@@ -199,7 +195,6 @@ MIDDLEWARE = [
 ]
 ROOT_URLCONF = "dashboard.urls"
 ASGI_APPLICATION = "dashboard.asgi.application"
-WSGI_APPLICATION = "dashboard.wsgi.application"
 _LOADERS = ["django.template.loaders.filesystem.Loader", "django.template.loaders.app_directories.Loader"]
 TEMPLATES: list[dict[str, Any]] = [
     {

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-from django.core.exceptions import ImproperlyConfigured
-
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 NOBODYS = [ip_network(text) for text in ("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24")]
@@ -43,13 +41,3 @@ def unwrapped(address: Address) -> Address:
 def address_of(text: str) -> Address:
     """An address as the resolver writes it. Raises ValueError."""
     return ip_address(text.partition("%")[0])
-
-
-def networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """The networks that a setting lists. Raises ImproperlyConfigured."""
-    try:
-        return tuple(ip_network(text) for text in texts)
-    except ValueError:
-        raise ImproperlyConfigured(
-            "ALERT_ALLOWED_NETWORKS cannot be read: give networks such as 10.1.2.0/24, separated by commas."
-        ) from None

@@ -23,7 +23,6 @@ class Bearer(HttpBearer):
     """A token. It gives at most its scope, and at most the present rights of its owner."""
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
-        throttle.require_patience(address_of(request))
         row = tokens.find(token, timezone.now(), address_of(request))
         if row is None:
             throttle.note_failure(address_of(request))

@@ -21,15 +21,10 @@ def count(kind: str, name: str) -> None:
         raise _impatient()
 
 
-def require_patience(address: str) -> None:
-    """Raise ApiError 429 if too many invalid tokens came from this address."""
-    if _read(_key("address", whereabouts(address))) >= MOST_FAILURES:
-        raise _impatient()
-
-
 def note_failure(address: str) -> None:
-    """Count an invalid token from this address."""
-    _add(_key("address", whereabouts(address)))
+    """Count an invalid token from this address. Raises ApiError 429 after too many, so that only those are delayed."""
+    if _add(_key("address", whereabouts(address))) > MOST_FAILURES:
+        raise _impatient()
 
 
 def _impatient() -> ApiError:
@@ -53,10 +48,3 @@ def _add(key: str) -> int:
             _memory.clear()
         _memory[key] = _memory.get(key, 0) + 1
         return _memory[key]
-
-
-def _read(key: str) -> int:
-    try:
-        return redis.counted(key)
-    except redis.RedisError:
-        return _memory.get(key, 0)

@@ -25,7 +25,7 @@ from dashboard.costs.outages import NO_OPERATIONS
 from dashboard.costs.statements import Parsed, Peak, StatementError, read_export
 from dashboard.models import Adjustment, AuditEntry, BilledDay, Charge, ConnectionDay, DailyCharge, Invoice, Statement
 from dashboard.models.charge import PUBLISHED, SETTLEMENTS
-from dashboard.site.bodies import LARGEST_BYTES
+from dashboard.site.forms import LARGEST_BYTES
 from dashboard.site.money import exact_text
 from pairing.telemetry.metering import SETTLEMENT_KINDS
 from pipeline.months import Month

@@ -17,7 +17,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, BinaryIO
 
-from dashboard.site.bodies import LARGEST_BYTES
+from dashboard.site.forms import LARGEST_BYTES
 
 MOST_ROWS = 1_000_000
 LONGEST_FIELD = 64 * 1024

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -50,6 +51,15 @@ class Environment:
     def words(self, name: str, default: str) -> list[str]:
         """A comma-separated list, without empty items."""
         return [word.strip() for word in self.text(name, default).split(",") if word.strip()]
+
+    def networks(self, name: str, default: str) -> tuple[IPv4Network | IPv6Network, ...]:
+        """A comma-separated list of networks and addresses."""
+        try:
+            return tuple(ip_network(text) for text in self.words(name, default))
+        except ValueError:
+            raise ImproperlyConfigured(
+                f"{name} cannot be read: give addresses or networks such as 10.1.2.0/24, separated by commas."
+            ) from None
 
     def whole(self, name: str, default: int, *, least: int, most: int) -> int:
         """A whole number in [least, most]."""

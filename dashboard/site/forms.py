@@ -5,6 +5,9 @@ from typing import Any
 
 from django import forms
 
+LARGEST_BYTES = 64 * 1024 * 1024
+"""The size limit of an uploaded file."""
+
 
 class TimeInput(forms.DateTimeInput):
     """A time that the browser lets people choose."""

@@ -14,7 +14,6 @@ from pairing.fleet.coordination import SharedState
 from pairing.fleet.keys import PAIRING, Keys
 from pairing.fleet.redis_url import client_of
 
-MOST_DIGITS = 15
 CHANGED = "dashboard:changed"
 HEALTH_PATTERN = "pairing:{*}:health"
 RedisError = redis.RedisError
@@ -62,12 +61,6 @@ def patient_connection() -> redis.Redis:
 def shared_state(pair: str) -> SharedState:
     """The shared state of one pair. Calls raise RedisError if Redis is unavailable."""
     return SharedState(connection(), pair)
-
-
-def counted(key: str) -> int:
-    """The counter under the key; 0 if it is missing or not a number. Raises RedisError."""
-    written = str(connection().get(key) or "")
-    return int(written) if written.isascii() and written.isdigit() and len(written) <= MOST_DIGITS else 0
 
 
 def announce_change() -> None:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import schemathesis
+from django.core.wsgi import get_wsgi_application
 from django.utils import timezone
 from hypothesis import HealthCheck, settings
 from schemathesis import Case
@@ -14,7 +15,6 @@ from dashboard.access import tokens
 from dashboard.fleet import projection
 from dashboard.models import AuditEntry, BacklogQueue, Budget, ChargeRun
 from dashboard.routes import api
-from dashboard.wsgi import application
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.fleet.test_projection import event
 from tests.selection import is_nightly
@@ -47,7 +47,7 @@ config.projects.default.phases.coverage.enabled = is_nightly()
 document = schemathesis.openapi.from_dict(
     json.loads(json.dumps(api.get_openapi_schema(path_prefix=ROOT))), config=config
 )
-document.app = application
+document.app = get_wsgi_application()
 
 
 @document.parametrize()

@@ -68,7 +68,7 @@ def is_page(path: str) -> bool:
 def unknown_options(command: str, arguments: list[str]) -> set[str]:
     """The options among the arguments of a process that its program does not have."""
     program = {"web": uvicorn, "worker": celery_worker, "beat": celery_beat}[command]
-    known = {option for parameter in program.params for option in parameter.opts}
+    known = {option for one in program.params for option in (*one.opts, *one.secondary_opts)}
     return {argument for argument in arguments if argument.startswith("-")} - known
 
 

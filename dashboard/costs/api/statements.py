@@ -20,7 +20,7 @@ from dashboard.costs.reconciliation import READERS, read_bounded, take_statement
 from dashboard.costs.refusals import recorded
 from dashboard.costs.statements import Parsed, StatementError
 from dashboard.models import Statement
-from dashboard.site.bodies import LARGEST_BYTES
+from dashboard.site.forms import LARGEST_BYTES
 
 router = Router(tags=["charges"])
 REST_OF_A_FORM = 64 * 1024

@@ -17,7 +17,7 @@ from dashboard.costs.refusals import recorded
 from dashboard.costs.statements import StatementError
 from dashboard.costs.views.report import no_month
 from dashboard.models import Statement
-from dashboard.site.bodies import LARGEST_BYTES
+from dashboard.site.forms import LARGEST_BYTES
 from pipeline.months import is_month
 
 TOO_LARGE = f"The file is larger than {LARGEST_BYTES // 2**20} MB: export less of it at a time."

@@ -1,7 +1,6 @@
 """The process that triggers the tasks of the workers."""
 
 from dashboard.command_line.programs import ProgramCommand
-from dashboard.command_line.ranges import OF_BEAT
 
 
 class Command(ProgramCommand):
@@ -9,4 +8,3 @@ class Command(ProgramCommand):
 
     help = "Run Celery's beat, which triggers the tasks of the workers."
     program = ("celery", "-A", "workers", "beat")
-    rules = OF_BEAT

@@ -1,7 +1,6 @@
 """A worker process."""
 
 from dashboard.command_line.programs import ProgramCommand
-from dashboard.command_line.ranges import OF_WORKERS
 
 
 class Command(ProgramCommand):
@@ -9,4 +8,3 @@ class Command(ProgramCommand):
 
     help = "Run a Celery worker: pings, syphons, samplers, collectors, alerts."
     program = ("celery", "-A", "workers", "worker")
-    rules = OF_WORKERS

@@ -5,12 +5,12 @@ import hashlib
 import hmac
 import json
 import secrets
+from ipaddress import ip_network
 
 import pytest
 from django.db import DatabaseError
 
 from dashboard.alerts import delivery, notices
-from dashboard.alerts.addresses import networks
 from dashboard.alerts.channels.webhook import key_of, sign
 from dashboard.alerts.config import ChannelsFileError, load_channels
 from dashboard.alerts.delivery import deliver, due_channels
@@ -47,7 +47,7 @@ def channels(settings, tmp_path, monkeypatch):
     settings.PUBLIC_URL = "https://pairs.example.com/"
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     monkeypatch.setenv("HOOK_SECRETS", OLD)
-    settings.ALERT_ALLOWED_NETWORKS = networks(["127.0.0.0/8"])
+    settings.ALERT_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.alerts.addresses import is_allowed, networks
+from dashboard.alerts.addresses import is_allowed
 from dashboard.alerts.channels.base import Post, Target, url_problem
 from dashboard.alerts.transport import post
 from tests.dashboard.receivers import http_server
 from tests.pace import Stopwatch, slowed
 
-LOOPBACK = networks(["127.0.0.0/8", "::1/128"])
+LOOPBACK = [ip_network("127.0.0.0/8"), ip_network("::1/128")]
 FORBIDDEN = [
     "127.0.0.1",
     "0.0.0.0",
@@ -62,7 +62,7 @@ def test_the_public_internet_may_be_notified(address):
 
 
 def test_what_a_setting_lists_is_allowed_and_nothing_beside_it():
-    allowed = networks(["10.1.2.0/24"])
+    allowed = [ip_network("10.1.2.0/24")]
     assert is_allowed(ip_address("10.1.2.3"), allowed)
     assert is_allowed(ip_address("::ffff:10.1.2.3"), allowed)
     assert not is_allowed(ip_address("10.1.3.3"), allowed)
@@ -284,9 +284,3 @@ def test_neither_address_nor_secret_is_shown_by_what_carries_them():
     target = Target(url="https://hooks.example.com/SECRET", secrets=("whsec_SECRET",))
     assert "SECRET" not in repr(target)
     assert "SECRET" not in repr(Post(target.url, b"", {"webhook-signature": "SECRET"}))
-
-
-def test_no_network_is_allowed_that_cannot_be_read():
-    with pytest.raises(Exception, match="ALERT_ALLOWED_NETWORKS"):
-        networks(["10.0.0.0/33"])
-    assert ip_network("10.0.0.0/8") in networks(["10.0.0.0/8"])

@@ -9,13 +9,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ipaddress import ip_network
 from pathlib import Path
 
 import httpx
 import pytest
 
-from dashboard.site.forwarded import client_of, named_networks
 from tests import migrated
 from tests.dashboard.served import DATABASE, PAIRS, ROOT, SETTINGS
 from tests.ports import free_port
@@ -23,7 +21,6 @@ from tests.selection import is_nightly
 
 SHIPPED = ROOT / "deploy" / "nginx" / "control-plane.conf"
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:{sys.prefix}/fallback")
-PROXIES = [ip_network(text) for text in ("10.0.0.0/8", "127.0.0.1", "fd00::/8")]
 NAME = "bus.example.com"
 TRIES = 25
 MOST = 10
@@ -40,44 +37,19 @@ SPOOFS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("peer", "forwarded", "hops", "client"),
-    [
-        ("198.51.100.1", "203.0.113.1", 1, "198.51.100.1"),
-        ("127.0.0.1", "203.0.113.1", 1, "203.0.113.1"),
-        ("127.0.0.1", "203.0.113.9, 203.0.113.1", 1, "203.0.113.1"),
-        ("127.0.0.1", "203.0.113.1:4711", 1, "203.0.113.1"),
-        ("127.0.0.1", "[2001:db8::1]:4711", 1, "2001:db8::1"),
-        ("127.0.0.1", "::ffff:203.0.113.1", 1, "203.0.113.1"),
-        ("127.0.0.1", "", 1, "127.0.0.1"),
-        ("127.0.0.1", "unknown", 1, "127.0.0.1"),
-        ("127.0.0.1", "203.0.113.9, 203.0.113.1, 10.0.0.7", 2, "203.0.113.1"),
-        ("127.0.0.1", "203.0.113.9, 203.0.113.1, 198.51.100.7", 2, "127.0.0.1"),
-        ("127.0.0.1", "203.0.113.1", 2, "127.0.0.1"),
-        ("fd00::1", "10.0.0.9", 1, "10.0.0.9"),
-        ("not an address", "203.0.113.1", 1, "not an address"),
-    ],
-)
-def test_the_client_is_the_entry_that_the_named_proxies_have_written(peer, forwarded, hops, client):
-    assert client_of(peer, forwarded, PROXIES, hops) == client
-
-
-def test_nobody_is_believed_where_no_proxy_is_named():
-    assert client_of("127.0.0.1", "203.0.113.1", named_networks("TRUSTED_PROXIES", []), 1) == "127.0.0.1"
-
-
 @contextmanager
-def uvicorn(folder: Path, *options: str, **variables: str) -> Iterator[int]:
+def web(folder: Path, **variables: str) -> Iterator[int]:
     """The port of the documented command, once it answers."""
     (folder / "pairs.toml").write_text(PAIRS)
-    migrated.copy(folder / DATABASE)
+    if not (folder / DATABASE).exists():
+        migrated.copy(folder / DATABASE)
     port = free_port()
     known = {"STATE_DIR": str(folder), "PAIRS_FILE": str(folder / "pairs.toml"), "REDIS_URL": "redis://127.0.0.1:1/0"}
-    command = (sys.executable, "-m", "uvicorn", "dashboard.asgi:application", "--host", "127.0.0.1", *options)
+    command = (sys.executable, "manage.py", "web", "--host", "127.0.0.1", "--port", str(port))
     with (
-        (folder / "log").open("wb") as log,
+        (folder / "log").open("ab") as log,
         subprocess.Popen(
-            (*command, "--port", str(port), "--timeout-graceful-shutdown", "3"),
+            command,
             cwd=ROOT,
             env={"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": SETTINGS, **known, **variables},
             stdout=log,
@@ -104,7 +76,7 @@ def answers(address: str) -> None:
 
 
 @contextmanager
-def nginx(folder: Path, upstream: int, plain: int = 0, burst: int = 1000) -> Iterator[int]:
+def nginx(folder: Path, *upstreams: int, plain: int = 0, burst: int = 1000) -> Iterator[int]:
     """The port for HTTPS of nginx with the shipped configuration; ports, files and the limit of its own are changed.
 
     `plain`: the port for HTTP, if it is wanted.
@@ -116,7 +88,7 @@ def nginx(folder: Path, upstream: int, plain: int = 0, burst: int = 1000) -> Ite
     for here, there in {
         "listen 80;": f"listen 127.0.0.1:{plain or free_port()};",
         "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
-        "server 127.0.0.1:8000;": f"server 127.0.0.1:{upstream};",
+        "server 127.0.0.1:8000;": "".join(f"server 127.0.0.1:{upstream};" for upstream in upstreams),
         "/etc/ssl/certs/bus.example.com.pem": str(certificate),
         "/etc/ssl/private/bus.example.com.key": str(key),
         "/var/log/nginx/control-plane.log": str(folder / "access.log"),
@@ -127,8 +99,9 @@ def nginx(folder: Path, upstream: int, plain: int = 0, burst: int = 1000) -> Ite
         shipped = shipped.replace(here, there)
     temporary = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi"))
     temporary += "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("uwsgi", "scgi"))
+    user = "user root; " if os.geteuid() == 0 else ""  # whom the folder of this test belongs to
     (folder / "nginx.conf").write_text(
-        f"daemon off; pid {folder}/pid; error_log {folder}/error.log; worker_rlimit_nofile 8192;\n"
+        f"daemon off; {user}pid {folder}/pid; error_log {folder}/error.log; worker_rlimit_nofile 8192;\n"
         f"events {{ worker_connections 4096; }}\nhttp {{\n{temporary}{shipped}\n}}\n"
     )
     assert NGINX
@@ -169,24 +142,19 @@ def spoofs(by_day: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(range(len(SPOOFS))) if is_nightly() else by_day
 
 
-@pytest.mark.parametrize(
-    ("options", "by_day"),
-    [((), (0, 1)), (("--no-proxy-headers",), (2, 3))],
-    ids=["as documented", "without uvicorn's trust"],
-)
-def test_no_header_makes_more_guesses_through_uvicorn(tmp_path, options, by_day):
+def test_no_header_makes_more_guesses_without_a_proxy(tmp_path):
     with (
-        uvicorn(tmp_path, *options, ALLOWED_HOSTS=NAME, HTTPS="0") as port,
+        web(tmp_path, ALLOWED_HOSTS=NAME, HTTPS="0") as port,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", headers={"Host": NAME}, timeout=60) as client,
     ):
-        for before, spoof in enumerate(spoofs(by_day)):
+        for before, spoof in enumerate(spoofs((0, 1, 2, 3))):
             assert refused(client, spoof, "http") == expected_refusals(before)
 
 
 def test_no_header_makes_more_guesses_behind_nginx_and_probes_answer(tmp_path):
     require_nginx()
     with (
-        uvicorn(tmp_path, ALLOWED_HOSTS=NAME, TRUSTED_PROXIES="127.0.0.1") as upstream,
+        web(tmp_path, ALLOWED_HOSTS=NAME, TRUSTED_PROXIES="127.0.0.1") as upstream,
         nginx(tmp_path, upstream) as port,
         httpx.Client(base_url=f"https://127.0.0.1:{port}", headers={"Host": NAME}, verify=False, timeout=60) as client,
     ):
@@ -230,19 +198,13 @@ def redirecting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port for HTTP of nginx with the shipped configuration."""
     require_nginx()
     plain = free_port()
-    with nginx(tmp_path_factory.mktemp("nginx"), free_port(), plain):
+    with nginx(tmp_path_factory.mktemp("nginx"), free_port(), plain=plain):
         yield plain
 
 
-def test_probes_answer_by_any_name_from_the_networks_named_for_them(tmp_path):
-    with uvicorn(tmp_path, ALLOWED_HOSTS=NAME, HTTPS="0") as port:
+def test_probes_answer_by_any_name(tmp_path):
+    with web(tmp_path, ALLOWED_HOSTS=NAME, HTTPS="0") as port:
         for path, status in (("/healthz", 200), ("/readyz", 503), ("/metrics", 200), ("/", 400)):
             answer = httpx.get(f"http://127.0.0.1:{port}{path}", headers={"Host": "10.1.2.3:8000"}, timeout=60)
             assert answer.status_code == status, path
     assert "Traceback" not in (tmp_path / "log").read_text()
-
-
-def test_probes_from_elsewhere_need_a_name_of_this_host(client, settings, db):
-    settings.ALLOWED_HOSTS = [NAME]
-    for address, status in (("198.51.100.1", 400), ("127.0.0.1", 200)):
-        assert client.get("/healthz", headers={"Host": "10.1.2.3"}, REMOTE_ADDR=address).status_code == status

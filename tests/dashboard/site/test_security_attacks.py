@@ -11,7 +11,7 @@ import threading
 from contextlib import suppress
 from email.header import decode_header
 from importlib import import_module
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
 import pytest
@@ -26,13 +26,12 @@ from hypothesis import strategies as st
 
 from dashboard.access import tokens
 from dashboard.access.logins import MOST_OF_A_NAME
-from dashboard.alerts.addresses import is_allowed, networks
+from dashboard.alerts.addresses import is_allowed
 from dashboard.alerts.channels.base import Post
 from dashboard.alerts.delivery import deliver
 from dashboard.alerts.rounds import look
 from dashboard.alerts.rules import fits
 from dashboard.alerts.transport import post
-from dashboard.asgi import application
 from dashboard.fleet import live, projection
 from dashboard.models import AlertRule, AuditEntry, FailoverEvent
 from dashboard.site import logs
@@ -206,43 +205,6 @@ async def test_a_stream_ends_with_the_right_to_it(pair, redis_here, people, monk
 
 
 # -- requests that are too much ---------------------------------------------------------------------------------------
-
-
-async def answer_to_parts(
-    path: str, headers: dict[str, str], parts: int, part: bytes = b"x" * 2**20
-) -> tuple[int, int]:
-    """The status of the answer to an endless body, and how many of its parts were taken."""
-    taken, sent = 0, []
-
-    async def receive():
-        nonlocal taken
-        taken += 1
-        return {"type": "http.request", "body": part, "more_body": taken < parts}
-
-    async def send(message):
-        sent.append(message)
-
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": path,
-        "query_string": b"",
-        "headers": [(name.encode(), text.encode()) for name, text in {"host": "localhost", **headers}.items()],
-    }
-    await application(scope, receive, send)
-    return sent[0]["status"], taken
-
-
-@pytest.mark.parametrize("path", ["/login/", "/api/v1/pairs/contoso/hold", "/costs/reconcile/upload/"])
-async def test_a_stranger_cannot_fill_the_disk_with_a_body(path):
-    status, taken = await answer_to_parts(path, {}, parts=10_000)
-
-    assert status == 413
-    assert taken < 100
-
-
-async def test_a_body_that_says_how_large_it_is_is_not_read_at_all():
-    assert await answer_to_parts("/login/", {"content-length": str(10**12)}, parts=10_000) == (413, 0)
 
 
 DEEP = "[" * 100_000
@@ -455,7 +417,7 @@ def test_an_answer_without_an_end_costs_no_more_than_the_time_of_an_attempt(answ
         thread.start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}/"
         with Stopwatch() as watch:
-            post(Post(url, b"{}"), networks(["127.0.0.0/8"]), limit_s=1.0)
+            post(Post(url, b"{}"), [ip_network("127.0.0.0/8")], limit_s=1.0)
         assert watch.took < 10
         socket.create_connection(server.getsockname()).close()  # on a stalled machine the attempt did not even connect
         thread.join(60)
