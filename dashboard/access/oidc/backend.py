@@ -44,7 +44,7 @@ def person_of(claims: Mapping[str, Any]) -> User:
         teams = team_groups(settings.OIDC_PAIR_GROUPS)
         _keep_groups(person, [*wanted, *teams_of(claims, settings.OIDC_GROUPS_CLAIM, teams)], {*GROUPS, *teams})
     if person is None or not wanted:
-        raise NoAccess(username_of(claims, settings.OIDC_NAME_CLAIM))
+        raise NoAccess(username_of(claims))
     return person
 
 
@@ -62,7 +62,7 @@ def _person(claims: Mapping[str, Any], *, may_be_new: bool) -> User | None:
 
 def _new_person(claims: Mapping[str, Any], key: dict[str, str]) -> User:
     """A new person. If the name belongs to somebody else, it gets a suffix."""
-    name, now = username_of(claims, settings.OIDC_NAME_CLAIM), timezone.now()
+    name, now = username_of(claims), timezone.now()
     if User.objects.filter(username__iexact=name).exists():
         name = f"{name}-{digest(key['issuer'] + key['subject'])}"
     try:

@@ -31,9 +31,9 @@ def _texts(value: Any) -> Iterable[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
-def username_of(claims: Mapping[str, Any], claim: str) -> str:
+def username_of(claims: Mapping[str, Any]) -> str:
     """A readable name of the characters that Django allows; without any, from the digest of the subject."""
-    given = claims.get(claim) or claims.get("email") or ""
+    given = claims.get("preferred_username") or claims.get("email") or ""
     name = _USUAL.sub("-", given if isinstance(given, str) else "").strip("-")[:100]
     return name or f"person-{digest(str(claims.get('sub', '')))}"
 

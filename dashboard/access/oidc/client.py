@@ -9,11 +9,10 @@ from django.contrib.sessions.backends.base import SessionBase
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest
 
-from dashboard.access.oidc.discovery import TIMEOUT_S, provider
-from dashboard.access.oidc.transport import bound
-
 NAME = "oidc"
+TIMEOUT_S = 5
 LEEWAY_S = 30
+ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512")
 MOST_STATES = 50
 """The number of unfinished sign-ins per browser, which limits the size of a session."""
 
@@ -36,26 +35,18 @@ class States(DjangoIntegration):  # type: ignore[misc]
             session.save()
 
 
-class BoundedSession(DjangoOAuth2App.client_cls):  # type: ignore[misc]
-    """Authlib's session, which follows no redirect and takes no endless answer."""
-
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
-        bound(self)
-
-
 class Client(DjangoOAuth2App):  # type: ignore[misc]
-    """Authlib's client with bounded sessions."""
+    """Authlib's client, which accepts only signatures with a public key."""
 
-    client_cls = BoundedSession
+    def load_server_metadata(self) -> Any:
+        """The provider's description, asked for once. Raises RequestException."""
+        found = super().load_server_metadata()
+        found["id_token_signing_alg_values_supported"] = ALGORITHMS
+        return found
 
 
 def client() -> Any:
-    """A client of the provider according to its current description. Raises ProviderError.
-
-    A new one is made for each request and caches no keys, so withdrawn keys are not accepted.
-    """
-    found = provider()
+    """A client of the provider. A new one is made for each request and caches no keys, which may be withdrawn."""
     return Client(
         States(NAME),
         NAME,
@@ -67,13 +58,7 @@ def client() -> Any:
             "token_endpoint_auth_method": "client_secret_post",
             "default_timeout": TIMEOUT_S,
         },
-        issuer=found.issuer,
-        authorization_endpoint=found.authorization,
-        token_endpoint=found.token,
-        userinfo_endpoint=found.userinfo,
-        jwks_uri=found.jwks,
-        end_session_endpoint=found.end_session,
-        id_token_signing_alg_values_supported=[settings.OIDC_RP_SIGN_ALGO],
+        server_metadata_url=f"{settings.OIDC_ISSUER.rstrip('/')}/.well-known/openid-configuration",
     )
 
 

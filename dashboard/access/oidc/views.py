@@ -18,11 +18,13 @@ from joserfc.errors import JoseError
 
 from dashboard.access.oidc.backend import NoAccess
 from dashboard.access.oidc.client import NAME, States, claims_of, client
-from dashboard.access.oidc.discovery import ProviderError
 from dashboard.access.sessions import RENEWS
 
 BACKEND = "dashboard.access.oidc.backend.OidcBackend"
 NEXT = "oidc_login_next"
+AWAY = "The provider does not answer. Try again, or sign in with a password of this control plane."
+RENEWED_EACH_S = 15 * 60
+"""How often the identity and the groups of a person are verified with the provider."""
 log = structlog.get_logger(__name__)
 
 
@@ -35,8 +37,9 @@ def leave(request: HttpRequest) -> HttpResponse:
     silently = {"prompt": "none"} if request.GET.get("renew") else {}
     try:
         answer: HttpResponse = client().authorize_redirect(request, home, **silently)
-    except ProviderError as error:
-        return _failed(request, f"{error} Try again, or sign in with a password of this control plane.", 503)
+    except requests.RequestException as error:
+        log.warning("the provider does not answer", error=type(error).__name__)
+        return _failed(request, AWAY, 503)
     request.session[NEXT] = _next(request)
     return answer
 
@@ -62,7 +65,7 @@ def come_back(request: HttpRequest) -> HttpResponse:
         return _failed(request, f"You are {error} at the provider, but none of your groups has access here.", 403)
     except MismatchingStateError as error:
         return _untrusted(request, error)
-    except (ProviderError, OAuthError, requests.RequestException, ValueError) as error:
+    except (OAuthError, requests.RequestException, ValueError) as error:
         log.warning("the provider failed in a sign-in", error=type(error).__name__)
         return _failed(request, "The provider did not respond correctly. Try again in a moment.", 503)
     except (SuspiciousOperation, JoseError, AttributeError, KeyError, TypeError, RecursionError) as error:
@@ -93,7 +96,7 @@ def _signed_in(request: HttpRequest) -> HttpResponse:
     wanted = request.session.get(NEXT)  # login() clears the session of another person
     if request.user != person:
         login(request, person)
-    request.session[RENEWS] = time.time() + settings.OIDC_RENEW_ID_TOKEN_EXPIRY_SECONDS
+    request.session[RENEWS] = time.time() + RENEWED_EACH_S
     return HttpResponseRedirect(wanted or resolve_url(settings.LOGIN_REDIRECT_URL))
 
 
@@ -115,9 +118,10 @@ def _end_of_session(home: str) -> str:
     """The address that ends the provider's session and redirects back; empty if the provider has none."""
     try:
         ours = client()
-    except ProviderError:
+        metadata = ours.load_server_metadata()
+    except requests.RequestException:
         return ""
-    if not ours.server_metadata["end_session_endpoint"]:
+    if not metadata.get("end_session_endpoint"):
         return ""
     found = ours.create_logout_url(post_logout_redirect_uri=home, client_id=settings.OIDC_RP_CLIENT_ID)
     return str(found["url"])

@@ -43,8 +43,17 @@ class Provider:
 
     def sign(self, key: RSAKey, nonce: str | None, **changes: Any) -> None:
         now = int(time.time())
-        claims = {"iss": self.issuer, "aud": "us", "sub": "1234", "iat": now, "exp": now + 60, "nonce": nonce}
-        text = jwt.encode({"alg": "RS256", "kid": key.kid}, {**claims, **changes}, key)
+        claims = {
+            "iss": self.issuer,
+            "aud": "us",
+            "sub": "1234",
+            "iat": now,
+            "exp": now + 60,
+            "nonce": nonce,
+            **changes,
+        }
+        given = {name: value for name, value in claims.items() if value is not None}
+        text = jwt.encode({"alg": "RS256", "kid": key.kid}, given, key)
         self.say("/token", access_token="a", token_type="Bearer", id_token=text)
 
 

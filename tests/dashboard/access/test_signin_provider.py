@@ -64,7 +64,6 @@ def place(tmp_path_factory, redis_url) -> Iterator[Place]:
             "OIDC_OPERATORS": "platform-ops",
             "OIDC_VIEWERS": "platform-viewers",
             "OIDC_ADMINISTRATORS": "",
-            "OIDC_RENEW_MINUTES": "1",
         }
         with serve(folder, environment_of(folder, STRINGS, redis_url) | sso, ports[0]) as address:
             yield Place(address, issuer, folder)
