@@ -14,11 +14,9 @@ from django.utils import timezone
 from dashboard.costs.charges import ChargesRequest, compute_month
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.reconciliation import take_statement
-from dashboard.costs.storing import close_month
-from dashboard.demo.history import usage_files
-from dashboard.demo.history.bill import sample_bill
+from dashboard.demo.history.loading import person
 from dashboard.demo.history.plan import MARK, SIMULATION, History, history
-from dashboard.demo.history.reports import person
+from dashboard.demo.history.usage import sample_bill, write
 from dashboard.models import ChargeRun, Statement
 from dashboard.site.places import BASE_DIR
 
@@ -45,12 +43,9 @@ def compute(now: datetime) -> str:
         _each([this])
         return f"the charges of {this} are computed"
     past, before = history(settings.SIMULATED_UNTIL), month_before(settings.SIMULATED_UNTIL)
-    usage_files.write(past, Path(settings.USAGE_DIR))
+    write(past, Path(settings.USAGE_DIR))
     store_bill(past, before)
     _each([this, before])
-    close_month(before, timezone.now())
-    usage_files.write_late(past, Path(settings.USAGE_DIR), before)
-    _each([before])
     return f"the charges of {this} and {before} are computed"
 
 

@@ -1,70 +1,276 @@
 """Stores the simulated past in the database, once."""
 
-from collections.abc import Iterable, Sequence
-from itertools import islice
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from uuid import NAMESPACE_URL, uuid5
 
 from django.db import transaction
 from django.db.models import Model
 
-from dashboard.demo.history import counted, depths, rehearsals, reports
-from dashboard.demo.history.plan import History
-from dashboard.models import Budget, EntityHealth, FailoverEvent, Pair
+from dashboard.alerts.conditions import key_of
+from dashboard.demo.history.plan import MARK, MINUTE, SIMULATION, DrillRun, History, Outage
+from dashboard.demo.history.scenery import BACKLOG_QUEUES, LIVE_PAIR
+from dashboard.demo.history.usage import rows_of_outage
+from dashboard.drills.plan import Arrival, Plan, Step
+from dashboard.drills.report import report
+from dashboard.fleet.metered import OF_A_FAILOVER
+from dashboard.fleet.peaks import COARSE_S, steps
+from dashboard.models import (
+    Alert,
+    AuditEntry,
+    Budget,
+    DepthPeak,
+    Drill,
+    EntityHealth,
+    FailoverEvent,
+    MeteredUsage,
+    Pair,
+    PairDepth,
+    PingTally,
+    ReadinessChange,
+    SyphonLedger,
+    SyphonRun,
+    WaitingSample,
+)
+from dashboard.models.depth_peak import WHOLE_BACKLOG
+from dashboard.models.readiness import WHOLE_PAIR
+from dashboard.readiness.score import OF_ENTITY, WEIGHTS, Result
+from dashboard.site.charts import Point
+from pairing.backlog.rotation import backlog_path
+from pairing.events import counted
 
-AT_ONCE = 2_000
-BUDGET_CENTS = 12_000_00
+WORKER = f"{SIMULATION}:worker"
+MESSAGES = 30
+FORECAST_FROM = timedelta(days=8)
+"""Traffic is forecast from these days. Diverted messages without the ordinary ones beside them would falsify it."""
+_SOON = timedelta(seconds=9)
 
 
 @transaction.atomic
 def load(past: History) -> int:
     """Store the past of the pairs that exist. Returns the number of rows; 0 if it was stored before."""
-    if FailoverEvent.objects.filter(process=reports.WORKER).exists():
+    if FailoverEvent.objects.filter(process=WORKER).exists():
         return 0
-    pairs = {pair.name: pair for pair in Pair.objects.all()}
-    entities = {(one.pair.name, one.path): one for one in EntityHealth.objects.select_related("pair")}
-    _settle(past, list(entities.values()))
+    by_model: dict[type[Model], list[Model]] = defaultdict(list)
+    for row in _Rows(past).all():
+        by_model[type(row)].append(row)
+    for model, rows in by_model.items():
+        model._default_manager.bulk_create(rows, batch_size=2_000)
+    EntityHealth.objects.update(state=EntityHealth.State.HEALTHY, process=WORKER, since=past.begin)
+    for outage in past.outages:
+        entity = EntityHealth.objects.filter(pair__name=outage.entity.pair, path=outage.entity.path)
+        entity.update(since=outage.recovered_at)
     Budget.objects.get_or_create(
-        pair="*", defaults={"cents": BUDGET_CENTS, "set_by": reports.person("carla"), "set_at": past.begin}
+        pair="*", defaults={"cents": 12_000_00, "set_by": person("carla"), "set_at": past.begin}
     )
-    return sum(
-        map(
-            _store,
-            (
-                reports.events(past),
-                reports.alerts(past),
-                reports.audit_entries(past),
-                *_by_model(reports.ledgers(past, pairs)),
-                depths.pair_depths(past, pairs),
-                depths.waiting_samples(past, entities),
-                depths.peaks(past, pairs),
-                counted.metered_usage(past),
-                counted.ping_tallies(past, entities),
-                rehearsals.drills(past, pairs),
-                rehearsals.readiness_changes(past, pairs),
-            ),
-        )
+    return sum(map(len, by_model.values()))
+
+
+def person(name: str) -> str:
+    """The name of a simulated person."""
+    return f"{name} {MARK}"
+
+
+class _Rows:
+    def __init__(self, past: History) -> None:
+        self.past = past
+        self.pairs = {pair.name: pair for pair in Pair.objects.all()}
+        self.entities = {(one.pair.name, one.path): one for one in EntityHealth.objects.select_related("pair")}
+
+    def all(self) -> Iterator[Model]:
+        for outage in self.past.outages:
+            yield from _of_entity(outage)
+            yield from self._measured(outage)
+        for outages in self.past.incidents():
+            yield from self._backlog(outages)
+        for pair in self.pairs.values():
+            yield from self._depths(pair)
+            yield from _readiness(pair, self.past.end - timedelta(days=29))
+        for drill in self.past.drills:
+            yield _drill(self.pairs[LIVE_PAIR], drill)
+            yield _audit(drill.at, drill.by, "start_drill", LIVE_PAIR, "pairing-canary", "before the release")
+
+    def _measured(self, outage: Outage) -> Iterator[Model]:
+        """Pings, metered operations, and the depth of the entity's backlog."""
+        entity = self.entities[outage.entity.pair, outage.entity.path]
+        pings = outage.incident.lasted // MINUTE
+        times = {"began_at": outage.failed_over_at, "last_at": outage.recovered_at}
+        yield PingTally(entity=entity, **times, accepted=True, reason=MARK, count=pings)
+        points = _points([outage], outage.failed_over_at, MINUTE)
+        for at, waiting in points:
+            if waiting == 0 or at > self.past.end - timedelta(days=8):
+                yield WaitingSample(entity=entity, at=at, waiting=waiting)
+        yield from _peaks(entity.pair, outage.entity.path, points)
+        if outage.drained_at < self.past.end - FORECAST_FROM:
+            for row in rows_of_outage(outage):
+                if row.kind in OF_A_FAILOVER:
+                    yield MeteredUsage(begins_at=row.minute, **row.columns())
+
+    def _depths(self, pair: Pair) -> Iterator[Model]:
+        outages = [one for one in self.past.outages if one.entity.pair == pair.name]
+        points = _points(outages, self.past.begin, 30 * MINUTE)
+        yield from (PairDepth(pair=pair, at=at, messages=messages) for at, messages in points)
+        yield from _peaks(pair, WHOLE_BACKLOG, points)
+
+    def _backlog(self, outages: list[Outage]) -> Iterator[Model]:
+        """Each backlog queue: the ledger of its messages, and the syphon that drained it."""
+        first, diverted = outages[0], sum(one.diverted for one in outages)
+        pair, drained_at = self.pairs[first.entity.pair], max(one.drained_at for one in outages)
+        for number in range(BACKLOG_QUEUES):
+            queue, began_at = backlog_path(pair.name, number), first.recovered_at + _SOON
+            count = diverted // BACKLOG_QUEUES + (number < diverted % BACKLOG_QUEUES)
+            dead = int(number < first.dead_letters)
+            yield _event(first, began_at, "syphon_started", "", queue)
+            yield _event(first, drained_at, "syphon_stopped", "the queue is empty", queue)
+            if dead:
+                why = counted(1, queue, f"refused 10 times: message {4_200 + number} is larger than the limit")
+                yield _event(first, began_at + (number + 1) * _SOON, "dead_lettered", why)
+            yield SyphonLedger(
+                pair=pair,
+                queue=queue,
+                began_at=first.failed_over_at,
+                ended_at=drained_at,
+                enqueued=count,
+                home=count,
+                moved_at=drained_at,
+                fates={"restored": count - dead, "dead_lettered": dead},
+                missing=0,
+                reporter=WORKER,
+                seen_at=drained_at,
+            )
+            yield SyphonRun(
+                pair=pair,
+                queue=queue,
+                holder=WORKER,
+                started_at=began_at,
+                seen_at=drained_at,
+                ended_at=drained_at,
+                ended_because=f"The queue is empty {MARK}.",
+                moved=count - dead,
+                dead_lettered=dead,
+                busy_s=max(1.0, (drained_at - began_at).total_seconds()),
+            )
+
+
+def _of_entity(outage: Outage) -> Iterator[Model]:
+    """The events, the alert and the audit entry of one entity's outage."""
+    incident, path, by = outage.incident, outage.entity.path, outage.incident.forced_by
+    if by:
+        yield _event(outage, outage.failed_over_at, "forced", incident.reason, by=by)
+        yield _audit(outage.failed_over_at, by, "fail_over", incident.pair, path, incident.reason)
+    else:
+        yield _event(outage, outage.failing_at, "failing", incident.reason)
+        yield _event(outage, outage.failed_over_at, "failed_over", incident.reason)
+        yield _audit(outage.failed_over_at + 4 * MINUTE, "ben", "acknowledge_alert", incident.pair, path, "on it")
+    yield _event(outage, outage.recovered_at, "recovered", "the primary accepted a ping")
+    yield Alert(
+        key=key_of(Alert.Kind.FAILOVER, incident.pair, path),
+        kind=Alert.Kind.FAILOVER,
+        severity="warning" if by else "critical",
+        pair=incident.pair,
+        entity=path,
+        title=f"{path} was failed over by {person(by)}" if by else f"{path} failed over {MARK}",
+        detail=f"{incident.reason} {MARK}",
+        began_at=outage.failed_over_at,
+        opened_at=outage.failed_over_at + _SOON,
+        ended_at=outage.recovered_at,
+        resolved_at=outage.recovered_at + _SOON,
+        acknowledged_at=outage.failed_over_at + 4 * MINUTE,
+        acknowledged_by=person("ben"),
     )
 
 
-def _store(rows: Iterable[Model]) -> int:
-    count, left = 0, iter(rows)
-    while part := list(islice(left, AT_ONCE)):
-        type(part[0])._default_manager.bulk_create(part)
-        count += len(part)
-    return count
+def _event(outage: Outage, at: datetime, kind: str, reason: str, entity: str = "", by: str = "") -> FailoverEvent:
+    path = entity or outage.entity.path
+    return FailoverEvent(
+        event_id=_identity("event", outage.entity.pair, path, kind, at),
+        time=at,
+        pair=outage.entity.pair,
+        entity=path,
+        kind=kind,
+        reason=f"{reason} {MARK}".strip(),
+        process=WORKER,
+        operator=person(by) if by else None,
+        alerted_at=at,
+    )
 
 
-def _by_model(rows: Iterable[Model]) -> Sequence[Sequence[Model]]:
-    found: dict[type[Any], list[Model]] = {}
-    for row in rows:
-        found.setdefault(type(row), []).append(row)
-    return list(found.values())
+def _audit(at: datetime, by: str, verb: str, pair: str, target: str, reason: str) -> AuditEntry:
+    return AuditEntry(
+        request_id=_identity("audit", verb, pair, target, at),
+        at=at,
+        operator=person(by),
+        via=SIMULATION,
+        verb=verb,
+        pair=pair,
+        target=target,
+        reason=f"{reason} {MARK}",
+        outcome="done",
+    )
 
 
-def _settle(past: History, entities: Sequence[EntityHealth]) -> None:
-    """Entities are healthy since their last incident, until a process reports something else."""
-    last = {(one.entity.pair, one.entity.path): one.recovered_at for one in past.outages}
-    for entity in entities:
-        entity.state, entity.process = EntityHealth.State.HEALTHY, reports.WORKER
-        entity.since = last.get((entity.pair.name, entity.path), past.begin)
-    EntityHealth.objects.bulk_update(entities, ("state", "process", "since"))
+def _identity(*parts: object) -> str:
+    return uuid5(NAMESPACE_URL, ":".join(map(str, parts))).hex
+
+
+def _points(outages: Sequence[Outage], begin: datetime, step: timedelta) -> list[Point]:
+    """The depth at each step, and at each minute of an outage until the first empty sample."""
+    end = max(one.drained_at for one in outages)
+    times = {begin + step * n for n in range((end - begin) // step + 1)} | {end}
+    for one in outages:
+        times |= {one.failed_over_at + MINUTE * n for n in range((one.drained_at - one.failed_over_at) // MINUTE + 1)}
+    return [(at, sum(one.waiting(at) for one in outages)) for at in sorted(times)]
+
+
+def _peaks(pair: Pair, path: str, points: Sequence[Point]) -> Iterator[DepthPeak]:
+    for step in steps(points, COARSE_S):
+        yield DepthPeak(pair=pair, path=path, step_s=COARSE_S, at=step.at, peak=step.peak, last=step.last)
+
+
+def _readiness(pair: Pair, at: datetime) -> Iterator[ReadinessChange]:
+    """Good findings for a month."""
+    good = {name: Result.GOOD.value for name in WEIGHTS if name not in OF_ENTITY}
+    yield ReadinessChange(pair=pair, at=at, entity=WHOLE_PAIR, results=good)
+    for entity in pair.entities.filter(is_configured=True):
+        yield ReadinessChange(pair=pair, at=at, entity=entity.path, results=dict.fromkeys(OF_ENTITY, "good"))
+
+
+def _drill(pair: Pair, run: DrillRun) -> Drill:
+    ended_at = run.at + timedelta(seconds=41)
+    plan = Plan(step=Step.ENDED, since=ended_at, total=MESSAGES, sent=4, is_prepared=True, failure=run.failure)
+    plan = plan if run.failure else _passed(run.at, ended_at)
+    return Drill(
+        pair=pair,
+        path="pairing-canary",
+        by=person(run.by),
+        reason=f"before the release {MARK}",
+        at=run.at,
+        request_id=_identity("drill", run.at),
+        ended_at=ended_at,
+        detail=f"{run.failure} {MARK}" if run.failure else "",
+        step=plan.step.value,
+        messages=MESSAGES,
+        is_scheduled=run.by == "schedule",
+        expires_at=run.at + 15 * MINUTE,
+        course=plan.as_json(),
+        outcome=Drill.Outcome.FAILED if run.failure else Drill.Outcome.PASSED,
+        report=report(plan, run.at, ended_at),
+    )
+
+
+def _passed(at: datetime, ended_at: datetime) -> Plan:
+    """A drill in which every message arrived."""
+    seconds = {"forced_at": 6.0, "known_at": 6.4, "diverted_at": 6.6, "released_at": 17, "healed_at": 19, "home_at": 30}
+    return Plan(
+        step=Step.ENDED,
+        since=ended_at,
+        total=MESSAGES,
+        sent=MESSAGES,
+        is_prepared=True,
+        seen_in_backlog=MESSAGES // 3,
+        left_in_backlog=0,
+        arrivals=tuple(Arrival(number, number) for number in range(1, MESSAGES + 1)),
+        operations={"send": 20, "send_backlog": 10, "receive": 30, "settle": 30, "manage": 9},
+        **{name: at + timedelta(seconds=after) for name, after in seconds.items()},  # type: ignore[arg-type]
+    )

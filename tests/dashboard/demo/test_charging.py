@@ -2,12 +2,11 @@
 
 import subprocess
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from dashboard.demo import charging
-from dashboard.models import ChargeRun, ClosedMonth, Statement
+from dashboard.models import ChargeRun, Statement
 
 NOW = datetime(2026, 11, 22, 18, 20, tzinfo=UTC)
 
@@ -71,15 +70,12 @@ def test_with_spark_at_hand_nothing_is_installed(computed, monkeypatch):
 
 
 @pytest.mark.django_db
-def test_with_a_past_the_month_before_is_closed_and_then_adjusted(computed, settings):
+def test_with_a_past_the_month_before_is_computed_too_and_has_a_bill(computed, settings):
     settings.SIMULATED_UNTIL = NOW
-    late = Path(settings.USAGE_DIR, "usage", "date=2026-10-17", "part-simulated-late.parquet")
 
     charging.compute(NOW)
 
-    assert [month for month, _ in computed] == ["2026-11", "2026-10", "2026-10"]
-    assert ClosedMonth.objects.get().month == "2026-10"
-    assert late.exists()
+    assert [month for month, _ in computed] == ["2026-11", "2026-10"]
     bill = Statement.objects.get(month="2026-10")
     assert "(simulated)" in bill.name
     assert bill.rows == 3 * 31
