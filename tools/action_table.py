@@ -25,12 +25,19 @@ def table() -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for action in actions().values():
-        does = action.operation.description if action.operation else f"{action.command.help.capitalize()}."
         asks = [str(argument) for argument in action.arguments]
         if action.asks_reason:
             asks.append("reason (needed)" if action.is_severe else "reason")
         command = f"`{action.command.name}`" if action.command else ""
-        cells = (action.label, f"`{action.name}`", does, WHO[action.right], ", ".join(asks), command, action.undo)
+        cells = (
+            action.label,
+            f"`{action.name}`",
+            action.effect,
+            WHO[action.right],
+            ", ".join(asks),
+            command,
+            action.undo,
+        )
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

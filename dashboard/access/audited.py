@@ -8,7 +8,8 @@ entry.
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
@@ -16,10 +17,9 @@ from django.utils import timezone
 
 from dashboard.access.idempotency import admit
 from dashboard.access.rights import Refused, Right, require
-from dashboard.access.visibility import require_visible
+from dashboard.access.visibility import EVERYWHERE, require_visible
 from dashboard.models import AuditEntry, Pair
-from dashboard.site.redis import RedisError, announce_change, shared_state
-from pairing.fleet.coordination import SharedState
+from dashboard.site.redis import RedisError, announce_change
 
 Person = AbstractBaseUser | AnonymousUser
 REDIS_AWAY = "Redis does not answer, so the fleet cannot be notified. Nothing was changed; try again when it is back."
@@ -30,20 +30,38 @@ class ActionError(Exception):
     """The action could not be carried out. The text is a sentence with the reason; nothing was changed."""
 
 
+ALL_PAIRS = Pair(name=EVERYWHERE)
+"""The pair of a request that concerns no single pair. It is not stored."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Who requests what, and why. Requests with the same `request_id` are one action; `via`: the client."""
+    """Who requests what, why and when. Requests with the same `request_id` are one action; `via`: the client."""
 
     user: Person
-    pair: Pair
-    target: str
+    pair: Pair = ALL_PAIRS
+    target: str = "*"
     reason: str = ""
     request_id: str = ""
     via: str = ""
+    at: datetime = field(default_factory=timezone.now)
 
     @property
     def operator(self) -> str:
         return self.user.get_username()
+
+    def entry(self, name: str) -> AuditEntry:
+        """The entry of the action with this name in the audit trail, without an outcome."""
+        return AuditEntry(
+            request_id=self.request_id or uuid.uuid4().hex,
+            at=self.at,
+            operator=self.operator,
+            via=self.via,
+            verb=name,
+            pair=self.pair.name,
+            target=self.target,
+            reason=self.reason,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +84,6 @@ def unchanged(sentence: str) -> Outcome:
     return Outcome("unchanged", sentence)
 
 
-def perform(
-    name: str,
-    request: Request,
-    run: Callable[[SharedState], Outcome],
-    *,
-    right: Right = Right.OPERATE,
-    atomic: bool = True,
-) -> Outcome:
-    """Carry out an action on a pair: store the request, run the action, store the outcome.
-
-    An action that calls a namespace is not `atomic`, so that no database lock is held during network calls.
-    """
-    entry = AuditEntry(
-        request_id=request.request_id or uuid.uuid4().hex,
-        at=timezone.now(),
-        operator=request.operator,
-        via=request.via,
-        verb=name,
-        pair=request.pair.name,
-        target=request.target,
-        reason=request.reason,
-    )
-    return carry_out(entry, request.user, lambda: run(shared_state(request.pair.name)), right=right, atomic=atomic)
-
-
 def carry_out(
     entry: AuditEntry,
     user: Person,
@@ -100,7 +93,7 @@ def carry_out(
     atomic: bool = True,
     is_limited: bool = False,
 ) -> Outcome:
-    """The same for an entry that the caller has filled in. Raises Refused and ActionError.
+    """Store the entry, run the action, store its outcome. Raises Refused and ActionError.
 
     `is_limited`: the action itself changes only what the person sees.
     """
@@ -139,22 +132,7 @@ def refusals_recorded(user: Person, name: str, pair: str, target: str, *, via: s
     try:
         yield
     except Refused as refusal:
-        note(user.get_username(), pair[:63], name, target, str(refusal), via=via, outcome="refused")
+        entry = Request(user, Pair(name=pair[:63]), target, via=via).entry(name)
+        entry.outcome, entry.detail = "refused", str(refusal)
+        entry.save()
         raise
-
-
-def note(
-    operator: str, pair: str, name: str, target: str, detail: str, *, via: str = "", outcome: str = "done"
-) -> None:
-    """Record an action that is done, or was refused, and changes nothing in the fleet's shared state."""
-    AuditEntry(
-        request_id=uuid.uuid4().hex,
-        at=timezone.now(),
-        operator=operator,
-        via=via,
-        verb=name,
-        pair=pair,
-        target=target,
-        outcome=outcome,
-        detail=detail,
-    ).save()

@@ -1,14 +1,20 @@
-"""How an action of operators is declared: once, for pages, API, commands, administration and docs.
+"""Declaration of an action: once, for pages, API, commands, administration, audit trail and docs.
 
-Each room declares its own actions, as subclasses that also say what the action applies to and how it is carried out;
-`dashboard.access.registry` lists all of them.
+Each room declares its own actions; `dashboard.access.registry` lists all of them. A function becomes the execution of
+an action by its decorator `audited`, which checks the right, records the request before and the outcome after it, and
+carries out a request that is sent twice once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import wraps
+from typing import Concatenate, ParamSpec
 
+from dashboard.access.audited import Outcome, Request, carry_out
 from dashboard.access.rights import Right
+
+P = ParamSpec("P")
 
 
 class Argument(StrEnum):
@@ -59,15 +65,27 @@ class ListAction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
-    """One action: its name, its labels, its right, its arguments, and the interfaces that offer it.
-
-    `name` is stored in the audit trail and is part of addresses. `label` is for lists and buttons, `title` and `button`
-    are for the confirmation. `preview` describes the effect; `{it}` stands for the target of the action.
-    """
+class Verb:
+    """What an entry of the audit trail is about: the name that is stored, and the label that pages show."""
 
     name: str
     label: str
+
+    def record(self, request: Request, detail: str) -> None:
+        """Record what Django's admin or a worker has done; it has decided by itself that it may."""
+        entry = request.entry(self.name)
+        entry.outcome, entry.detail = "done", detail
+        entry.save()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action(Verb):
+    """One action of people: its labels, its right, its arguments, and the interfaces that offer it.
+
+    `name` is also part of addresses. `label` is for lists and buttons, `title` and `button` are for the confirmation.
+    `preview` describes the effect; `{it}` stands for the target of the action.
+    """
+
     title: str = ""
     button: str = ""
     preview: str = ""
@@ -75,6 +93,10 @@ class Action:
     """How it is undone, for the table in the docs."""
     right: Right = Right.OPERATE
     arguments: tuple[Argument, ...] = ()
+    is_atomic: bool = True
+    """Whether it is one transaction. Not if it calls a namespace: no database lock is held during network calls."""
+    is_limited: bool = False
+    """Whether it changes only what the person sees, whatever the pair of the request is."""
     is_severe: bool = False
     """A reason is required."""
     asks_reason: bool = True
@@ -92,6 +114,26 @@ class Action:
         object.__setattr__(self, "title", self.title or self.label)
         object.__setattr__(self, "button", self.button or self.label)
 
+    def audited(self, run: Callable[Concatenate[Request, P], Outcome]) -> Callable[Concatenate[Request, P], Outcome]:
+        """Make a function the execution of this action. It raises Refused and ActionError, which are recorded."""
+
+        @wraps(run)
+        def audited(request: Request, /, *args: P.args, **kwargs: P.kwargs) -> Outcome:
+            return self.execute(request, lambda: run(request, *args, **kwargs))
+
+        return audited
+
+    def execute(self, request: Request, run: Callable[[], Outcome]) -> Outcome:
+        """Run this once as the action: permission-checked and audited."""
+        return carry_out(
+            request.entry(self.name),
+            request.user,
+            run,
+            right=self.right,
+            atomic=self.is_atomic,
+            is_limited=self.is_limited,
+        )
+
     def title_in(self, state: str) -> str:
         """The title of the confirmation, for the state of an entity if there is one."""
         return self.labels.get(state, self.title)
@@ -99,6 +141,13 @@ class Action:
     def button_in(self, state: str) -> str:
         """The label of its button, likewise."""
         return self.labels.get(state, self.button)
+
+    @property
+    def effect(self) -> str:
+        """One sentence about the effect, for the table in the docs."""
+        if self.operation:
+            return self.operation.description
+        return f"{self.command.help.capitalize()}." if self.command else self.preview
 
     @property
     def asks_expiry(self) -> bool:

@@ -1,10 +1,10 @@
-"""All declared actions by name, for templates, docs and tests."""
+"""All declared verbs by name, for the audit trail, templates, docs and tests."""
 
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 
-from dashboard.access.declaration import Action
+from dashboard.access.declaration import Action, Verb
 
 MODULES = (
     "dashboard.actions.entities",
@@ -13,39 +13,27 @@ MODULES = (
     "dashboard.drills.actions",
     "dashboard.alerts.actions",
     "dashboard.access.tokens",
+    "dashboard.access.people",
+    "dashboard.costs.actions",
+    "dashboard.demo.views",
 )
-"""The modules that declare actions, each in its `ACTIONS`. A room with actions of its own adds one line."""
-OTHER_LABELS = {
-    "queue_deleted": "Queue deleted",
-    "queue_kept": "Queue not deleted",
-    "queue_returned": "Deletion cancelled",
-    "set_groups": "Groups of the pair set",
-    "add_user": "User added",
-    "change_user": "User changed",
-    "delete_user": "User deleted",
-    "add_group": "Group added",
-    "change_group": "Group changed",
-    "delete_group": "Group deleted",
-    "download": "Download messages",
-    "compute_charges": "Compute charges",
-    "set_budget": "Set budget",
-    "set_cost_terms": "Set cost terms",
-    "reconcile_export": "Upload cost export",
-    "reconcile_metrics": "Upload metrics",
-    "demo_break": "Break",
-    "demo_mend": "Mend",
-}
-"""Labels of entries in the audit trail that no declared action writes."""
+"""The modules that declare verbs, each in its `ACTIONS`. A room with verbs of its own adds one line."""
+
+
+@cache
+def verbs() -> Mapping[str, Verb]:
+    """All declared verbs by name, in the order of declaration. Raises ValueError for duplicate names."""
+    declared = [verb for module in MODULES for verb in import_module(module).ACTIONS]
+    by_name = {verb.name: verb for verb in declared}
+    if len(by_name) < len(declared):
+        raise ValueError("two declared verbs have the same name")
+    return by_name
 
 
 @cache
 def actions() -> Mapping[str, Action]:
-    """All declared actions by name, in the order of declaration. Raises ValueError for duplicate names."""
-    declared = [action for module in MODULES for action in import_module(module).ACTIONS]
-    by_name = {action.name: action for action in declared}
-    if len(by_name) < len(declared):
-        raise ValueError("two declared actions have the same name")
-    return by_name
+    """The verbs that people carry out."""
+    return {name: verb for name, verb in verbs().items() if isinstance(verb, Action)}
 
 
 def offered(state: str) -> tuple[Action, ...]:
@@ -55,7 +43,7 @@ def offered(state: str) -> tuple[Action, ...]:
 
 def label(name: str, state: str = "") -> str:
     """The label of a button or of an audit entry, for the state of an entity if there is one."""
-    action = actions().get(name)
-    if action is None:
-        return OTHER_LABELS.get(name, name.replace("_", " ").capitalize())
-    return action.labels.get(state, action.label)
+    verb = verbs().get(name)
+    if verb is None:
+        return name.replace("_", " ").capitalize()
+    return verb.labels.get(state, verb.label) if isinstance(verb, Action) else verb.label

@@ -3,16 +3,15 @@
 import hashlib
 import re
 import secrets
-import uuid
 from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
 from django.db.models import Q
 
-from dashboard.access.audited import ActionError, Outcome, carry_out, done, unchanged
+from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
 from dashboard.access.declaration import Action, Command
-from dashboard.access.rights import Right
-from dashboard.models import ApiToken, AuditEntry
+from dashboard.access.rights import Right, require
+from dashboard.models import ApiToken
 
 MARK = "pns"
 SHAPE = re.compile(rf"{MARK}_([0-9a-f]{{10}})_[\w-]{{43}}", re.ASCII)
@@ -37,6 +36,7 @@ MAKE_TOKEN = Action(
     label="Create token",
     undo="Revoke token",
     right=Right.VIEW,
+    is_limited=True,
     asks_reason=False,
     command=Command("make-token", "create a token and print it once"),
 )
@@ -44,47 +44,52 @@ REVOKE_TOKEN = Action(
     name="revoke_token",
     label="Revoke token",
     right=Right.VIEW,
+    is_limited=True,
     asks_reason=False,
     command=Command("revoke-token", "revoke a token immediately"),
 )
 ACTIONS = (MAKE_TOKEN, REVOKE_TOKEN)
 
 
-def make(owner: User, name: str, scope: str, days: int, now: datetime, *, request_id: str = "") -> tuple[ApiToken, str]:
+def make(
+    owner: User, name: str, scope: str, days: int, now: datetime, *, request_id: str = "", via: str = ""
+) -> tuple[ApiToken, str]:
     """Create a token; returns it and its text, which is not stored. Raises Refused or ActionError. Audited."""
     lifetime = timedelta(days=days) if 0 < days <= LONGEST.days else timedelta(0)  # others may not fit a timedelta
     row = ApiToken(owner=owner, name=name.strip(), scope=scope, made_at=now, expires_at=now + lifetime)
     row.prefix = secrets.token_hex(5)
     text = f"{MARK}_{row.prefix}_{secrets.token_urlsafe(32)}"
     row.digest = _digest(text)
-
-    def run() -> Outcome:
-        if not row.name or not lifetime:
-            raise ActionError(f"Enter a name, and a lifetime of 1 to {LONGEST.days} days.")
-        if usable(owner, now) >= MOST_OF_A_PERSON:
-            raise ActionError(f"You have {MOST_OF_A_PERSON} tokens. Revoke unused ones first.")
-        row.save()
-        return done(f"scope {scope}, until {row.expires_at:%Y-%m-%d %H:%M} UTC")
-
-    entry = _entry(owner, MAKE_TOKEN, row, now, request_id)
-    if carry_out(entry, owner, run, right=right_of(row), is_limited=True).outcome != "done":
+    request = Request(owner, target=_named(row), request_id=request_id, via=via, at=now)
+    if _make(request, row, owner).outcome != "done":
         raise ActionError(SENT_TWICE)
     return row, text
 
 
-def revoke(row: ApiToken, person: User, now: datetime) -> bool:
-    """Revoke a token immediately, as its owner or an administrator. False if it had ended already. Audited."""
+@MAKE_TOKEN.audited
+def _make(request: Request, row: ApiToken, owner: User) -> Outcome:
+    require(owner, right_of(row))
+    if not row.name or row.expires_at == row.made_at:
+        raise ActionError(f"Enter a name, and a lifetime of 1 to {LONGEST.days} days.")
+    if usable(owner, request.at) >= MOST_OF_A_PERSON:
+        raise ActionError(f"You have {MOST_OF_A_PERSON} tokens. Revoke unused ones first.")
+    row.save()
+    return done(f"scope {row.scope}, until {row.expires_at:%Y-%m-%d %H:%M} UTC")
 
-    def run() -> Outcome:
-        ended = ApiToken.objects.filter(pk=row.pk, revoked_at__isnull=True)
-        if ended.update(revoked_at=now, revoked_by=person.username):
-            return done("It is no longer accepted.")
-        return unchanged("It was already revoked.")
 
-    right = REVOKE_TOKEN.right if row.owner_id == person.pk else Right.ADMINISTER
-    return (
-        carry_out(_entry(person, REVOKE_TOKEN, row, now), person, run, right=right, is_limited=True).outcome == "done"
-    )
+def revoke(row: ApiToken, person: User, now: datetime, *, via: str = "") -> Outcome:
+    """Revoke a token immediately, as its owner or an administrator. Audited."""
+    return _revoke(Request(person, target=_named(row), via=via, at=now), row)
+
+
+@REVOKE_TOKEN.audited
+def _revoke(request: Request, row: ApiToken) -> Outcome:
+    if row.owner_id != request.user.pk:
+        require(request.user, Right.ADMINISTER)
+    ended = ApiToken.objects.filter(pk=row.pk, revoked_at__isnull=True)
+    if ended.update(revoked_at=request.at, revoked_by=request.operator):
+        return done(f"{row} is revoked.")
+    return unchanged(f"{row} was already revoked.")
 
 
 def find(text: str, now: datetime, address: str = "") -> ApiToken | None:
@@ -110,12 +115,6 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _entry(person: User, action: Action, row: ApiToken, now: datetime, request_id: str = "") -> AuditEntry:
-    return AuditEntry(
-        request_id=request_id or uuid.uuid4().hex,
-        at=now,
-        operator=person.username,
-        verb=action.name,
-        pair="*",
-        target=f"{row.name} ({row.prefix}) of {row.owner.username}",
-    )
+def _named(row: ApiToken) -> str:
+    """The token in the audit trail."""
+    return f"{row.name} ({row.prefix}) of {row.owner.username}"

@@ -10,8 +10,9 @@ from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
 
 from dashboard import models
-from dashboard.access.audited import note
-from dashboard.access.visibility import EVERYWHERE, sees_all
+from dashboard.access.audited import Request
+from dashboard.access.people import CHANGES
+from dashboard.access.visibility import sees_all
 from dashboard.site.read_only import ReadOnly, register
 
 
@@ -37,8 +38,8 @@ class Recorded:
 
 
 def _note(request: HttpRequest, verb: str, obj: User | Group, detail: str) -> None:
-    kind = obj._meta.model_name
-    note(request.user.get_username(), EVERYWHERE, f"{verb}_{kind}", str(obj), detail, via="administration")
+    by = Request(request.user, target=str(obj), via="administration")
+    CHANGES[verb, str(obj._meta.model_name)].record(by, detail)
 
 
 def _rights(obj: User | Group) -> str:

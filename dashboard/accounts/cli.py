@@ -5,11 +5,13 @@ from django.utils import timezone
 
 from dashboard.access import tokens
 from dashboard.command_line.subcommands import (
+    VIA,
     Answer,
     Options,
     Subcommands,
     add_subcommand,
     add_user,
+    answer_of,
     declared,
     one_sentence,
     table,
@@ -56,7 +58,7 @@ def _listing(options: Options) -> Answer:
 def _make(options: Options) -> Answer:
     owner = user_named(options["user"])
     with one_sentence():
-        row, text = tokens.make(owner, options["name"], options["scope"], options["days"], timezone.now())
+        row, text = tokens.make(owner, options["name"], options["scope"], options["days"], timezone.now(), via=VIA)
     return Answer({"prefix": row.prefix, "token": text, "expires_at": row.expires_at.isoformat()}, [text])
 
 
@@ -65,6 +67,4 @@ def _revoke(options: Options) -> Answer:
     if row is None:
         raise CommandError(f"There is no token {options['prefix']}; `pairing tokens` lists them.")
     with one_sentence():
-        ended = tokens.revoke(row, user_named(options["user"]), timezone.now())
-    sentence = f"{row} is revoked." if ended else f"{row} was already revoked."
-    return Answer({"outcome": "done" if ended else "unchanged", "sentence": sentence}, [sentence])
+        return answer_of(tokens.revoke(row, user_named(options["user"]), timezone.now(), via=VIA))

@@ -13,8 +13,8 @@ TEXTS = ("target", "reason", "detail", "via")
 
 
 def _actions() -> list[tuple[str, str]]:
-    names = [*registry.actions(), *registry.OTHER_LABELS]
-    return [("", "any action"), *sorted(((name, registry.label(name)) for name in names), key=lambda one: one[1])]
+    known = [(name, verb.label) for name, verb in registry.verbs().items()]
+    return [("", "any action"), *sorted(known, key=lambda one: one[1])]
 
 
 class AuditFilter(Filter):

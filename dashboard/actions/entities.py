@@ -13,7 +13,6 @@ from typing import cast
 
 from django.db import transaction
 
-from dashboard.access import audited
 from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
 from dashboard.access.declaration import Action, Argument, Command, Operation
 from dashboard.actions import world
@@ -63,16 +62,13 @@ class EntityAction(Action):
 
     def run(self, request: Request, *, expires: datetime | None = None) -> Outcome:
         """Execute the action for the entity that is the request's target."""
-        return audited.perform(self.name, request, lambda shared: self._one(request, shared, expires), right=self.right)
+        return self.execute(request, lambda: self._one(request, shared_state(request.pair.name), expires))
 
     def run_on(self, request: Request, paths: Sequence[str], *, expires: datetime | None = None) -> Outcome:
         """Execute the action for several entities; the request's target names them for the audit trail."""
-        return audited.perform(
-            self.name,
-            request,
-            lambda shared: self._several(request, shared, paths, expires),
-            right=self.right,
-            atomic=False,
+        in_chunks = replace(self, is_atomic=False)
+        return in_chunks.execute(
+            request, lambda: self._several(request, shared_state(request.pair.name), paths, expires)
         )
 
     def preview_on(self, pair: Pair, paths: Sequence[str], *, expires: datetime | None, is_one: bool) -> Preview:

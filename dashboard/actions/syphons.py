@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.utils import timezone
 
-from dashboard.access import audited
 from dashboard.access.audited import Outcome, Request, done, unchanged
 from dashboard.access.declaration import Action, Argument, Command, Operation
 from dashboard.actions import world
@@ -38,16 +37,15 @@ class SyphonAction(Action):
 
     def run(self, request: Request, *, rate: Rate = None) -> Outcome:
         """Execute the action for the request's target."""
+        return self.execute(request, lambda: self._changed(request, rate))
 
-        def run(shared: SharedState) -> Outcome:
-            named = request.pair.name if request.target == WHOLE_PAIR else request.target
-            if self.is_so(self.change(request, shared, rate), rate):
-                return unchanged(self.already.format(it=named))
-            if self.event:
-                record(request, self.event)
-            return done(self.done(named, rate))
-
-        return audited.perform(self.name, request, run, right=self.right)
+    def _changed(self, request: Request, rate: Rate) -> Outcome:
+        named = request.pair.name if request.target == WHOLE_PAIR else request.target
+        if self.is_so(self.change(request, shared_state(request.pair.name), rate), rate):
+            return unchanged(self.already.format(it=named))
+        if self.event:
+            record(request, self.event)
+        return done(self.done(named, rate))
 
     def would_change(self, pair: Pair, target: str, *, rate: Rate = None) -> bool:
         """Whether the action would change anything now; writes nothing. Raises RedisError."""

@@ -3,14 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dashboard.access import audited
 from dashboard.access.audited import ActionError, Outcome, Request, unchanged
 from dashboard.access.declaration import Action, Argument, Command, ListAction, Operation
 from dashboard.access.rights import Right
-from dashboard.backlog import cleanup, dead_letters, orphans
+from dashboard.backlog import cleanup, dead_letters, deletions, orphans
 from dashboard.backlog.cleanup import Look
 from dashboard.models import BacklogQueue
-from pairing.fleet.coordination import SharedState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +33,7 @@ class QueueAction(Action):
         """Execute the action for the queue that is the request's target."""
         more = {"typed": typed, "confirmed": confirmed} if Argument.CONFIRMATION in self.arguments else {}
         step = self._proven if self.proves else self._unproven
-
-        def run(_: SharedState) -> Outcome:
-            return step(request, more)
-
-        return audited.perform(self.name, request, run, right=self.right, atomic=self.is_atomic)
+        return self.execute(request, lambda: step(request, more))
 
     def hindrance(self, look: Look, *, is_administrator: bool) -> str:
         """Why the action cannot be executed now; empty if it can, or if there is nothing to do."""
@@ -81,11 +75,7 @@ class LetterAction(Action):
 
     def run(self, request: Request, *, numbers: Sequence[int] = (), destination: str = "") -> Outcome:
         """Execute the action for these dead letters of the request's target, or for all."""
-
-        def run(_: SharedState) -> Outcome:
-            return self.change(request, numbers, destination)
-
-        return audited.perform(self.name, request, run, right=self.right, atomic=self.is_atomic)
+        return self.execute(request, lambda: self.change(request, numbers, destination))
 
 
 def _is_used(look: Look, _: bool) -> str:
@@ -283,5 +273,12 @@ STOP_DEAD_LETTERS = LetterAction(
     change=dead_letters.stop,
     is_atomic=True,
 )
+DOWNLOAD = Action(
+    name="download",
+    label="Download messages",
+    preview="Messages with their bodies are read, and stay where they are.",
+    is_atomic=False,
+    asks_reason=False,
+)
 LETTER_ACTIONS = (RESUBMIT, DISCARD, STOP_DEAD_LETTERS)
-ACTIONS = (*QUEUE_ACTIONS, *LETTER_ACTIONS)
+ACTIONS = (*QUEUE_ACTIONS, *deletions.ENDS.values(), *LETTER_ACTIONS, DOWNLOAD)

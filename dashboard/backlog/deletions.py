@@ -11,13 +11,16 @@ from datetime import datetime, timedelta
 
 from azure.core.exceptions import ResourceNotFoundError
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from dashboard.access.audited import Request
+from dashboard.access.declaration import Verb
 from dashboard.access.idempotency import following
 from dashboard.backlog.orphans import QUARANTINED, Proof, Use, forget, look, remember, set_status, use_of
 from dashboard.fleet.namespaces import Namespace, NamespaceError, namespace
-from dashboard.models import AuditEntry, BacklogQueue, QueueDeletion
+from dashboard.models import BacklogQueue, QueueDeletion
 from dashboard.site.redis import RedisError, announce_change
 
 Stage = QueueDeletion.Stage
@@ -25,7 +28,11 @@ CLAIM_S = 120.0
 RETRY_S = 15.0
 SETTLE = timedelta(seconds=5)  # until every gateway of a namespace applies SendDisabled
 ANOTHER = "It was deleted and created again in the meantime: this is another queue."
-ENTRIES = {Stage.DELETED: "queue_deleted", Stage.KEPT: "queue_kept", Stage.TAKEN_BACK: "queue_returned"}
+ENDS = {
+    Stage.DELETED: Verb(name="queue_deleted", label="Queue deleted"),
+    Stage.KEPT: Verb(name="queue_kept", label="Queue not deleted"),
+    Stage.TAKEN_BACK: Verb(name="queue_returned", label="Deletion cancelled"),
+}
 
 
 def due(now: datetime) -> list[QueueDeletion]:
@@ -146,17 +153,8 @@ def _end(row: QueueDeletion, stage: Stage, detail: str) -> bool:
     with transaction.atomic():
         if not _move(row, stage, ended_at=now, detail=detail):
             return False
-        AuditEntry(
-            request_id=following(row.request_id, "end"),
-            at=now,
-            operator=row.by,
-            verb=ENTRIES[stage],
-            pair=row.pair.name,
-            target=row.path,
-            reason=row.reason,
-            outcome="done",
-            detail=detail,
-        ).save()
+        by = Request(User(username=row.by), row.pair, row.path, row.reason, following(row.request_id, "end"), at=now)
+        ENDS[stage].record(by, detail)
         if stage is Stage.DELETED:
             forget(row.pair, row.path)
     return False

@@ -7,7 +7,6 @@ from typing import cast
 from django.contrib.auth.models import AbstractBaseUser
 from django.utils import timezone
 
-from dashboard.access import audited
 from dashboard.access.audited import Outcome, Request, done, unchanged
 from dashboard.access.declaration import Action, Command, Operation
 from dashboard.drills import requests
@@ -27,12 +26,12 @@ class StartDrill(Action):
         """Request a drill for an operator, after checking the canary. Raises ActionError if a drill is not possible."""
         pair = request.pair
 
-        def run(_: object) -> Outcome:
+        def run() -> Outcome:
             canary = look(pair.name, request.target)
             now = moment(pair, is_silent=is_silent(last_heartbeat(), timezone.now()))
             return requests.start(request, canary, now, what, is_marked=is_marked(request.target, canary_of(pair.name)))
 
-        return audited.perform(self.name, request, run, right=self.right, atomic=False)
+        return self.execute(request, run)
 
     def run_by_schedule(self, pair: Pair, canary: str, kind: str = Drill.Kind.QUEUE) -> Drill | None:
         """Start a scheduled drill, audited under the name of the schedule; None if one is running."""
@@ -40,14 +39,14 @@ class StartDrill(Action):
         request = Request(user=who, pair=pair, target=canary, reason="by schedule", request_id=uuid.uuid4().hex)
         found: list[Drill] = []
 
-        def run(_: object) -> Outcome:
+        def run() -> Outcome:
             row = requests.wanted(request, creates=False, messages=USUAL, kind=kind, is_scheduled=True)
             if row is None:
                 return unchanged(f"A drill of {pair.name} is already running.")
             found.append(row)
             return done(f"The drill on {canary} begins: {USUAL} messages.")
 
-        audited.perform(self.name, request, run, right=self.right)
+        self.execute(request, run)
         return found[0] if found else None
 
 
@@ -57,12 +56,13 @@ class AbortDrill(Action):
 
     def run(self, request: Request, drill: Drill) -> Outcome:
         """Abort a drill; a worker rolls it back within seconds."""
-        return audited.perform(self.name, request, lambda _: requests.abort(request, drill), right=self.right)
+        return self.execute(request, lambda: requests.abort(request, drill))
 
 
 START_DRILL = StartDrill(
     name="start_drill",
     label="Start drill",
+    is_atomic=False,
     undo="Abort drill",
     is_severe=True,
     command=Command("drill", "start a drill: a real failover of a canary, and its recovery"),

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from dashboard import models
 from dashboard.access.audited import Request
-from dashboard.access.pair_groups import set_groups
+from dashboard.access.people import set_groups
 from dashboard.access.visibility import sees_all
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.read_only import ReadOnly, register

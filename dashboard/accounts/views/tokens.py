@@ -58,8 +58,7 @@ def revoke(request: HttpRequest, prefix: str) -> HttpResponse:
     row = _visible(request).filter(prefix=prefix).first()
     if row is None:
         raise Http404
-    ended = tokens.revoke(row, _person(request), timezone.now())
-    messages.success(request, f"{row} is revoked." if ended else f"{row} was already revoked.")
+    messages.success(request, tokens.revoke(row, _person(request), timezone.now()).sentence)
     return redirect("tokens")
 
 

@@ -13,11 +13,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
 
-from dashboard.access.audited import ActionError, Request, note
-from dashboard.access.rights import Right, require
+from dashboard.access.audited import ActionError, Outcome, Request, done
+from dashboard.access.rights import require
 from dashboard.backlog import browsing
-from dashboard.backlog.actions import LETTER_ACTIONS, RESUBMIT, STOP_DEAD_LETTERS
-from dashboard.backlog.browsing import Slice, Wanted
+from dashboard.backlog.actions import DOWNLOAD, LETTER_ACTIONS, RESUBMIT, STOP_DEAD_LETTERS
+from dashboard.backlog.browsing import Slice, Wanted, Whole
 from dashboard.backlog.forms import DeadLetterForm, MessageFilter, PlacesField
 from dashboard.backlog.orphans import meant_for
 from dashboard.backlog.places import Place, counted, destinations, in_the_primary, place
@@ -76,20 +76,23 @@ def download(request: HttpRequest, pair: str) -> HttpResponse:
 
     If `goes_on_at` is a number, there may be more: request them with `after` set to that number.
     """
-    require(request.user, Right.OPERATE)
     row, form = get_object_or_404(Pair, name=pair), read(request, MessageFilter)
     require_readable(request)
     queue, dead = form.cleaned_data.get("queue") or "", form.cleaned_data.get("show") == "dead"
-    at, chosen = _place(row, queue, dead, is_named=True), _numbers(request.GET)
-    after = form.cleaned_data.get("after") or 0
-    try:
-        with namespace(row.name, at.role) as here:
-            found = browsing.take(here, queue, _wanted(form), dead=dead, after=after, chosen=chosen)
-    except NamespaceError as error:
-        raise ActionError(str(error)) from error
+    at, after, found = _place(row, queue, dead, is_named=True), form.cleaned_data.get("after") or 0, Whole()
+
+    @DOWNLOAD.audited
+    def take(_: Request) -> Outcome:
+        nonlocal found
+        try:
+            with namespace(row.name, at.role) as here:
+                found = browsing.take(here, queue, _wanted(form), dead=dead, after=after, chosen=_numbers(request.GET))
+        except NamespaceError as error:
+            raise ActionError(str(error)) from error
+        return done(f"{len(found.messages)} {'dead letters' if dead else 'messages'}")
+
+    take(Request(request.user, row, queue))
     rows = [_as_json(one, body) for one, body in found.messages]
-    sentence = f"{len(rows)} {'dead letters' if dead else 'messages'}"
-    note(request.user.get_username(), row.name, "download", queue, sentence)
     about = {"pair": row.name, "queue": queue, "dead_lettered": dead, "goes_on_at": found.goes_on_at}
     answer = JsonResponse(about | {"messages": rows})
     answer["Content-Disposition"] = f'attachment; filename="{row.name}-messages.json"'

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from dashboard.access import tokens
 from dashboard.access.audited import Request
-from dashboard.access.pair_groups import set_groups
+from dashboard.access.people import set_groups
 from dashboard.access.rights import Refused
 from dashboard.access.visibility import visible_pairs
 from dashboard.alerts import actions as alerts

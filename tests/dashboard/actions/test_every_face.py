@@ -396,8 +396,9 @@ def of_command(place: Place, case: Case, role: str, capsys: Any) -> str:
 
 
 def test_every_declared_action_is_walked_through_every_face_it_has():
-    assert set(CASES) == set(registry.actions())
-    for name, action in registry.actions().items():
+    declared = registry.actions()
+    assert set(CASES) == {name for name, one in declared.items() if one.operation or one.command} <= set(declared)
+    for name, action in ((name, declared[name]) for name in CASES):
         assert (CASES[name].api is not None) == (action.operation is not None)
         assert (CASES[name].command is not None) == (action.command is not None)
         assert (CASES[name].administration is not None) == (action.administration is not None)

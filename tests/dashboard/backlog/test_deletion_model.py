@@ -245,7 +245,7 @@ def set_in_motion(world: World, request: Request, trouble: dict[int, str]) -> No
 def ends_well(world: World, messages: int, *, is_alone: bool) -> None:
     [row] = QueueDeletion.objects.all()
     assert row.ended_at is not None
-    assert AuditEntry.objects.filter(verb__in=deletions.ENTRIES.values()).count() == 1
+    assert AuditEntry.objects.filter(verb__in=[end.name for end in deletions.ENDS.values()]).count() == 1
     if world.queue is not None:
         assert world.queue.status == ACTIVE, "a queue is left in quarantine that nobody will delete"
     if is_alone:
