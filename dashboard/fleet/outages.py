@@ -1,7 +1,7 @@
 """The fold of failover events into outages. Pure: no database, no clock.
 
 The kinds of events declare which of them begin and end an outage. Repeated reports, also by other processes, change
-nothing. Incidents, alerts and charges all use this fold: docs/design/one-fold.md.
+nothing. Incidents, alerts and charges all use this fold: docs/design/pages.md.
 """
 
 from __future__ import annotations
