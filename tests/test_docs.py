@@ -22,7 +22,7 @@ from emulator.faults import EFFECTS, fault_from_json
 from pairing import SendAvailabilityOptions
 from pairing.events import KINDS
 from pairing.telemetry import metering
-from tools import event_table
+from tools import tables
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("pairing", "emulator", "dashboard", "workers", "pipeline", "examples", "tools", "tests")
@@ -126,11 +126,12 @@ def test_every_kind_of_event_is_documented() -> None:
     assert not undocumented(set(KINDS), text_of("docs/dashboard.md"))
 
 
-def test_the_table_of_events_is_as_they_are_declared() -> None:
-    text = event_table.PAGE.read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_a_table_is_as_its_rows_are_declared(name: str) -> None:
+    text = tables.TABLES[name][0].read_text(encoding="utf-8")
 
-    assert event_table.written(text) == text, "run `python tools/event_table.py`"
-    assert not undocumented(set(KINDS), event_table.table())
+    assert tables.written(name, text) == text, "run `python -m tools.tables`"
+    assert "|  |" not in tables.operations(), "every operation has a description"
 
 
 def command_line_options(*rooms: str) -> set[str]:

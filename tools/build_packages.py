@@ -1,7 +1,5 @@
 """Builds the wheels and source archives of this repository's packages, each from a folder that has only its own files.
 
-With all packages comes the bill of materials of the release.
-
     .venv/bin/python tools/build_packages.py [--output dist] [NAME …]
 
 `[tool.build-packages.folders]` of a package's pyproject.toml lists its folders in the repository and their places in
@@ -101,9 +99,6 @@ def main() -> None:
     for package in chosen(given.names):
         build(package, given.output)
         print(f"built {package.name} {version()}", flush=True)
-    if not given.names:
-        bill = [sys.executable, ROOT / "tools" / "bill_of_materials.py", "--output", given.output]
-        subprocess.run(bill, check=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,17 @@ CHECKS: list[list[str]] = [
     ["python", "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
     ["python", "manage.py", "makemigrations", "--check", "--dry-run"],
     ["python", "-m", "sphinx", "--quiet", *SITE],
-    ["python", "tools/audit.py"],
+    [
+        "python",
+        "-m",
+        "pip_audit",
+        "--require-hashes",
+        "--disable-pip",
+        "--progress-spinner",
+        "off",
+        "-r",
+        "requirements/test.txt",
+    ],
 ]
 
 

@@ -1,0 +1,77 @@
+"""The tables of actions, operations and events in the docs, from their declarations: `python -m tools.tables`."""
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import django
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+WHO = {
+    "dashboard.view_pair": "viewer",
+    "dashboard.operate_pair": "operator",
+    "dashboard.administer_pair": "administrator",
+}
+
+
+def actions() -> str:
+    """A row for each declared action."""
+    from dashboard.access import registry
+
+    rows = []
+    for action in registry.actions().values():
+        asks = [str(argument) for argument in action.arguments]
+        if action.asks_reason:
+            asks.append("reason (needed)" if action.is_severe else "reason")
+        command = f"`{action.command.name}`" if action.command else ""
+        who = WHO[action.right]
+        rows.append((action.label, f"`{action.name}`", action.effect, who, ", ".join(asks), command, action.undo))
+    return _table(("action", "stored as", "does", "who", "asks for", "command", "undo"), rows)
+
+
+def operations() -> str:
+    """A row for each operation of the API; the document itself is not one of its own operations."""
+    import dashboard.routes  # noqa: F401  (adds the operations)
+    from dashboard.api import site
+
+    described = [*site.operations(), ("GET", "/api/v1/openapi.json", str(site.openapi.__doc__))]
+    rows = [
+        (method, f"`{path.replace('{', '<').replace('}', '>')}`", " ".join(description.split()))
+        for method, path, description in described
+    ]
+    return _table(("method", "address", "description"), rows)
+
+
+def events() -> str:
+    """A row for each kind of event."""
+    from pairing.events import KINDS
+
+    rows = [(f"`{name}`", kind.label, kind.meaning) for name, kind in KINDS.items()]
+    return _table(("kind", "on the pages", "meaning"), rows)
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [head, ["---" for _ in head], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+TABLES: dict[str, tuple[Path, Callable[[], str]]] = {
+    "actions": (DOCS / "dashboard.md", actions),
+    "events": (DOCS / "dashboard.md", events),
+    "operations": (DOCS / "api.md", operations),
+}
+
+
+def written(name: str, text: str) -> str:
+    """The page with the current table."""
+    begin, end = f"<!-- {name}: written by tools/tables.py -->", f"<!-- end of {name} -->"
+    head, _, rest = text.partition(begin)
+    _, _, tail = rest.partition(end)
+    return f"{head}{begin}\n{TABLES[name][1]()}\n{end}{tail}"
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+    django.setup()
+    for table, (page, _) in TABLES.items():
+        page.write_text(written(table, page.read_text(encoding="utf-8")), encoding="utf-8")
