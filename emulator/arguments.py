@@ -11,7 +11,7 @@ from pathlib import Path
 
 from emulator.config_file import ConfigError, NamespaceConfig, read_config
 from emulator.fault_schedule import ScheduleError, Step, read_schedule
-from emulator.server import is_loopback
+from emulator.origin import is_loopback
 
 COMMAND = "servicebus-emulator"
 DEFAULT_KEY = "local-namespace-key"

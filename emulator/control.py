@@ -7,10 +7,9 @@ import json
 from typing import Any
 from urllib.parse import unquote
 
-from emulator.administration import AdminResponse
+from emulator.administration import AdminRequest, AdminResponse
 from emulator.faults import FaultError, fault_from_json
 from emulator.host import Host
-from emulator.http import Request
 
 PREFIX = "/$emulator/"
 HEALTH = "/health"
@@ -19,7 +18,7 @@ RESOURCES = ("faults", "stats", "meter", "keys")
 HEALTHY = {"status": "healthy", "message": "Service is healthy."}
 
 
-def handle(host: Host, request: Request, *, requires_key: bool) -> AdminResponse:
+def handle(host: Host, request: AdminRequest, *, requires_key: bool) -> AdminResponse:
     """Answer a request below `/$emulator/`, or for the health of the namespace, which needs no key."""
     if _asks_for_health(request):
         return _answer(200, HEALTHY)
@@ -48,7 +47,7 @@ def handle(host: Host, request: Request, *, requires_key: bool) -> AdminResponse
     return refusal(404, f"Not found: the resources are {', '.join(f'{PREFIX}{name}' for name in RESOURCES)}.")
 
 
-def _add(host: Host, request: Request) -> AdminResponse:
+def _add(host: Host, request: AdminRequest) -> AdminResponse:
     try:
         fault = fault_from_json(json.loads(request.body), host.clock())
     except FaultError as error:
@@ -59,7 +58,7 @@ def _add(host: Host, request: Request) -> AdminResponse:
     return _answer(201, {"id": fault.id})
 
 
-def _replace_keys(host: Host, request: Request) -> AdminResponse:
+def _replace_keys(host: Host, request: AdminRequest) -> AdminResponse:
     try:
         keys = json.loads(request.body)
     except (ValueError, RecursionError):
@@ -75,7 +74,7 @@ def _fits_a_connection_string(text: Any) -> bool:
     return isinstance(text, str) and bool(text) and text.isprintable() and ";" not in text
 
 
-def _has_key(request: Request, key: str) -> bool:
+def _has_key(request: AdminRequest, key: str) -> bool:
     given = request.headers.get("authorization", "").removeprefix("Bearer ")
     return hmac.compare_digest(given.encode(), key.encode())
 
@@ -89,16 +88,16 @@ def refusal(status: int, reason: str) -> AdminResponse:
     return _answer(status, {"error": reason})
 
 
-def handles(request: Request) -> bool:
+def handles(request: AdminRequest) -> bool:
     """Whether the request is for this interface."""
     return request.target.replace("%24", "$").startswith(PREFIX) or _asks_for_health(request)
 
 
-def _asks_for_health(request: Request) -> bool:
+def _asks_for_health(request: AdminRequest) -> bool:
     """An administration client that reads an entity named `health` signs its request and names a version."""
     return request.method == "GET" and request.target == HEALTH and "authorization" not in request.headers
 
 
-def administered_entity(request: Request) -> str:
+def administered_entity(request: AdminRequest) -> str:
     """The path of the entity an administration request is about."""
     return unquote(request.target.partition("?")[0]).strip("/")

@@ -127,8 +127,8 @@ def _check_numbers(fault: Fault) -> None:
         raise FaultError("count must be at least 1, or null.")
     if fault.seconds is not None and not 0 < fault.seconds <= LONGEST_S:
         raise FaultError(f"seconds must be above 0 and at most {LONGEST_S}, or null.")
-    if fault.effect == "status" and not 100 <= fault.status <= 599:
-        raise FaultError("status must be between 100 and 599.")
+    if fault.effect == "status" and not 400 <= fault.status <= 599:
+        raise FaultError("status must be between 400 and 599.")
 
 
 class Faults:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import socket
 import time
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from typing import cast
 from emulator.administration import Administration
 from emulator.broker.namespace import Namespace
 from emulator.host import Host
+from emulator.origin import is_loopback
 from emulator.sniffing import READ_BUFFER, Resettable, SniffingProtocol
 
 NEVER = float("inf")
@@ -90,13 +90,3 @@ def _bound_segments(listening: socket.socket) -> None:
     """Older SDKs for Python set the segment size of a connection to what they read, which Linux limits to 32,767."""
     with contextlib.suppress(OSError, AttributeError):
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, MAX_SEGMENT)
-
-
-def is_loopback(address: str) -> bool:
-    """Whether an address can be reached from this machine only."""
-    if address == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False

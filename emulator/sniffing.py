@@ -13,7 +13,7 @@ from emulator.conversation import Conversation
 from emulator.faults import Fault
 from emulator.tls import TlsChannel
 from emulator.web import HttpServer, WebConversation
-from emulator.websocket import WebSocketChannel, WebSocketError
+from emulator.websocket import WebSocketChannel
 
 log = logging.getLogger("emulator")
 
@@ -130,9 +130,10 @@ class SniffingProtocol(asyncio.BufferedProtocol):
         else:
             self._write_encrypted(data)
 
-    def begin_websocket(self, data: bytes) -> None:
+    def begin_websocket(self, channel: WebSocketChannel, data: bytes) -> None:
         """Continue with frames of a WebSocket, the first of which are in `data`; they carry AMQP."""
-        self._websocket = WebSocketChannel(self._write_encrypted)
+        channel.begin(self._write_encrypted)
+        self._websocket = channel
         self._inner = None
         self._expect_greeting()
         self._received(data)
@@ -168,7 +169,7 @@ class SniffingProtocol(asyncio.BufferedProtocol):
     def _received(self, data: bytes) -> None:
         """Process decrypted bytes."""
         if self._websocket is not None:
-            data = self._unframed(self._websocket, data)
+            data = self._websocket.receive(data)
         if self._inner is not None:
             self._inner.receive(data)
         elif data and not self._is_held:
@@ -176,14 +177,6 @@ class SniffingProtocol(asyncio.BufferedProtocol):
             self._sniff()
         if self._websocket is not None and self._websocket.is_closed:
             self.close()
-
-    def _unframed(self, channel: WebSocketChannel, data: bytes) -> bytes:
-        try:
-            return channel.receive(data)
-        except WebSocketError as error:
-            log.info("a WebSocket of a client failed: %s", error)
-            channel.close(error.code)
-            return b""
 
     def _expect_greeting(self) -> None:
         if self._deadline is not None:

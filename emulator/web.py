@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from http.client import NO_CONTENT, responses
 from typing import Protocol
 
-from emulator import control, websocket
+import h11
+from wsproto.events import RejectConnection
+from wsproto.utilities import RemoteProtocolError
+
+from emulator import control
 from emulator.administration import Administration, AdminRequest, AdminResponse
 from emulator.administration.messages import refusal
 from emulator.broker.errors import ServerBusy
 from emulator.faults import Fault
 from emulator.host import Host
-from emulator.http import HttpError, Request, RequestReader, response
+from emulator.origin import objection
 from emulator.throttle import ADMINISTRATION_CREDITS
+from emulator.websocket import WebSocketChannel
 
 WHOLE_NAMESPACE = "*"
-# Answers to requests that came together are made up to this size; the others wait until these are written.
-MAX_ANSWERS = 1024 * 1024
+MAX_HEAD = 32 * 1024
+MAX_BODY = 1024 * 1024
 
 
 class HttpServer(Protocol):
@@ -35,38 +42,36 @@ class Transport(Protocol):
     def resume_reading(self) -> None: ...
     def close(self) -> None: ...
     def reset(self) -> None: ...
-    def begin_websocket(self, data: bytes) -> None: ...
+    def begin_websocket(self, channel: WebSocketChannel, data: bytes) -> None: ...
 
 
 class WebConversation:
-    """Answers requests in order; each answer is written after the journal is committed."""
+    """Answers one request after the other; each answer is written after the journal is committed."""
 
     is_open = True
 
     def __init__(self, server: HttpServer, transport: Transport) -> None:
         self.server = server
         self.transport = transport
-        self._reader = RequestReader()
-        self._requests: deque[Request] = deque()
-        self._answers: list[bytes] = []
-        self._size = 0  # of the answers that are not written
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
+        self._request = AdminRequest("", "")
+        self._body = bytearray()
+        self._output = b""
         self._is_paused = False
-        self._closes = False
-        self._is_websocket = False
+        self._websocket: WebSocketChannel | None = None
 
     def receive(self, data: bytes) -> None:
         """Process bytes from the socket."""
-        if self._closes:
+        if not data:  # what came is TLS's own
             return
-        try:
-            self._requests += self._reader.feed(data)
-        except HttpError as error:
-            self._refuse(error)
-        self._go_on()
+        self._http.receive_data(data)
+        if self._awaits_request:
+            self._go_on()
+        else:
+            self.transport.pause_reading()
 
     def lost(self) -> None:
         """The socket was lost."""
-        self._requests.clear()
 
     def pause(self) -> None:
         """Answer no more, as the client reads too slowly."""
@@ -77,61 +82,93 @@ class WebConversation:
         self._is_paused = False
         self._go_on()
 
-    def _go_on(self) -> None:
-        """Process the requests that came, as far as their answers have room."""
-        while self._requests and not self._is_paused and not self._closes and self._size < MAX_ANSWERS:
-            try:
-                self._handle(self._requests.popleft())
-            except HttpError as error:
-                self._refuse(error)
-        if not self._requests:
-            self.transport.resume_reading()
-
     def flush(self) -> None:
-        """Write the answers; the host calls it once the journal is durable."""
-        answers, self._answers, self._size = self._answers, [], 0
-        for answer in answers:
-            self.transport.write(answer)
-        if self._closes:
+        """Write the answer; the host calls it once the journal is durable."""
+        output, self._output = self._output, b""
+        self.transport.write(output)
+        if self._websocket is not None:
+            self.transport.resume_reading()
+            self.transport.begin_websocket(self._websocket, self._http.trailing_data[0])
+        elif self._http.our_state is h11.MUST_CLOSE:
             self.transport.close()
-        elif self._is_websocket:
-            self.transport.begin_websocket(self._reader.take_rest())
-        elif self._requests:
-            self.transport.pause_reading()
-            self.server.host.later(0, self._go_on)
+        elif self._http.our_state is h11.DONE:
+            self._http.start_next_cycle()
+            self._go_on()
 
-    def _handle(self, request: Request) -> None:
+    # --- requests --------------------------------------------------------------------------------------------------
+
+    @property
+    def _awaits_request(self) -> bool:
+        """Whether a request, or the rest of one, is still to come; it is not while one is being answered."""
+        states = self._http.states
+        return states[h11.CLIENT] in (h11.IDLE, h11.SEND_BODY) and states[h11.SERVER] is not h11.MUST_CLOSE
+
+    def _go_on(self) -> None:
+        """Handle the next request once it is complete."""
+        try:
+            while self._awaits_request and not self._is_paused:
+                if not self._on(self._http.next_event()):
+                    self.transport.resume_reading()
+                    break
+        except h11.RemoteProtocolError as error:
+            self._refuse(error.error_status_hint, str(error))
+
+    def _on(self, event: h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]) -> bool:
+        """Process a part of a request; False if there is none yet."""
+        match event:
+            case h11.Request():
+                headers = {name.decode(): value.decode("latin-1") for name, value in event.headers}
+                self._request = AdminRequest(event.method.decode(), event.target.decode(), headers)
+                self._body.clear()
+            case h11.Data(data=data):
+                self._body += data
+                if len(self._body) > MAX_BODY:
+                    self._refuse(413, f"A body has at most {MAX_BODY} bytes.")
+            case h11.EndOfMessage():
+                self._handle(replace(self._request, body=bytes(self._body)))
+            case _:
+                return False
+        return True
+
+    def _handle(self, request: AdminRequest) -> None:
         host = self.server.host
-        close = not request.keeps_alive
-        if request.asks_for_websocket:
-            self._write_later(websocket.accepted(request))
-            self._is_websocket = True
-            return
-        if control.handles(request):
-            self._answer(control.handle(host, request, requires_key=self.server.requires_key), close=close)
-            return
-        entity = control.administered_entity(request)
-        fault = host.faults.trigger("admin", entity, host.clock()) if host.faults else None
-        if fault is None:
-            self._administer(request, answered=True)
-        else:
+        reason = objection(request.headers, host.namespace.name, is_local=not self.server.requires_key)
+        if reason is not None:
+            self._refuse(403, reason)
+        elif request.headers.get("upgrade", "").lower() == "websocket":
+            self._begin_websocket(request)
+        elif control.handles(request):
+            self._answer(control.handle(host, request, requires_key=self.server.requires_key))
+        elif host.faults and (
+            fault := host.faults.trigger("admin", control.administered_entity(request), host.clock())
+        ):
             self._apply_fault(fault, request)
+        else:
+            self._administer(request, answered=True)
 
-    def _administer(self, request: Request, *, answered: bool) -> None:
+    def _begin_websocket(self, request: AdminRequest) -> None:
+        channel = WebSocketChannel()
+        try:
+            self._write_later(channel.accept(request))
+            self._websocket = channel
+        except RemoteProtocolError as error:
+            refused = error.event_hint if isinstance(error.event_hint, RejectConnection) else RejectConnection()
+            self._refuse(refused.status_code, str(error), refused.headers)
+
+    def _administer(self, request: AdminRequest, *, answered: bool) -> None:
         host = self.server.host
-        asked = AdminRequest(request.method, request.target, request.headers, request.body)
         try:
             host.admit(ADMINISTRATION_CREDITS)
-            answer = self.server.administration.handle(asked, host.clock())
+            answer = self.server.administration.handle(request, host.clock())
         except ServerBusy as busy:
             answer = refusal(busy.status, str(busy))
         self._count(request, answer.status)
         if answered:
-            self._answer(answer, close=not request.keeps_alive)
+            self._answer(answer)
         else:
             host.request_flush(self)
 
-    def _count(self, request: Request, status: int) -> None:
+    def _count(self, request: AdminRequest, status: int) -> None:
         """Bill each call as one operation of its entity, or of the namespace if it concerns no single entity."""
         host, entity = self.server.host, control.administered_entity(request)
         path = host.namespace.resolve(entity).path if host.namespace.knows(entity) else WHOLE_NAMESPACE
@@ -140,11 +177,10 @@ class WebConversation:
         else:
             host.meter.refused(path, "manage")
 
-    def _apply_fault(self, fault: Fault, request: Request) -> None:
+    def _apply_fault(self, fault: Fault, request: AdminRequest) -> None:
         match fault.effect:
             case "status":
-                answer = refusal(fault.status, f"Fault {fault.id}: status.")
-                self._answer(answer, close=not request.keeps_alive)
+                self._answer(refusal(fault.status, f"Fault {fault.id}: status."))
             case "delay":
                 self.server.host.later(fault.delay_s, lambda: self._administer(request, answered=True))
             case "silent":
@@ -155,14 +191,21 @@ class WebConversation:
             case _:
                 self.transport.reset()
 
-    def _refuse(self, error: HttpError) -> None:
-        self._answer(control.refusal(error.status, str(error)), close=True)
+    # --- answers ---------------------------------------------------------------------------------------------------
 
-    def _answer(self, answer: AdminResponse, *, close: bool = False) -> None:
-        self._closes = self._closes or close
-        self._write_later(response(answer.status, answer.body, answer.content_type, close=close))
+    def _refuse(self, status: int, reason: str, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        """Answer with the reason, and end the connection."""
+        self._answer(control.refusal(status, reason), (*headers, (b"Connection", b"close")))
+
+    def _answer(self, answer: AdminResponse, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        if answer.status != NO_CONTENT:
+            headers = [*headers, (b"Content-Length", b"%d" % len(answer.body))]
+        if answer.content_type:
+            headers = [*headers, (b"Content-Type", answer.content_type.encode())]
+        head = h11.Response(status_code=answer.status, headers=list(headers), reason=responses.get(answer.status, ""))
+        parts = [self._http.send(event) or b"" for event in (head, h11.Data(data=answer.body), h11.EndOfMessage())]
+        self._write_later(b"".join(parts))
 
     def _write_later(self, answer: bytes) -> None:
-        self._answers.append(answer)
-        self._size += len(answer)
+        self._output = answer
         self.server.host.request_flush(self)

@@ -11,8 +11,6 @@ ENTRY = "application/atom+xml;type=entry;charset=utf-8"
 FEED = "application/atom+xml;type=feed;charset=utf-8"
 PROBLEM = "application/xml;charset=utf-8"
 
-MAX_BODY_BYTES = 1024 * 1024
-
 
 @dataclass(frozen=True, slots=True)
 class AdminRequest:

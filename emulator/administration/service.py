@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 from emulator.administration import atom, documents, targets
 from emulator.administration.changes import Changes, topic_at
 from emulator.administration.entries import Entries
-from emulator.administration.messages import ENTRY, FEED, MAX_BODY_BYTES, AdminRequest, AdminResponse, refusal
+from emulator.administration.messages import ENTRY, FEED, AdminRequest, AdminResponse, refusal
 from emulator.broker.descriptions import DescriptionError
 from emulator.broker.errors import BrokerError
 from emulator.broker.namespace import Namespace
@@ -77,8 +77,6 @@ class _Call:
         self.entries = Entries(self.host, self.hidden)
 
     def answer(self) -> AdminResponse:
-        if len(self.request.body) > MAX_BODY_BYTES:
-            return refusal(413, "The body is too large.")
         target = targets.read_target(self.request.target)
         match self.request.method:
             case "GET":

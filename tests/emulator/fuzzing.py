@@ -12,9 +12,10 @@ import struct
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import patch
 
-from emulator import access, conversation, signatures, websocket
+from emulator import access, conversation, signatures, web
 from emulator.administration import Administration
 from emulator.administration.messages import AdminRequest
 from emulator.amqp import performatives as p
@@ -28,9 +29,9 @@ from emulator.broker.sql import SqlError, parse_action, parse_condition
 from emulator.encoding.codec import encode
 from emulator.encoding.types import AmqpError, Array, Described, Long, ULong
 from emulator.host import Host
-from emulator.http import HttpError, RequestReader
 from emulator.store import Store, StoreError
 from emulator.store.rows import MESSAGE_FIELDS, PUT_MESSAGE, STORED_FIELDS, from_message
+from emulator.websocket import WebSocketChannel
 
 NOW = 1_800_000_000.0
 
@@ -70,24 +71,20 @@ class Nowhere:
     def resume_reading(self) -> None: ...
     def close(self) -> None: ...
     def reset(self) -> None: ...
+    def begin_websocket(self, channel: WebSocketChannel, data: bytes) -> None:
+        channel.begin(self.write)
+        channel.receive(data)
 
 
 def to_http(data: bytes) -> None:
-    with contextlib.suppress(HttpError):
-        RequestReader().feed(data)
-
-
-def to_a_websocket(data: bytes) -> None:
-    """A request for a WebSocket, whatever follows it in frames, and what was in those frames to a conversation."""
-    with contextlib.suppress(HttpError, websocket.WebSocketError):
-        reader = RequestReader()
-        for request in reader.feed(data):
-            if request.asks_for_websocket:
-                websocket.accepted(request)
-        channel = websocket.WebSocketChannel(lambda sent: None)
-        contents = channel.receive(reader.take_rest())
-        converse(contents, opening=HANDSHAKE + LINKS)
-        channel.write(contents)
+    """A connection that asks for a WebSocket or for something else."""
+    namespace = Namespace("contoso")
+    calls: list[Callable[[], None]] = []
+    host = Host(namespace, "key", lambda: NOW, lambda delay_s, call: calls.append(call))
+    server = SimpleNamespace(host=host, administration=Administration(namespace, host.keys, NOW), requires_key=True)
+    web.WebConversation(server, Nowhere()).receive(data)
+    for call in calls:
+        call()
 
 
 def to_messages(data: bytes) -> None:
@@ -242,7 +239,6 @@ def _write_records(path: Path, records: list[tuple[int, int, bytes]]) -> None:
 
 TARGETS = (
     *(to_http, to_messages, to_a_stranger, to_a_client, to_links, to_the_administration, to_sql, to_the_journal),
-    to_a_websocket,
 )
 
 # Well-formed input of every place, for a fuzzer to begin with.
@@ -276,8 +272,8 @@ SEEDS = {
     to_the_administration: b"\x00\x04" + ENTRY.encode(),
     to_the_journal: b"\x00" + struct.pack(">HB", len(MESSAGE), 1) + MESSAGE,
     to_sql: b"SET [a b] = sys.MessageId + 'x'; REMOVE \"q\"",
-    to_http: REQUEST,
-    to_a_websocket: UPGRADE
+    to_http: REQUEST
+    + UPGRADE
     + b"\x02\x84\x00\x00\x00\x00AMQP\x80\xfe\x00\x04\x00\x00\x00\x00\x03\x01\x00\x00\x89\x80abcd",
     to_messages: MESSAGE,
     to_a_stranger: HANDSHAKE + LINKS,

@@ -261,69 +261,7 @@ def stranger(random: Random) -> bytes:
     return fuzzing.HANDSHAKE[:cut] + b"".join(performative(random) for _ in range(random.randint(1, 40)))
 
 
-# --- HTTP, its documents, SQL ---------------------------------------------------------------------------------------
-
-
-def http(random: Random) -> bytes:
-    """Requests one after the other on a connection."""
-    return b"".join(_http_request(random) for _ in range(random.randint(1, 4)))
-
-
-def _http_request(random: Random) -> bytes:
-    body = random.randbytes(random.randint(0, 200))
-    headers = [
-        random.choice((b"Host: x", b"If-Match: *", b"Connection: close", b"X", b": y", b"A:\xff")) for _ in range(3)
-    ]
-    if random.random() < 0.5:
-        headers.append(b"Content-Length: %d" % (len(body) if not is_wrong(random) else random.choice(NUMBERS)))
-    else:
-        headers.append(b"Transfer-Encoding: chunked")
-        body = b"".join(_chunk(random) for _ in range(random.randint(0, 3))) + b"0\r\n\r\n"
-    method, target = random.choice((b"GET", b"PUT", b"POST", b"G\x00T")), random.choice(ADDRESSES).encode()
-    return b"%s /%s?a=b HTTP/1.1\r\n" % (method, target) + b"\r\n".join(headers) + b"\r\n\r\n" + body
-
-
-def _chunk(random: Random) -> bytes:
-    data = random.randbytes(random.randint(1, 50))
-    size = len(data) if not is_wrong(random) else random.choice(NUMBERS)
-    return b"%x%s\r\n" % (size, random.choice((b"", b";a=b"))) + data + b"\r\n"
-
-
-def websocket(random: Random) -> bytes:
-    """The handshake of a WebSocket, and frames that carry a conversation."""
-    lines = fuzzing.UPGRADE.split(b"\r\n")
-    if is_wrong(random):
-        lines[random.randrange(len(lines) - 2)] = random.choice((b"Upgrade: h2c", b"Origin: http://y", b"A:\xff"))
-    return b"\r\n".join(lines) + _framed(random, conversation(random))
-
-
-def _framed(random: Random, data: bytes) -> bytes:
-    """Bytes in frames of any length: messages in fragments, with pings, pongs and now and then an end between them."""
-    frames, is_begun = [], False
-    while data:
-        size = random.choice((0, 1, 7, 125, 126, 500, 65_535, 65_536))
-        part, data = data[:size], data[size:]
-        is_final = random.random() < 0.7
-        frames.append(_websocket_frame(random, is_final << 7 | (0x0 if is_begun else 0x2), part))
-        is_begun = not is_final
-        if random.random() < 0.1:
-            control = random.choice((0x89, 0x8A, 0x88 if is_wrong(random) else 0x89))
-            frames.append(_websocket_frame(random, control, random.randbytes(random.randint(0, 125))))
-    return b"".join(frames)
-
-
-def _websocket_frame(random: Random, first: int, payload: bytes) -> bytes:
-    first = first if not is_wrong(random) else random.randrange(256)
-    size = len(payload) if not is_wrong(random) else random.choice(NUMBERS)
-    mask = 0x80 if not is_wrong(random) else 0
-    if size < 126 and random.random() < 0.9:
-        head = bytes([first, mask | size])
-    elif size < 1 << 16:
-        head = bytes([first, mask | 126]) + struct.pack(">H", size)
-    else:
-        head = bytes([first, mask | 127]) + struct.pack(">Q", size)
-    key = random.choice((b"\x00\x00\x00\x00", random.randbytes(4)))
-    return head + key + bytes(byte ^ key[index % 4] for index, byte in enumerate(payload))
+# --- documents, SQL ---------------------------------------------------------------------------------------
 
 
 ELEMENTS = (
@@ -411,8 +349,6 @@ def journal(random: Random) -> bytes:
 
 
 GENERATORS: dict[Callable[[bytes], None], Generator] = {
-    fuzzing.to_http: http,
-    fuzzing.to_a_websocket: websocket,
     fuzzing.to_messages: messages,
     fuzzing.to_a_stranger: stranger,
     fuzzing.to_a_client: conversation,

@@ -409,7 +409,7 @@ def test_the_emulators_own_interface_is_answered_whatever_the_faults(namespaces)
         ({"operation": "send", "effect": "reset", "seconds": float("nan")}, "above 0"),
         ({"operation": "send", "effect": "reset", "seconds": 10**400}, "above 0"),
         ({"operation": "send", "effect": "delay", "delay_s": float("nan")}, "between 0 and 86400"),
-        ({"operation": "cbs", "effect": "status", "status": 42}, "between 100 and 599"),
+        ({"operation": "cbs", "effect": "status", "status": 42}, "between 400 and 599"),
         ({"operation": "send", "effect": "reset", "colour": "red"}, "no field"),
     ],
 )

@@ -2,22 +2,18 @@
 
 import time
 import tracemalloc
-import types
 import uuid
 
 import pytest
 
-from emulator.administration import Administration
 from emulator.amqp import performatives as p
 from emulator.broker.delivery_encoding import MAX_PAGE
-from emulator.broker.descriptions import QueueDescription
 from emulator.broker.message import parse
 from emulator.conversation import MAX_OUTPUT
 from emulator.encoding.codec import encode
 from emulator.encoding.types import Int, Long
 from emulator.endpoints.requests import MAX_REQUESTS, UNLIMITED_CREDIT
 from emulator.faults import fault_from_json
-from emulator.web import WebConversation
 from tests.emulator.amqp.client import body
 from tests.emulator.amqp.peer import sent
 
@@ -154,72 +150,3 @@ def test_an_error_of_our_own_in_a_waiting_request_ends_its_connection(client, no
     (close, _) = client.heard()[-1]
     assert p.error_parts(close.error)[0] == "amqp:internal-error"
     assert client.is_closed
-
-
-# --- over HTTP --------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def visitor(namespace, host, calls):
-    """A client of HTTP in a namespace with so many queues that its statistics take about 80 KB."""
-    for number in range(400):
-        namespace.create_queue(f"queue-{number}", QueueDescription(f"queue-{number}"), time.time())
-    server = types.SimpleNamespace(host=host, requires_key=False)
-    server.administration = Administration(namespace, host.keys, time.time())
-    return Visitor(server, calls)
-
-
-class Visitor:
-    """A connection that speaks HTTP, at the same time its socket."""
-
-    def __init__(self, server, calls):
-        self.calls, self.sizes, self.turns = calls, [], []
-        self.was_unread, self.is_read, self.is_closed = False, True, False
-        self.conversation = WebConversation(server, self)
-
-    def ask(self, data):
-        self.conversation.receive(data)
-        while self.calls:
-            before = sum(self.sizes)
-            self.calls.pop(0)()
-            self.turns.append(sum(self.sizes) - before)
-
-    def write(self, data):
-        self.sizes.append(len(data))
-
-    def pause_reading(self):
-        self.is_read, self.was_unread = False, True
-
-    def resume_reading(self):
-        self.is_read = True
-
-    def close(self):
-        self.is_closed = True
-
-
-ASKING = b"GET /$emulator/stats HTTP/1.1\r\nHost: x\r\n\r\n"
-
-
-def test_what_is_asked_at_once_over_http_is_answered_a_megabyte_at_a_time(visitor):
-    visitor.ask(ASKING * REQUESTS)
-    assert len(visitor.sizes) == REQUESTS
-    assert sum(visitor.sizes) > 3 * MAX_PAGE
-    assert max(visitor.turns) < 1.5 * MAX_PAGE
-    assert (visitor.was_unread, visitor.is_read) == (True, True)
-
-
-def test_a_visitor_that_does_not_read_is_answered_when_it_reads_again(visitor):
-    visitor.write = lambda data: (visitor.sizes.append(len(data)), visitor.conversation.pause())
-    visitor.ask(ASKING * REQUESTS)
-    assert len(visitor.sizes) < 20
-    del visitor.write
-    visitor.conversation.resume()
-    visitor.ask(b"")
-    assert len(visitor.sizes) == REQUESTS
-
-
-def test_nothing_is_answered_after_a_request_that_ends_the_connection(visitor):
-    visitor.ask(b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n" + ASKING)
-    visitor.ask(ASKING)
-    assert visitor.is_closed
-    assert len(visitor.sizes) == 1

@@ -11,7 +11,7 @@ from emulator.broker.descriptions import QueueDescription
 from emulator.broker.message import parse
 from emulator.broker.namespace import Namespace
 from emulator.faults import fault_from_json
-from emulator.server import NamespaceServer, is_loopback
+from emulator.server import NamespaceServer
 
 GREETING = b"AMQP\x03\x01\x00\x00"
 
@@ -90,21 +90,6 @@ async def test_locks_lapse_by_the_timer(server):
     queue.enqueue(parse(b"\x00\x53\x75\xa0\x01x"), time.time())
     server.host.commit()
     assert [await asyncio.wait_for(delivered.get(), 20) for _ in range(3)] == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("address", "is_local"),
-    [
-        ("127.0.0.1", True),
-        ("127.9.9.9", True),
-        ("::1", True),
-        ("localhost", True),
-        ("0.0.0.0", False),
-        ("x.example", False),
-    ],
-)
-def test_only_the_loopback_is_this_machine(address, is_local):
-    assert is_loopback(address) is is_local
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the segment size has no such limit")

@@ -68,10 +68,10 @@ def test_all_wheels_have_the_version_of_the_repository_and_require_each_other_in
                 assert f"=={version()}" in requirement
 
 
-def test_the_emulator_requires_nothing_and_brings_a_command_and_a_pytest_plugin(contents: Contents) -> None:
+def test_the_emulator_requires_h11_and_wsproto_and_brings_a_command_and_a_pytest_plugin(contents: Contents) -> None:
     files = contents["servicebus-emulator"]
 
-    assert not described(files).get_all("Requires-Dist")
+    assert {Requirement(one).name for one in described(files).get_all("Requires-Dist")} == {"h11", "wsproto"}
     entries = metadata(files, "entry_points.txt")
     assert "servicebus-emulator = emulator.command:main" in entries
     assert "[pytest11]\nemulator.testing = emulator.testing" in entries
