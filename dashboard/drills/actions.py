@@ -10,9 +10,8 @@ from django.utils import timezone
 from dashboard.access.audited import Outcome, Request, done, unchanged
 from dashboard.access.declaration import Action, Command, Operation
 from dashboard.drills import requests
-from dashboard.drills.canary import look, moment
+from dashboard.drills.canary import canary_of, is_marked, look, moment
 from dashboard.drills.requests import SCHEDULE, USUAL, Delegate, Wanted
-from dashboard.drills.starting import canary_of, is_marked
 from dashboard.fleet.boards import last_heartbeat
 from dashboard.fleet.status import is_silent
 from dashboard.models import Drill, Pair

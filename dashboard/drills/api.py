@@ -14,8 +14,8 @@ from dashboard.api.operations import operation
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
 from dashboard.drills.actions import ABORT_DRILL, START_DRILL
+from dashboard.drills.canary import canary_of
 from dashboard.drills.requests import LEAST, MOST, USUAL, Wanted, as_json
-from dashboard.drills.starting import canary_of
 from dashboard.models import Drill
 
 router = Router(tags=["readiness and alerts"])

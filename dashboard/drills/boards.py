@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from dashboard.drills.plan import WORDS, Plan, Step
+from dashboard.drills.course import WORDS, Course, Step
 from dashboard.models import Drill
 
 SHOWN = (
@@ -45,7 +45,7 @@ class DrillBoard:
     """One drill."""
 
     row: Drill
-    plan: Plan
+    course: Course
     stages: Sequence[Stage]
     times: Sequence[tuple[str, timedelta | None]]
 
@@ -61,7 +61,7 @@ class DrillBoard:
 
     @property
     def word(self) -> str:
-        return OUTCOMES[self.row.outcome][1] if self.row.outcome else WORDS[self.plan.step]
+        return OUTCOMES[self.row.outcome][1] if self.row.outcome else WORDS[self.course.step]
 
     @property
     def messages(self) -> dict[str, Any]:
@@ -72,72 +72,72 @@ class DrillBoard:
 
 def drill_board(row: Drill) -> DrillBoard:
     """The content of the page."""
-    plan = Plan.from_json(row.course)
+    course = Course.from_json(row.course)
     reported: dict[str, float | None] = row.report.get("times_s", {})
     times = [(word, _span(reported.get(name))) for name, word in TIMES.items()]
-    return DrillBoard(row, plan, stages(plan, is_over=row.ended_at is not None), times)
+    return DrillBoard(row, course, stages(course, is_over=row.ended_at is not None), times)
 
 
-def stages(plan: Plan, *, is_over: bool) -> list[Stage]:
+def stages(course: Course, *, is_over: bool) -> list[Stage]:
     """The steps of a successful drill, and the progress of this one. Pure."""
-    reached = _reached(plan)
-    found = [_stage(step, number, reached, plan, is_over) for number, step in enumerate(SHOWN)]
-    if plan.step is Step.ROLLING_BACK or plan.failure or plan.aborted_by:
-        state = "now" if plan.step is Step.ROLLING_BACK and not is_over else "done"
-        found.append(Stage(WORDS[Step.ROLLING_BACK], state, "is-held", plan.failure or _by(plan)))
+    reached = _reached(course)
+    found = [_stage(step, number, reached, course, is_over) for number, step in enumerate(SHOWN)]
+    if course.step is Step.ROLLING_BACK or course.failure or course.aborted_by:
+        state = "now" if course.step is Step.ROLLING_BACK and not is_over else "done"
+        found.append(Stage(WORDS[Step.ROLLING_BACK], state, "is-held", course.failure or _by(course)))
     return found
 
 
-def _reached(plan: Plan) -> int:
+def _reached(course: Course) -> int:
     """Number of completed steps, also during a rollback."""
-    if plan.step in SHOWN:
-        return SHOWN.index(plan.step)
+    if course.step in SHOWN:
+        return SHOWN.index(course.step)
     behind = (
-        plan.is_prepared,
-        plan.sent >= plan.first_part and plan.is_prepared,
-        plan.known_at is not None,
-        plan.seen_in_backlog >= max(1, plan.diverted) and plan.sent >= plan.second_part,
-        plan.healed_at is not None,
-        plan.sent >= plan.total,
-        plan.home_at is not None,
+        course.is_prepared,
+        course.sent >= course.first_part and course.is_prepared,
+        course.known_at is not None,
+        course.seen_in_backlog >= max(1, course.diverted) and course.sent >= course.second_part,
+        course.healed_at is not None,
+        course.sent >= course.total,
+        course.home_at is not None,
     )
     return next((number for number, is_behind in enumerate(behind) if not is_behind), len(behind))
 
 
-def _stage(step: Step, number: int, reached: int, plan: Plan, is_over: bool) -> Stage:
-    is_broken_off = plan.step is Step.ROLLING_BACK or bool(plan.failure or plan.aborted_by)
+def _stage(step: Step, number: int, reached: int, course: Course, is_over: bool) -> Stage:
+    is_broken_off = course.step is Step.ROLLING_BACK or bool(course.failure or course.aborted_by)
     is_whole = is_over and not is_broken_off
-    if step is Step.COUNTING and is_whole and plan.lost:
-        return Stage(WORDS[step], "done", "is-failed-over", _report(step, plan))
+    if step is Step.COUNTING and is_whole and course.lost:
+        return Stage(WORDS[step], "done", "is-failed-over", _report(step, course))
     if number < reached or is_whole:
-        return Stage(WORDS[step], "done", "is-healthy", _report(step, plan))
+        return Stage(WORDS[step], "done", "is-healthy", _report(step, course))
     if number > reached or is_broken_off:
         return Stage(WORDS[step], "never" if is_broken_off or is_over else "later", "is-unknown")
-    return Stage(WORDS[step], "now", "is-draining", plan.trouble or _report(step, plan))
+    return Stage(WORDS[step], "now", "is-draining", course.trouble or _report(step, course))
 
 
-def _report(step: Step, plan: Plan) -> str:
+def _report(step: Step, course: Course) -> str:
     """The observations of a step as text."""
     match step:
         case Step.SENDING:
-            return f"{min(plan.sent, plan.first_part)} of {plan.first_part} accepted"
+            return f"{min(course.sent, course.first_part)} of {course.first_part} accepted"
         case Step.DIVERTING:
-            wanted = plan.second_part - plan.first_part
-            return f"{plan.diverted} of {wanted} accepted, {plan.seen_in_backlog} seen in the backlog"
+            wanted = course.second_part - course.first_part
+            return f"{course.diverted} of {wanted} accepted, {course.seen_in_backlog} seen in the backlog"
         case Step.RETURNING:
-            sent, wanted = max(0, plan.sent - plan.second_part), plan.total - plan.second_part
+            sent, wanted = max(0, course.sent - course.second_part), course.total - course.second_part
             return f"{sent} of {wanted} accepted"
-        case Step.DRAINING if plan.home_at:
+        case Step.DRAINING if course.home_at:
             return "none is left in the backlog"
-        case Step.DRAINING if plan.left_in_backlog is not None:
-            return f"{plan.left_in_backlog} left in the backlog"
+        case Step.DRAINING if course.left_in_backlog is not None:
+            return f"{course.left_in_backlog} left in the backlog"
         case Step.COUNTING:
-            return f"{len(plan.arrived)} of {plan.sent} received"
+            return f"{len(course.arrived)} of {course.sent} received"
     return ""
 
 
-def _by(plan: Plan) -> str:
-    return f"aborted by {plan.aborted_by}" if plan.aborted_by else ""
+def _by(course: Course) -> str:
+    return f"aborted by {course.aborted_by}" if course.aborted_by else ""
 
 
 def _span(seconds: float | None) -> timedelta | None:

@@ -16,9 +16,8 @@ from dashboard.command_line.subcommands import (
     table,
 )
 from dashboard.drills.actions import ABORT_DRILL, START_DRILL
-from dashboard.drills.canary import CANARY
+from dashboard.drills.canary import CANARY, canary_of
 from dashboard.drills.requests import USUAL, Wanted, as_json
-from dashboard.drills.starting import canary_of
 from dashboard.models import Drill
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from dashboard.costs.current_month import IN_THE_SECONDARY, chosen_prices, traffic
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.tariffs import Bills, tariff
-from dashboard.drills.plan import Plan
+from dashboard.drills.course import Course
 from dashboard.models.charge import PUBLISHED
 from pairing.telemetry.metering import SETTLEMENT_KINDS
 
@@ -20,71 +20,71 @@ PREPARING = 2
 """Management operations of a drill in the primary; those in the secondary read the backlog."""
 
 
-def report(plan: Plan, began_at: datetime, ended_at: datetime) -> dict[str, Any]:
+def report(course: Course, began_at: datetime, ended_at: datetime) -> dict[str, Any]:
     """The report without prices."""
-    numbers = Counter(one.number for one in plan.arrivals)
+    numbers = Counter(one.number for one in course.arrivals)
     doubled = sorted(number for number, times in numbers.items() if times > 1)
     return {
         "lasted_s": _between(began_at, ended_at),
         "messages": {
-            "planned": plan.total,
-            "accepted": plan.sent,
-            "diverted": plan.diverted,
-            "seen_in_backlog": plan.seen_in_backlog,
+            "planned": course.total,
+            "accepted": course.sent,
+            "diverted": course.diverted,
+            "seen_in_backlog": course.seen_in_backlog,
             "received": len(numbers),
-            "lost": plan.lost,
+            "lost": course.lost,
             "duplicates": doubled,
-            "duplicates_of_a_restart": [number for number in doubled if number in plan.unsure],
-            "in_order": is_in_order(plan),
+            "resent": [number for number in doubled if number in course.resent],
+            "in_order": is_in_order(course),
         },
         "times_s": {
-            "until_the_worker_knew": _between(plan.forced_at, plan.known_at),
-            "until_the_first_diverted_send": _between(plan.forced_at, plan.diverted_at),
-            "failed_over": _between(plan.forced_at, plan.healed_at),
-            "until_healed_after_release": _between(plan.released_at, plan.healed_at),
-            "until_all_was_home": _between(plan.healed_at, plan.home_at),
+            "until_the_worker_knew": _between(course.forced_at, course.known_at),
+            "until_the_first_diverted_send": _between(course.forced_at, course.diverted_at),
+            "failed_over": _between(course.forced_at, course.healed_at),
+            "until_healed_after_release": _between(course.released_at, course.healed_at),
+            "until_all_was_home": _between(course.healed_at, course.home_at),
         },
-        "propagation": propagation(plan),
-        "operations": dict(sorted(operations(plan).items())),
+        "propagation": propagation(course),
+        "operations": dict(sorted(operations(course).items())),
     }
 
 
-def propagation(plan: Plan) -> dict[str, Any] | None:
+def propagation(course: Course) -> dict[str, Any] | None:
     """How soon live processes adopted the forced failover; None if none was forced."""
-    if not plan.forced_at:
+    if not course.forced_at:
         return None
-    reported = list(plan.heard.values())
+    reported = list(course.heard.values())
     return {
-        "processes": len(plan.fleet),
+        "processes": len(course.fleet),
         "reported": len(reported),
         "p50_s": round(median(reported), 3) if reported else None,
         "max_s": max(reported, default=None),
     }
 
 
-def operations(plan: Plan) -> dict[str, int]:
+def operations(course: Course) -> dict[str, int]:
     """Operations by kind, of the worker and of the syphon."""
-    home = plan.diverted if plan.home_at else 0
+    home = course.diverted if course.home_at else 0
     moved = {"syphon_receive": home, "syphon_send": home, "syphon_settle": home}
-    reported = Counter({**plan.operations}) + Counter(moved)
-    if plan.released_at and plan.forced_at:
+    reported = Counter({**course.operations}) + Counter(moved)
+    if course.released_at and course.forced_at:
         reported["ping"] += 1
     return dict(reported)
 
 
-def is_in_order(plan: Plan) -> dict[str, bool | None]:
+def is_in_order(course: Course) -> dict[str, bool | None]:
     """Whether each third arrived in order, None if nothing arrived; thirds can arrive in any order."""
     thirds = {
-        "before": (1, plan.first_part),
-        "during": (plan.first_part + 1, plan.second_part),
-        "after": (plan.second_part + 1, plan.total),
+        "before": (1, course.first_part),
+        "during": (course.first_part + 1, course.second_part),
+        "after": (course.second_part + 1, course.total),
     }
-    return {name: _is_rising(plan, *bounds) for name, bounds in thirds.items()}
+    return {name: _is_rising(course, *bounds) for name, bounds in thirds.items()}
 
 
-def _is_rising(plan: Plan, first: int, last: int) -> bool | None:
+def _is_rising(course: Course, first: int, last: int) -> bool | None:
     found: dict[int, int] = {}
-    for one in sorted(plan.arrivals, key=lambda one: one.sequence):
+    for one in sorted(course.arrivals, key=lambda one: one.sequence):
         if first <= one.number <= last:
             found.setdefault(one.number, one.sequence)
     return list(found) == sorted(found) if found else None

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
 from dashboard.drills.canary import Canary, Moment, hindrances
-from dashboard.drills.plan import Plan, Step
+from dashboard.drills.course import Course, Step
 from dashboard.models import Drill, EntityHealth, Pair
 
 LONGEST = timedelta(minutes=15)
@@ -99,7 +99,7 @@ def wanted(
         is_scheduled=is_scheduled,
         creates_canary=creates,
         expires_at=at + LONGEST,
-        course=Plan(Step.PREPARING, at, messages).as_json(),
+        course=Course(Step.PREPARING, messages).as_json(),
     )
     try:
         with transaction.atomic():

@@ -12,10 +12,9 @@ from dashboard.access.audited import ActionError, Request
 from dashboard.access.rights import require
 from dashboard.drills.actions import ABORT_DRILL, START_DRILL
 from dashboard.drills.boards import drill_board
-from dashboard.drills.canary import CANARY, hindrances, look, marked, moment
+from dashboard.drills.canary import CANARY, canary_of, hindrances, is_marked, look, marked, moment
 from dashboard.drills.forms import DrillForm
 from dashboard.drills.requests import LEAST, LONGEST, MOST, Wanted, as_json
-from dashboard.drills.starting import canary_of, is_marked
 from dashboard.fleet.boards import last_heartbeat
 from dashboard.fleet.status import is_silent
 from dashboard.fleet.worker_liveness import worker_liveness

@@ -545,7 +545,6 @@ class Migration(migrations.Migration):
                 ('creates_canary', models.BooleanField(default=False)),
                 ('expires_at', models.DateTimeField(help_text='When the forced failover expires in any case.')),
                 ('course', models.JSONField(blank=True, default=dict, help_text='Progress and observations.')),
-                ('attempts', models.PositiveIntegerField(default=0, help_text='How often a worker has claimed it.')),
                 ('abort_wanted_by', models.CharField(blank=True, max_length=150)),
                 ('outcome', models.CharField(blank=True, choices=[('passed', 'Passed'), ('failed', 'Failed'), ('aborted', 'Aborted')], max_length=7)),
                 ('report', models.JSONField(blank=True, default=dict)),

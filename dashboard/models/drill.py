@@ -29,7 +29,6 @@ class Drill(Errand):
     creates_canary = models.BooleanField(default=False)
     expires_at = models.DateTimeField(help_text="When the forced failover expires in any case.")
     course = models.JSONField(default=dict, blank=True, help_text="Progress and observations.")
-    attempts = models.PositiveIntegerField(default=0, help_text="How often a worker has claimed it.")
     abort_wanted_by = models.CharField(max_length=150, blank=True)
     outcome = models.CharField(max_length=7, blank=True, choices=Outcome.choices)
     report = models.JSONField(default=dict, blank=True)

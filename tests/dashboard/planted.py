@@ -15,7 +15,7 @@ from django.db.models import Model
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from dashboard.drills.plan import Plan, Step
+from dashboard.drills.course import Course, Step
 from dashboard.models import (
     Alert,
     AlertRule,
@@ -97,7 +97,7 @@ ABOUT = {
     AuditEntry: {"operator": CONTENT, "detail": CONTENT, "reason": CONTENT, "target": ENTITY, "outcome": "done"},
     Budget: {"pair": HIDDEN},
     DeadLetterJob: {"kind": "resubmit"},
-    Drill: {"path": ENTITY, "reason": CONTENT, "course": Plan(Step.PREPARING, NOW, 9).as_json()},
+    Drill: {"path": ENTITY, "reason": CONTENT, "course": Course(Step.PREPARING, 9).as_json()},
     ChargeRun: {"status": "succeeded", "finished_at": NOW, "rule": "published", "error": CONTENT, "details": DETAILS},
     Invoice: {"rule": "published", "currency": "EUR", "exact": "1", "scope": CONTENT},
     PrunedCount: {"pair": HIDDEN},

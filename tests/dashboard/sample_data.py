@@ -73,12 +73,12 @@ def add_sample_data() -> None:
 
 def _drill(now: datetime) -> None:
     """A drill that failed."""
-    from dashboard.drills.plan import Plan, Step
+    from dashboard.drills.course import Course, Step
     from dashboard.drills.report import report
     from dashboard.models import Drill, Pair
 
     pair, later = Pair.objects.get(name="contoso"), now + timedelta(days=1)
-    course = Plan(Step.COUNTING, now, 9, sent=9, is_prepared=True, is_forced=True, forced_at=now, home_at=now)
+    course = Course(Step.COUNTING, 9, sent=9, is_prepared=True, forced_at=now, home_at=now)
     reported = report(course, now, now + timedelta(seconds=9)) | {"cost": None}
     Drill.objects.create(
         pk=1,

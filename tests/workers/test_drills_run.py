@@ -17,10 +17,11 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from dashboard.access.audited import Request
-from dashboard.drills import exercise
+from dashboard.drills import hands
 from dashboard.drills import requests as wanting
 from dashboard.drills.canary import CANARY
-from dashboard.drills.exercise import Exercise
+from dashboard.drills.course import Course
+from dashboard.drills.hands import Exercise
 from dashboard.drills.schedule import begin_if_due
 from dashboard.fleet import projection
 from dashboard.fleet.pairs_file import PairConfig, load_pairs
@@ -75,7 +76,7 @@ def pair(
     reported: Mapping[str, PairConfig] = load_pairs(settings.PAIRS_FILE)
     for room in (connections, watchers, orphans, pingers, syphons, drills):
         monkeypatch.setattr(room, "pairs", lambda: reported)
-    monkeypatch.setattr(exercise, "cost", lambda *_: None)
+    monkeypatch.setattr(hands, "cost", lambda *_: None)
     monkeypatch.setattr("pairing.fleet.coordination._RECONCILE_S", 0.5)  # a process tells of itself so often
     monkeypatch.setattr("pairing.drain.flow._SLICE_S", 0.2)  # a syphon sees so often that it is to stop
     monkeypatch.setattr(syphons, "_LOOK_S", 0.1)
@@ -115,7 +116,7 @@ def carried_out(row: Drill) -> Drill:
     pinging.start()
     try:
         while row.ended_at is None:
-            drills.carry_on(row.pk)
+            drills.run(row.pk)
             row.refresh_from_db()
     finally:
         over.set()
@@ -249,13 +250,13 @@ def test_messages_of_others_are_left_alone(
 def test_a_drill_that_is_called_off_is_rolled_back_with_nothing_left_behind(
     pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row, real = begun(pair), Exercise._look
+    row, real = begun(pair), Exercise.look
 
-    def called_off(running: Exercise) -> tuple[int, bool]:
+    def called_off(running: Exercise, course: Course) -> int | None:
         Drill.objects.update(abort_wanted_by="bob")
-        return real(running)
+        return real(running, course)
 
-    monkeypatch.setattr(Exercise, "_look", called_off)
+    monkeypatch.setattr(Exercise, "look", called_off)
 
     row = carried_out(row)
 
@@ -277,25 +278,51 @@ def test_a_drill_does_not_run_beside_an_outage(
     assert "drills require a healthy pair" in row.detail
 
 
-def test_a_worker_whose_claim_was_taken_meanwhile_does_nothing_more(
+def test_a_drill_whose_worker_has_died_fails_and_its_hold_expires_by_itself(
     pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row, real, looks = begun(pair), Exercise._sight, 0
+    """A killed worker does nothing more: no rollback, no renewed claim."""
+    row = begun(pair)
 
-    def frozen(running: Exercise) -> Any:
-        nonlocal looks
-        looks += 1
-        if looks == 4:
-            Drill.objects.update(claimed_by="another")
-        return real(running)
+    def killed(*_: object) -> None:
+        raise SystemExit
 
-    monkeypatch.setattr(Exercise, "_sight", frozen)
+    monkeypatch.setattr(Exercise, "release", killed)
+    with pytest.raises(SystemExit):
+        drills.run(row.pk)
+    assert state_of(fleet) == "failed_over"
+    known = SharedState(fleet, "contoso").health_of(CANARY)
+    assert known is not None
+    assert known.expires is not None
+    assert abs(known.expires - row.expires_at) < timedelta(seconds=1)
 
-    drills.carry_on(row.pk)
+    drills.run(row.pk)
+    row.refresh_from_db()
+    assert row.ended_at is None  # the drill belongs to the dead worker until its claim is over
+    Drill.objects.update(claimed_until=datetime.now(UTC) - timedelta(seconds=1))
+    drills.due()
 
     row.refresh_from_db()
-    assert (looks, row.claimed_by, row.ended_at) == (4, "another", None)
-    assert primary.get_queue_runtime_properties(CANARY).active_message_count == 2
+    assert (row.outcome, row.step) == ("failed", "ended")
+    assert "The worker that ran it has ended. A forced failover expires at" in row.detail
+    assert AuditEntry.objects.filter(verb="drill_ended").count() == 1
+
+
+def test_a_worker_that_was_frozen_past_its_claim_heals_the_canary_and_does_nothing_more(
+    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, real = begun(pair), Exercise.look
+
+    def frozen(running: Exercise, course: Course) -> int | None:
+        hands.fail(Drill.objects.select_related("pair").get(), "The worker that ran it has ended.")
+        return real(running, course)
+
+    monkeypatch.setattr(Exercise, "look", frozen)
+
+    drills.run(row.pk)
+
+    row.refresh_from_db()
+    assert (row.outcome, row.detail[:32]) == ("failed", "The worker that ran it has ended")
     assert state_of(fleet) == "healthy"
 
 
@@ -305,7 +332,7 @@ def test_a_drill_of_a_pair_that_is_configured_no_more_ends(
     row = begun(pair)
     monkeypatch.setattr(drills, "pairs", dict)
 
-    drills.carry_on(row.pk)
+    drills.run(row.pk)
 
     row.refresh_from_db()
     assert row.outcome == "failed"

@@ -12,7 +12,7 @@ from dashboard.alerts.conditions import key_of
 from dashboard.demo.history.plan import MARK, MINUTE, SIMULATION, DrillRun, History, Outage
 from dashboard.demo.history.scenery import BACKLOG_QUEUES, LIVE_PAIR
 from dashboard.demo.history.usage import rows_of_outage
-from dashboard.drills.plan import Arrival, Plan, Step
+from dashboard.drills.course import Arrival, Course, Step
 from dashboard.drills.report import report
 from dashboard.fleet.metered import OF_A_FAILOVER
 from dashboard.fleet.peaks import COARSE_S, steps
@@ -238,8 +238,8 @@ def _readiness(pair: Pair, at: datetime) -> Iterator[ReadinessChange]:
 
 def _drill(pair: Pair, run: DrillRun) -> Drill:
     ended_at = run.at + timedelta(seconds=41)
-    plan = Plan(step=Step.ENDED, since=ended_at, total=MESSAGES, sent=4, is_prepared=True, failure=run.failure)
-    plan = plan if run.failure else _passed(run.at, ended_at)
+    course = Course(step=Step.ENDED, total=MESSAGES, sent=4, is_prepared=True, failure=run.failure)
+    course = course if run.failure else _passed(run.at)
     return Drill(
         pair=pair,
         path="pairing-canary",
@@ -249,22 +249,21 @@ def _drill(pair: Pair, run: DrillRun) -> Drill:
         request_id=_identity("drill", run.at),
         ended_at=ended_at,
         detail=f"{run.failure} {MARK}" if run.failure else "",
-        step=plan.step.value,
+        step=course.step.value,
         messages=MESSAGES,
         is_scheduled=run.by == "schedule",
         expires_at=run.at + 15 * MINUTE,
-        course=plan.as_json(),
+        course=course.as_json(),
         outcome=Drill.Outcome.FAILED if run.failure else Drill.Outcome.PASSED,
-        report=report(plan, run.at, ended_at),
+        report=report(course, run.at, ended_at),
     )
 
 
-def _passed(at: datetime, ended_at: datetime) -> Plan:
+def _passed(at: datetime) -> Course:
     """A drill in which every message arrived."""
     seconds = {"forced_at": 6.0, "known_at": 6.4, "diverted_at": 6.6, "released_at": 17, "healed_at": 19, "home_at": 30}
-    return Plan(
+    return Course(
         step=Step.ENDED,
-        since=ended_at,
         total=MESSAGES,
         sent=MESSAGES,
         is_prepared=True,

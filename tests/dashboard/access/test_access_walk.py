@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 
-from dashboard.drills.plan import Plan, Step
+from dashboard.drills.course import Course, Step
 from dashboard.fleet import projection
 from dashboard.models import Drill
 from tests.dashboard.conftest import NOW
@@ -69,7 +69,7 @@ def place(pair, redis_here, alive):
     projection.record_events([event()])
     pair.backlog_queues.create(path=QUEUE, index=0, seen_at=NOW)
     pair.readinesses.create(entity="orders", score=50, checked_at=NOW)
-    drill = {"by": "ada", "at": NOW, "expires_at": NOW, "course": Plan(Step.PREPARING, NOW, 9).as_json()}
+    drill = {"by": "ada", "at": NOW, "expires_at": NOW, "course": Course(Step.PREPARING, 9).as_json()}
     Drill.objects.create(pk=1, pair=pair, path="orders", request_id="1", **drill)
     return pair
 

@@ -21,7 +21,7 @@ from dashboard.costs.tariffs import Bills, Tariff
 from dashboard.drills import canary, report
 from dashboard.drills.boards import stages
 from dashboard.drills.canary import CANARY, Canary, Moment, hindrances
-from dashboard.drills.plan import Arrival, Plan, Step
+from dashboard.drills.course import Arrival, Course, Step
 from dashboard.drills.requests import is_due
 from dashboard.models import AuditEntry, Drill, EntityHealth
 from pairing import emulator_transport
@@ -61,7 +61,7 @@ def drill(pair, **changes):
         "at": at,
         "request_id": f"{Drill.objects.count():032x}",
         "expires_at": at + timedelta(minutes=15),
-        "course": Plan(Step.PREPARING, at, 12).as_json(),
+        "course": Course(Step.PREPARING, 12).as_json(),
     }
     return Drill.objects.create(**{**given, **changes})
 
@@ -285,7 +285,7 @@ def test_the_schedule_is_due_an_interval_after_the_last(last, days, against, due
 
 def test_a_running_drill_shows_its_steps_and_can_be_called_off(pair, redis_here, as_role):
     at = timezone.now()
-    course = Plan(Step.DIVERTING, at, 12, sent=6, is_prepared=True, is_forced=True, forced_at=at, known_at=at)
+    course = Course(Step.DIVERTING, 12, sent=6, is_prepared=True, forced_at=at, known_at=at)
     row = drill(pair, course=course.as_json(), step="diverting")
     operator = as_role("operator")
 
@@ -322,13 +322,11 @@ def test_a_drill_that_is_over_is_not_called_off(pair, redis_here, as_role):
 
 def ended(pair):
     at = timezone.now()
-    course = Plan(
+    course = Course(
         Step.COUNTING,
-        at,
         12,
         sent=12,
         is_prepared=True,
-        is_forced=True,
         forced_at=at,
         fleet=("app:1:aaaa", "app:2:bbbb", "app:3:cccc", "app:4:dddd"),
         heard={"app:1:aaaa": 0.1, "app:2:bbbb": 0.3, "app:3:cccc": 2.5},
@@ -338,7 +336,7 @@ def ended(pair):
         healed_at=at + timedelta(seconds=4),
         home_at=at + timedelta(seconds=9),
         seen_in_backlog=4,
-        unsure=(6,),
+        resent=(6,),
         arrivals=(*(Arrival(number, number) for number in range(1, 12)), Arrival(6, 20)),
         operations={"send": 8, "send_backlog": 4, "receive": 12, "settle": 12},
     )
@@ -361,7 +359,7 @@ def test_the_report_shows_what_was_lost_doubled_and_how_long_it_took(pair, redis
 
     assert 'data-outcome="failed"' in page
     assert '<span class="bad">12</span>' in page
-    assert "sent again after a restart: 6" in page
+    assert "sent again after an error: 6" in page
     assert "0.5\N{NO-BREAK SPACE}s" in page
     assert "Sent to the primary by the syphon" in page
     words = " ".join(page.replace("\N{NO-BREAK SPACE}", " ").split())
@@ -436,25 +434,23 @@ ORDERS = [
 def test_order_is_reported_by_thirds_and_a_double_does_not_break_it(numbers, reported):
     arrivals = tuple(Arrival(number, sequence) for sequence, number in enumerate(numbers))
 
-    assert report.is_in_order(Plan(Step.COUNTING, NOW, 9, arrivals=arrivals)) == reported
+    assert report.is_in_order(Course(Step.COUNTING, 9, arrivals=arrivals)) == reported
 
 
 def test_of_a_third_of_which_nothing_arrived_no_order_is_reported():
-    course = Plan(Step.COUNTING, NOW, 9, arrivals=(Arrival(1, 1),))
+    course = Course(Step.COUNTING, 9, arrivals=(Arrival(1, 1),))
 
     assert report.is_in_order(course) == {"before": True, "during": None, "after": None}
 
 
 def test_counting_that_found_a_loss_is_not_shown_as_good():
-    course = Plan(Step.COUNTING, NOW, 9, sent=9, is_prepared=True)
+    course = Course(Step.COUNTING, 9, sent=9, is_prepared=True)
 
     assert stages(course, is_over=True)[-1].tone == "is-failed-over"
 
 
 def test_a_drill_rolled_back_in_the_middle_shows_how_far_it_came():
-    course = Plan(
-        Step.ROLLING_BACK, NOW, 9, sent=4, is_prepared=True, is_forced=True, known_at=NOW, failure="no answer"
-    )
+    course = Course(Step.ROLLING_BACK, 9, sent=4, is_prepared=True, known_at=NOW, failure="no answer")
 
     reported = [(stage.word, stage.state) for stage in stages(course, is_over=False)]
 

@@ -1,16 +1,15 @@
-"""The plan of a drill: its steps, and what has happened so far.
-
-A worker stores the plan before and after each task, so that its successor knows what was started. `decisions.py` finds
-the next task, `results.py` records what came of it.
-"""
+"""The course of a drill: its steps, and what has happened so far. It is stored in the row, where pages read it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+from pairing.fleet.presence import Presence
 
 
 class Step(StrEnum):
@@ -28,18 +27,6 @@ class Step(StrEnum):
     ENDED = "ended"
 
 
-LIMITS_S: Mapping[Step, float] = {
-    Step.PREPARING: 60,
-    Step.SENDING: 90,
-    Step.FORCING: 30,
-    Step.DIVERTING: 120,
-    Step.RELEASING: 60,
-    Step.RETURNING: 90,
-    Step.DRAINING: 300,
-    Step.COUNTING: 90,
-    Step.ROLLING_BACK: 120,
-}
-"""Seconds after which a step fails; the last step is given up after this time if nothing is forced."""
 WORDS: Mapping[Step, str] = {
     Step.PREPARING: "Preparing the canary",
     Step.SENDING: "Sending to the primary",
@@ -63,25 +50,19 @@ class Arrival:
     sequence: int
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The state of a drill; times are None until they occur."""
+@dataclass(slots=True)
+class Course:
+    """The progress and observations of a drill; times are None until they occur."""
 
     step: Step
-    since: datetime
-    """Start of the step."""
     total: int
     sent: int = 0
     """Messages up to this number were accepted by either namespace."""
-    sending: int = 0
-    """The message whose send was started; 0 if none."""
-    unsure: tuple[int, ...] = ()
-    """Messages whose send was started more than once: each may exist twice."""
+    resent: tuple[int, ...] = ()
+    """Messages that were sent again after an error: each may exist twice."""
     is_prepared: bool = False
     created: str = ""
     """What of the canary this drill has created, and deletes in the end; empty if nothing."""
-    is_forced: bool = False
-    """A forced failover was started and has to be released."""
     forced_at: datetime | None = None
     forced_version: int = 0
     """The version of the forced state, with which processes report its adoption."""
@@ -98,12 +79,10 @@ class Plan:
     """Maximum number of its messages seen in the backlog at once."""
     left_in_backlog: int | None = None
     arrivals: tuple[Arrival, ...] = ()
-    quiet: int = 0
-    """Number of consecutive empty receives."""
     failure: str = ""
     aborted_by: str = ""
     trouble: str = ""
-    """The current error; the task is retried."""
+    """The current error; the step is tried again."""
     operations: Mapping[str, int] = field(default_factory=dict)
     """Operations by kind of usage."""
 
@@ -119,7 +98,7 @@ class Plan:
 
     @property
     def diverted(self) -> int:
-        """How many were sent while it was failed over."""
+        """The number of messages that were sent while it was failed over."""
         return max(0, min(self.sent, self.second_part) - self.first_part)
 
     @property
@@ -131,27 +110,37 @@ class Plan:
         """Messages accepted but not received."""
         return sorted(set(range(1, self.sent + 1)) - self.arrived)
 
-    def unsure_with(self, number: int) -> tuple[int, ...]:
-        """The messages that may exist twice, this one included."""
-        return self.unsure if number in self.unsure else (*self.unsure, number)
+    def spend(self, **operations: int) -> None:
+        """Count operations."""
+        self.operations = dict(Counter(self.operations) + Counter(operations))
+
+    def receive(self, number: int, sequence: int) -> None:
+        """Add a received message; a redelivery counts once."""
+        if (arrival := Arrival(number, sequence)) not in self.arrivals:
+            self.arrivals = (*self.arrivals, arrival)
+
+    def hear(self, path: str, living: Mapping[str, Presence]) -> None:
+        """Add the adoption times that live processes report; those of ended processes are kept."""
+        adopted = {
+            process: one.after_s
+            for process, presence in living.items()
+            for one in presence.heard
+            if process in self.fleet and (one.path, one.version) == (path, self.forced_version)
+        }
+        self.heard = {**self.heard, **adopted}
 
     def as_json(self) -> dict[str, Any]:
         """The JSON stored in the row."""
-        reported = {one.name: getattr(self, one.name) for one in fields(self)}  # asdict makes slow deep copies
-        times = {name: value.isoformat() for name, value in reported.items() if isinstance(value, datetime)}
-        arrivals = [[one.number, one.sequence] for one in self.arrivals]
-        lists = {"arrivals": arrivals, "unsure": list(self.unsure), "fleet": list(self.fleet)}
-        counts = {"heard": dict(self.heard), "operations": dict(self.operations)}
-        return {**reported, **times, **lists, **counts, "step": self.step.value}
+        values = {one.name: getattr(self, one.name) for one in fields(self)}  # asdict makes slow deep copies
+        times = {name: value.isoformat() for name, value in values.items() if isinstance(value, datetime)}
+        return {**values, **times, "arrivals": [[one.number, one.sequence] for one in self.arrivals]}
 
     @classmethod
-    def from_json(cls, reported: Mapping[str, Any]) -> Plan:
+    def from_json(cls, values: Mapping[str, Any]) -> Course:
         """Parse the output of `as_json`."""
         times = {
-            name: datetime.fromisoformat(reported[name])
-            for name in ("since", "forced_at", "known_at", "diverted_at", "released_at", "healed_at", "home_at")
-            if reported[name]
+            name: datetime.fromisoformat(value) for name, value in values.items() if name.endswith("_at") and value
         }
-        arrivals = tuple(Arrival(*one) for one in reported["arrivals"])
-        tuples = {"arrivals": arrivals, "unsure": tuple(reported["unsure"]), "fleet": tuple(reported.get("fleet", ()))}
-        return cls(**{**reported, **times, **tuples, "step": Step(reported["step"])})
+        arrivals = tuple(Arrival(*one) for one in values["arrivals"])
+        tuples = {"arrivals": arrivals, "resent": tuple(values["resent"]), "fleet": tuple(values["fleet"])}
+        return cls(**{**values, **times, **tuples, "step": Step(values["step"])})
