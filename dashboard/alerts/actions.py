@@ -56,7 +56,7 @@ class AlertAction(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcknowledgeAlert(AlertAction):
-    """Acknowledges one or all open alerts: nobody else is notified."""
+    """Acknowledges one or all open alerts: somebody takes care of them."""
 
     operation_of_all: Operation
 
@@ -69,7 +69,7 @@ class AcknowledgeAlert(AlertAction):
             if alert is None:
                 raise ActionError("The alert no longer exists.")
             if _acknowledge(request, pk=key):
-                return done("Acknowledged: nobody else is notified.")
+                return done("Acknowledged.")
             return unchanged("It was already acknowledged or over.")
 
         pair, target = (alert.pair, alert.key) if alert else (EVERYWHERE, f"alert {key}")
@@ -162,11 +162,11 @@ def describe(rule: AlertRule) -> str:
 ACKNOWLEDGE_ALERT = AcknowledgeAlert(
     name="acknowledge_alert",
     label="Acknowledge alert",
-    command=Command("acknowledge", "acknowledge an alert: nobody else is notified"),
+    command=Command("acknowledge", "acknowledge an alert: somebody takes care of it"),
     operation=Operation(
         "/alerts/{alert}/acknowledge",
         "acknowledge_alert",
-        "Acknowledge an open alert, which ends its escalation.",
+        "Acknowledge an open alert: somebody takes care of it.",
         "Acknowledge",
     ),
     operation_of_all=Operation(

@@ -21,7 +21,6 @@ register(
     ("state", "channel", "phase"),
     ("reason",),
 )
-register(models.NoticeItem, ("notice", "alert", "channel", "phase"), ("channel", "phase"), ("alert__title",))
 register(models.AlertRound, ("ran_at",))
 register(
     models.ChannelState,

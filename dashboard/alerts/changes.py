@@ -24,12 +24,11 @@ Item = TypeVar("Item")
 class Changes:
     """Opened and resolved alerts; one that started and ended between two evaluations is in both.
 
-    An alert that became more severe is `replaced` by an opened one.
+    An alert that became more severe is replaced by an opened one, and is not reported as resolved.
     """
 
     opened: list[Alert] = field(default_factory=list)
     resolved: list[Alert] = field(default_factory=list)
-    replaced: list[Alert] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return bool(self.opened or self.resolved)

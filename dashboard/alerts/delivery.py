@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import smtplib
+import uuid
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 from django.conf import settings
@@ -17,10 +18,10 @@ from django.utils import timezone
 from dashboard.alerts import transport
 from dashboard.alerts.channels.base import Mail, Post, Request
 from dashboard.alerts.config import Channel, ChannelsFileError, NotReady, load_channels
-from dashboard.alerts.message import Known, Message, compose, one_line
+from dashboard.alerts.message import Message, about, one_line
 from dashboard.alerts.results import judge
 from dashboard.alerts.transport import Answer
-from dashboard.models import ChannelState, Notice, NoticeItem
+from dashboard.models import ChannelState, Notice
 
 CLAIM_S = 120.0
 """Longer than any attempt: a mail server has ten seconds for each of its responses."""
@@ -47,58 +48,33 @@ def deliver(channel: str, now: Callable[[], datetime] = timezone.now, send: Send
 
 def _due(now: datetime) -> QuerySet[Notice]:
     """The messages to send: a later message about an alert waits until the earlier one is sent or given up."""
-    same_alerts = NoticeItem.objects.filter(notice=OuterRef(OuterRef("pk"))).values("alert")
-    earlier = Notice.open_ones().filter(
-        channel=OuterRef("channel"), pk__lt=OuterRef("pk"), items__alert__in=same_alerts
-    )
+    earlier = Notice.open_ones().filter(channel=OuterRef("channel"), alert=OuterRef("alert"), pk__lt=OuterRef("pk"))
     return Notice.unclaimed(now).exclude(Exists(earlier))
 
 
 def attempt(notice: Notice, now: Callable[[], datetime], send: Send) -> None:
     """One attempt for a claimed notice: compose it, send it, store the result."""
     message = _sealed(notice, now())
-    if message is None:
-        notice.keep(state=Notice.State.DROPPED, ended_at=now(), reason="There was nothing left to report.")
-        return
     answer = _answer(notice, message, now(), send)
     _record(notice, answer, now())
 
 
-def _sealed(notice: Notice, now: datetime) -> Message | None:
-    """The content, fixed before the first attempt: from then on no alert is added. None if there is none."""
-    with transaction.atomic():
-        locked = Notice.objects.select_for_update().get(pk=notice.pk)
-        if locked.message is None:
-            alerts = [] if locked.phase == Notice.Phase.TEST else _known(locked)
-            if not alerts and locked.phase != Notice.Phase.TEST:
-                return None
-            message = (
-                compose(str(locked.notice_id), locked.phase, alerts, page(), now) if alerts else _test(locked, now)
-            )
-            Notice.objects.filter(pk=notice.pk).update(message=message.to_json())
-            return message
-    return Message.from_json(locked.message)
+def _sealed(notice: Notice, now: datetime) -> Message:
+    """The content, stored before the first attempt and the same in each further one."""
+    if notice.message is None:
+        message = _message(notice, now)
+        notice.message = message.to_json()
+        notice.save(update_fields=["message"])
+    return Message.from_json(notice.message)
 
 
-def _known(notice: Notice) -> list[Known]:
-    names = ("pair", "entity", "kind", "severity", "title", "detail", "began_at", "ended_at")
-    over = notice.phase == Notice.Phase.RESOLVED
-    rows = notice.alerts.values(*names)
-    return [Known(**{**row, "ended_at": row["ended_at"] if over else None}) for row in rows]
-
-
-def _test(notice: Notice, now: datetime) -> Message:
-    return Message(
-        id=str(notice.notice_id),
-        phase="test",
-        kind="test",
-        severity="info",
-        pair="*",
-        title=f"{notice.by or 'somebody'} is testing this channel",
-        lines=(),
-        url=page(),
-        at=now.isoformat(),
-    )
+def _message(notice: Notice, now: datetime) -> Message:
+    common = {"id": str(notice.notice_id), "phase": notice.phase, "url": page(), "at": now.isoformat()}
+    if notice.alert is not None:
+        condition = uuid.uuid5(uuid.NAMESPACE_URL, f"{settings.PUBLIC_URL}:{notice.alert.key}")
+        return about(notice.alert, condition=str(condition), **common)
+    title = f"{notice.by or 'somebody'} is testing this channel"
+    return Message(**common, condition=common["id"], kind="test", severity="info", pair="*", title=title)
 
 
 def page() -> str:
@@ -128,7 +104,7 @@ def _channel(name: str) -> Channel:
 
 
 def _record(notice: Notice, answer: Answer, now: datetime) -> None:
-    result = judge(answer, notice.attempts + 1, notice.created_at if _is_test(notice) else _first_due(notice), now)
+    result = judge(answer, notice.attempts + 1, notice.created_at, now)
     is_over = result.state != Notice.State.WAITING
     changes = {
         "attempts": F("attempts") + 1,
@@ -145,11 +121,6 @@ def _record(notice: Notice, answer: Answer, now: datetime) -> None:
         _note_outcome(notice.channel, result.fare, answer, now)
     said = log.info if result.fare == "well" else log.warning
     said("alert sent" if result.fare == "well" else "alert not sent", channel=notice.channel, problem=answer.problem)
-
-
-def _first_due(notice: Notice) -> datetime:
-    """The first possible time of sending; `due_at` moves with each attempt. Quiet hours do not count as attempts."""
-    return notice.created_at + (timedelta(hours=25) if notice.is_quiet else timedelta(0))
 
 
 def _note_outcome(channel: str, fare: str, answer: Answer, now: datetime) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import transaction
 
@@ -29,7 +29,6 @@ def look(now: datetime) -> Changes:
         follow_failovers(changes, now)
         _compare(changes, rules, now)
         notices.notify(changes, rules, now)
-        notices.escalate(rules, now)
         AlertRound.objects.filter(pk=1).update(ran_at=now)
     return changes
 
@@ -37,20 +36,12 @@ def look(now: datetime) -> Changes:
 def rule_of(row: AlertRule) -> Rule:
     """The rule for `rules.py`."""
     return Rule(
-        pk=row.pk,
         pair=row.pair,
         entity=row.entity,
         kinds=tuple(row.kinds),
         least_severity=row.least_severity,
         threshold=row.threshold,
         channels=tuple(row.channels),
-        escalation=tuple(row.escalation),
-        escalate_after=timedelta(minutes=row.escalate_after_min),
-        gathers=timedelta(seconds=row.group_s),
-        quiet_from=row.quiet_from,
-        quiet_until=row.quiet_until,
-        time_zone=row.time_zone,
-        wakes_from=row.wakes_from,
         notifies_resolved=row.notifies_resolved,
     )
 
@@ -60,7 +51,7 @@ def _compare(changes: Changes, rules: Sequence[Rule], now: datetime) -> None:
     fitting = (fit(condition) for condition in watch.conditions(rules, known.keys(), now))
     fresh, going_on, over = compared(fitting, known.keys())
     worse = [one for one in going_on if rank(one.severity) > rank(known[one.key].severity)]
-    changes.replaced += _ended([known[one.key] for one in worse], now)
+    _ended([known[one.key] for one in worse], now)
     _open_all(changes, [*fresh, *worse], now)
     changes.resolved += _ended([known[key] for key in sorted(over)], now)
     _renew_all((alert, one) for one in going_on if (alert := known[one.key]).is_open)

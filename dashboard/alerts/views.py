@@ -66,7 +66,7 @@ def deliveries(request: HttpRequest) -> HttpResponse:
     """The deliveries with their results."""
     form = read(request, DeliveryFilter)
     form.offer("channel", sorted(set(Notice.objects.order_by().values_list("channel", flat=True))), "any channel")
-    rows = Notice.objects.filter(**form.given).select_related("rule").prefetch_related("alerts")
+    rows = Notice.objects.filter(**form.given).select_related("alert")
     context = {"page": page_of(request, rows, PAGE), "form": form, "query": query_without_page(request)}
     return page_or_part(request, "alerts/deliveries.html", context)
 

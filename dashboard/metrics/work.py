@@ -28,8 +28,8 @@ def metrics(now: datetime) -> Iterator[Metric]:
     yield gauge("alerts_open", "Open alerts.", _open())
     yield gauge("alerts_look_timestamp_seconds", "When alert conditions were last evaluated.", _looked())
     yield counter("alert_messages_total", "Messages to channels, by result.", _messages())
-    yield gauge("alert_outbox_messages", "Messages that are due and not sent.", _outbox(now))
-    yield gauge("alert_outbox_oldest_timestamp_seconds", "When the oldest unsent message was created.", _waiting(now))
+    yield gauge("alert_outbox_messages", "Messages that are due and not sent.", _outbox())
+    yield gauge("alert_outbox_oldest_timestamp_seconds", "When the oldest unsent message was created.", _waiting())
     yield gauge("alert_channel_failing", "1 if a channel accepts no messages.", _channels())
 
 
@@ -60,13 +60,13 @@ def _messages() -> Iterator[Sample]:
     return (({"channel": channel, "state": state}, count) for channel, state, count in rows.annotate(n=Count("pk")))
 
 
-def _outbox(now: datetime) -> Iterator[Sample]:
-    due = Notice.open_ones().filter(Q(due_at__lte=now) | Q(attempts__gt=0)).order_by().values_list("channel")
+def _outbox() -> Iterator[Sample]:
+    due = Notice.open_ones().order_by().values_list("channel")
     return (({"channel": channel}, count) for channel, count in due.annotate(n=Count("pk")))
 
 
-def _waiting(now: datetime) -> Iterator[Sample]:
-    due = Notice.open_ones().filter(Q(due_at__lte=now) | Q(attempts__gt=0)).order_by().values_list("channel")
+def _waiting() -> Iterator[Sample]:
+    due = Notice.open_ones().order_by().values_list("channel")
     return (({"channel": channel}, moment(at)) for channel, at in due.annotate(at=Min("created_at")))
 
 

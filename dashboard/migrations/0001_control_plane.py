@@ -25,6 +25,26 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='AlertRule',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=80, unique=True)),
+                ('is_enabled', models.BooleanField(default=True)),
+                ('pair', models.CharField(default='*', help_text='A name; * stands for any characters.', max_length=63)),
+                ('entity', models.CharField(default='*', help_text='A path; * stands for any characters.', max_length=300)),
+                ('kinds', models.JSONField(blank=True, default=list, help_text='Empty: all.')),
+                ('least_severity', models.CharField(choices=[('info', 'Info'), ('warning', 'Warning'), ('critical', 'Critical')], default='info', max_length=8)),
+                ('threshold', models.PositiveBigIntegerField(blank=True, help_text='The number of messages in the backlog that raises an alert.', null=True)),
+                ('channels', models.JSONField(default=list, help_text='Names in CHANNELS_FILE.')),
+                ('notifies_resolved', models.BooleanField(default=True)),
+                ('changed_by', models.CharField(blank=True, max_length=150)),
+                ('changed_at', models.DateTimeField()),
+            ],
+            options={
+                'ordering': ('name',),
+            },
+        ),
+        migrations.CreateModel(
             name='Budget',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -115,34 +135,6 @@ class Migration(migrations.Migration):
                 'ordering': ('-opened_at', '-id'),
                 'indexes': [models.Index(fields=['resolved_at', '-opened_at'], name='alert_by_end'), models.Index(fields=['key', '-began_at'], name='alert_by_key')],
                 'constraints': [models.UniqueConstraint(condition=models.Q(('resolved_at__isnull', True)), fields=('key',), name='one_open_alert'), models.CheckConstraint(condition=models.Q(('resolved_at__isnull', True), ('ended_at__isnull', False), _connector='OR'), name='resolved_alert_has_an_end'), models.CheckConstraint(condition=models.Q(models.Q(('acknowledged_at__isnull', True), ('acknowledged_by', '')), models.Q(('acknowledged_at__isnull', False), models.Q(('acknowledged_by', ''), _negated=True)), _connector='OR'), name='somebody_acknowledged_it')],
-            },
-        ),
-        migrations.CreateModel(
-            name='AlertRule',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=80, unique=True)),
-                ('is_enabled', models.BooleanField(default=True)),
-                ('pair', models.CharField(default='*', help_text='A name; * stands for any characters.', max_length=63)),
-                ('entity', models.CharField(default='*', help_text='A path; * stands for any characters.', max_length=300)),
-                ('kinds', models.JSONField(blank=True, default=list, help_text='Empty: all.')),
-                ('least_severity', models.CharField(choices=[('info', 'Info'), ('warning', 'Warning'), ('critical', 'Critical')], default='info', max_length=8)),
-                ('threshold', models.PositiveBigIntegerField(blank=True, help_text='The number of messages in the backlog that raises an alert.', null=True)),
-                ('channels', models.JSONField(default=list, help_text='Names in CHANNELS_FILE that are notified immediately.')),
-                ('escalation', models.JSONField(blank=True, default=list, help_text='Names that are notified next, one after another.')),
-                ('escalate_after_min', models.PositiveIntegerField(default=15)),
-                ('group_s', models.PositiveIntegerField(default=10, help_text='How long alerts are collected for one message.')),
-                ('quiet_from', models.TimeField(blank=True, null=True)),
-                ('quiet_until', models.TimeField(blank=True, null=True)),
-                ('time_zone', models.CharField(default='UTC', max_length=60)),
-                ('wakes_from', models.CharField(choices=[('info', 'Info'), ('warning', 'Warning'), ('critical', 'Critical')], default='critical', help_text='Notified during quiet hours too.', max_length=8)),
-                ('notifies_resolved', models.BooleanField(default=True)),
-                ('changed_by', models.CharField(blank=True, max_length=150)),
-                ('changed_at', models.DateTimeField()),
-            ],
-            options={
-                'ordering': ('name',),
-                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('quiet_from__isnull', True), ('quiet_until__isnull', True)), models.Q(('quiet_from__isnull', False), ('quiet_until__isnull', False)), _connector='OR'), name='quiet_hours_begin_and_end')],
             },
         ),
         migrations.CreateModel(
@@ -404,13 +396,12 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('notice_id', models.UUIDField(default=uuid.uuid4, editable=False, unique=True)),
                 ('channel', models.CharField(max_length=63)),
-                ('phase', models.CharField(choices=[('opened', 'Opened'), ('escalated', 'Escalated'), ('resolved', 'Resolved'), ('test', 'Test')], max_length=9)),
-                ('kind', models.CharField(blank=True, max_length=20)),
+                ('phase', models.CharField(choices=[('opened', 'Opened'), ('resolved', 'Resolved'), ('test', 'Test')], max_length=9)),
+                ('notifies_resolved', models.BooleanField(default=False, help_text='The channel is notified of the end, too.')),
                 ('pair', models.CharField(default='*', max_length=63)),
-                ('is_quiet', models.BooleanField(default=False, help_text='Delayed until the end of quiet hours.')),
                 ('created_at', models.DateTimeField()),
                 ('due_at', models.DateTimeField()),
-                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('sent', 'Sent'), ('given_up', 'given up'), ('dropped', 'Dropped')], default='waiting', max_length=8)),
+                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('sent', 'Sent'), ('given_up', 'given up')], default='waiting', max_length=8)),
                 ('message', models.JSONField(blank=True, help_text='The content, fixed at the first attempt.', null=True)),
                 ('attempts', models.PositiveIntegerField(default=0)),
                 ('claimed_until', models.DateTimeField(blank=True, null=True)),
@@ -419,26 +410,11 @@ class Migration(migrations.Migration):
                 ('reason', models.TextField(blank=True, help_text='Why the last attempt failed, or why it was not sent.')),
                 ('ended_at', models.DateTimeField(blank=True, null=True)),
                 ('by', models.CharField(blank=True, help_text='Who requested the test.', max_length=150)),
-                ('rule', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='dashboard.alertrule')),
+                ('alert', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='notices', to='dashboard.alert')),
             ],
             options={
                 'ordering': ('-created_at', '-id'),
             },
-        ),
-        migrations.CreateModel(
-            name='NoticeItem',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('channel', models.CharField(max_length=63)),
-                ('phase', models.CharField(choices=[('opened', 'Opened'), ('escalated', 'Escalated'), ('resolved', 'Resolved'), ('test', 'Test')], max_length=9)),
-                ('alert', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='items', to='dashboard.alert')),
-                ('notice', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='items', to='dashboard.notice')),
-            ],
-        ),
-        migrations.AddField(
-            model_name='notice',
-            name='alerts',
-            field=models.ManyToManyField(related_name='notices', through='dashboard.NoticeItem', to='dashboard.alert'),
         ),
         migrations.CreateModel(
             name='Outage',
@@ -1003,10 +979,6 @@ class Migration(migrations.Migration):
             model_name='charge',
             constraint=models.UniqueConstraint(fields=('invoice', 'namespace', 'entity', 'kind', 'pair'), name='one_charge_per_key'),
         ),
-        migrations.AddConstraint(
-            model_name='noticeitem',
-            constraint=models.UniqueConstraint(fields=('alert', 'channel', 'phase'), name='notified_once'),
-        ),
         migrations.AddIndex(
             model_name='notice',
             index=models.Index(condition=models.Q(('state', 'waiting')), fields=['due_at'], name='notice_by_due'),
@@ -1022,6 +994,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='notice',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', True), ('state', 'waiting')), models.Q(models.Q(('state', 'waiting'), _negated=True), ('ended_at__isnull', False)), _connector='OR'), name='notice_ends_in_an_end'),
+        ),
+        migrations.AddConstraint(
+            model_name='notice',
+            constraint=models.UniqueConstraint(fields=('alert', 'channel', 'phase'), name='notified_once'),
         ),
         migrations.AddIndex(
             model_name='outage',

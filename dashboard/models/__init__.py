@@ -1,6 +1,6 @@
 """The control plane's models, one module per noun."""
 
-from dashboard.models.alert import Alert, AlertRound, AlertRule, ChannelState, Notice, NoticeItem, Severity
+from dashboard.models.alert import Alert, AlertRound, AlertRule, ChannelState, Notice, Severity
 from dashboard.models.audit import AuditEntry
 from dashboard.models.backlog import BacklogQueue, DepthSample, PairDepth
 from dashboard.models.budget import Budget, BudgetAlert
@@ -73,7 +73,6 @@ __all__ = [
     "MeteredRecord",
     "MeteredUsage",
     "Notice",
-    "NoticeItem",
     "Outage",
     "Pair",
     "PairDepth",

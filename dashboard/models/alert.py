@@ -92,7 +92,7 @@ class Alert(OfPair):
 
 
 class AlertRule(OfPair):
-    """Which channels are notified of which alerts at which times, and the escalation without an acknowledgement."""
+    """Which channels are notified of which alerts."""
 
     name = models.CharField(max_length=80, unique=True)
     is_enabled = models.BooleanField(default=True)
@@ -103,31 +103,13 @@ class AlertRule(OfPair):
     threshold = models.PositiveBigIntegerField(
         null=True, blank=True, help_text="The number of messages in the backlog that raises an alert."
     )
-    channels = models.JSONField(default=list, help_text="Names in CHANNELS_FILE that are notified immediately.")
-    escalation = models.JSONField(
-        default=list, blank=True, help_text="Names that are notified next, one after another."
-    )
-    escalate_after_min = models.PositiveIntegerField(default=15)
-    group_s = models.PositiveIntegerField(default=10, help_text="How long alerts are collected for one message.")
-    quiet_from = models.TimeField(null=True, blank=True)
-    quiet_until = models.TimeField(null=True, blank=True)
-    time_zone = models.CharField(max_length=60, default="UTC")
-    wakes_from = models.CharField(
-        max_length=8, choices=Severity, default=Severity.CRITICAL, help_text="Notified during quiet hours too."
-    )
+    channels = models.JSONField(default=list, help_text="Names in CHANNELS_FILE.")
     notifies_resolved = models.BooleanField(default=True)
     changed_by = models.CharField(max_length=150, blank=True)
     changed_at = models.DateTimeField()
 
     class Meta:
         ordering = ("name",)
-        constraints = (
-            models.CheckConstraint(
-                condition=Q(quiet_from__isnull=True, quiet_until__isnull=True)
-                | Q(quiet_from__isnull=False, quiet_until__isnull=False),
-                name="quiet_hours_begin_and_end",
-            ),
-        )
 
     def __str__(self) -> str:
         return self.name
@@ -137,28 +119,24 @@ class AlertRule(OfPair):
 
 
 class Notice(OfPair):
-    """One message to one channel about one or more alerts. Its id is the same in every attempt."""
+    """One message to one channel about one alert, or a test. Its id is the same in every attempt."""
 
     class State(models.TextChoices):
         WAITING = "waiting"
         SENT = "sent"
         GIVEN_UP = "given_up", "given up"
-        DROPPED = "dropped"
 
     class Phase(models.TextChoices):
         OPENED = "opened"
-        ESCALATED = "escalated"
         RESOLVED = "resolved"
         TEST = "test"
 
     notice_id = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
     channel = models.CharField(max_length=63)
-    rule = models.ForeignKey(AlertRule, on_delete=models.SET_NULL, null=True, related_name="+")
+    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, null=True, related_name="notices")
     phase = models.CharField(max_length=9, choices=Phase)
-    kind = models.CharField(max_length=20, blank=True)
+    notifies_resolved = models.BooleanField(default=False, help_text="The channel is notified of the end, too.")
     pair = models.CharField(max_length=63, default=ANY)
-    is_quiet = models.BooleanField(default=False, help_text="Delayed until the end of quiet hours.")
-    alerts = models.ManyToManyField(Alert, through="NoticeItem", related_name="notices")
     created_at = models.DateTimeField()
     due_at = models.DateTimeField()
     state = models.CharField(max_length=8, choices=State, default=State.WAITING)
@@ -183,6 +161,7 @@ class Notice(OfPair):
                 condition=Q(state="waiting", ended_at__isnull=True) | ~Q(state="waiting") & Q(ended_at__isnull=False),
                 name="notice_ends_in_an_end",
             ),
+            models.UniqueConstraint(fields=("alert", "channel", "phase"), name="notified_once"),
         )
 
     def __str__(self) -> str:
@@ -211,23 +190,6 @@ class Notice(OfPair):
         """Store the result and release the claim. False: the claim has expired, and another process has it."""
         mine = type(self).open_ones().filter(pk=self.pk, claimed_by=self.claimed_by)
         return bool(mine.update(**{"claimed_until": None, "claimed_by": "", **changes}))
-
-
-class NoticeItem(OfPair):
-    """Links a notice to an alert. A channel is notified of each phase of an alert once."""
-
-    of_pair = "alert__pair"
-
-    notice = models.ForeignKey(Notice, on_delete=models.CASCADE, related_name="items")
-    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="items")
-    channel = models.CharField(max_length=63)
-    phase = models.CharField(max_length=9, choices=Notice.Phase)
-
-    class Meta:
-        constraints = (models.UniqueConstraint(fields=("alert", "channel", "phase"), name="notified_once"),)
-
-    def __str__(self) -> str:
-        return f"{self.channel}: {self.phase} of {self.alert_id}"
 
 
 class ChannelState(models.Model):

@@ -20,9 +20,8 @@ STATES = {
     "waiting": ("draining", "Waiting"),
     "sent": ("healthy", "Sent"),
     "given_up": ("failed-over", "Given up"),
-    "dropped": ("unknown", "Not sent"),
 }
-PHASES = {"opened": "", "escalated": "Not acknowledged: ", "resolved": "Over: ", "test": "Test"}
+PHASES = {"opened": "", "resolved": "Over: ", "test": "Test"}
 KINDS = dict(Alert.Kind.choices)
 PAGES = {"budget": "costs", "workers": "workers", "capacity": "backlog", "ledger": "backlog"}
 OF_ENTITIES = ("failover", "forced_expiring", "backlog")
@@ -65,11 +64,7 @@ def delivery_badge(notice: Notice) -> SafeString:
 @register.simple_tag
 def notice_text(notice: Notice) -> str:
     """The title of a message in one line, sent or not."""
-    if notice.message:
-        title = str(notice.message["title"])
-    else:
-        titles = [alert.title for alert in notice.alerts.all()]
-        title = titles[0] + (f" and {len(titles) - 1:,} more" if len(titles) > 1 else "") if titles else ""
+    title = str(notice.message["title"]) if notice.message else notice.alert.title if notice.alert else ""
     return (PHASES[notice.phase] + (": " if notice.phase == "test" and title else "") + title) or "—"
 
 
@@ -87,7 +82,7 @@ def applies_to(rule: AlertRule) -> str:
 @register.simple_tag
 def missing_channels(rule: AlertRule, known: Collection[str]) -> SafeString:
     """The channels of a rule that CHANNELS_FILE does not define."""
-    gone = [name for name in (*rule.channels, *rule.escalation) if name not in known]
+    gone = [name for name in rule.channels if name not in known]
     if not gone:
         return SafeString("")
     return format_html('<br><small class="bad">CHANNELS_FILE has no {}</small>', ", ".join(gone))

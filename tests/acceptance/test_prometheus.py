@@ -34,7 +34,7 @@ CHANNELS = '[channels.hook]\nkind = "webhook"\nurl_env = "HOOK_URL"\nsecrets_env
 RULE = """
 from django.utils import timezone
 from dashboard.models import AlertRule
-AlertRule.objects.create(name="all", channels=["hook"], kinds=["failover"], group_s=1, changed_at=timezone.now())
+AlertRule.objects.create(name="all", channels=["hook"], kinds=["failover"], changed_at=timezone.now())
 """
 
 

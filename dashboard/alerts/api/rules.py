@@ -1,6 +1,6 @@
 """The API of notifications: rules of alerts, channels, and deliveries."""
 
-from datetime import datetime, time
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.http import Http404, HttpRequest
@@ -14,7 +14,7 @@ from dashboard.alerts.actions import CHANGE_RULE, DELETE_RULE, MAKE_RULE, SaveRu
 from dashboard.alerts.actions import Request as AlertRequest
 from dashboard.alerts.api.alerts import perform
 from dashboard.alerts.config import ChannelsFileError, load_channels
-from dashboard.alerts.forms import MOST_MINUTES, MOST_SECONDS, RuleForm
+from dashboard.alerts.forms import RuleForm
 from dashboard.api.fields import WHOLE, Body, Number, Reason, Why, Word
 from dashboard.api.idempotency import ActionResult, Key
 from dashboard.api.operations import operation
@@ -32,16 +32,6 @@ Channel = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$", max_length
 Pattern = Annotated[
     str, Field(min_length=1, pattern=r"^[^\x00]*\S[^\x00]*$", description="`*` stands for any characters.")
 ]
-Clock = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", max_length=5)]
-
-
-class QuietHours(Body):
-    """The local time range in which alerts less severe than `wakes_from` wait."""
-
-    begin: Clock
-    end: Clock
-    time_zone: Word = "UTC"
-    wakes_from: Severity = "critical"
 
 
 class RuleWanted(Body):
@@ -55,25 +45,12 @@ class RuleWanted(Body):
     least_severity: Severity = "info"
     threshold: Annotated[int, Field(ge=1, lt=2**63), WHOLE] | None = None
     channels: Annotated[list[Channel], Field(min_length=1, max_length=20)]
-    escalation: Annotated[list[Channel], Field(max_length=20)] = Field(default_factory=list)
-    escalate_after_min: Annotated[int, Field(ge=1, le=MOST_MINUTES), WHOLE] = 15
-    group_s: Annotated[int, Field(ge=0, le=MOST_SECONDS), WHOLE] = 10
-    quiet: QuietHours | None = None
     notifies_resolved: bool = True
     reason: Reason
 
 
-class QuietHoursRecord(Schema):
-    """Quiet hours of a rule."""
-
-    begin: str
-    end: str
-    time_zone: str
-    wakes_from: Severity
-
-
 class RuleRecord(Schema):
-    """Who is notified of which alerts, the quiet hours, and the escalation."""
+    """Which channels are notified of which alerts."""
 
     id: int
     name: str
@@ -84,10 +61,6 @@ class RuleRecord(Schema):
     least_severity: Severity
     threshold: int | None
     channels: list[str]
-    escalation: list[str]
-    escalate_after_min: int
-    group_s: int
-    quiet: QuietHoursRecord | None
     notifies_resolved: bool
     changed_by: str
     changed_at: datetime
@@ -123,7 +96,7 @@ class Delivery(Schema):
     id: int
     channel: str
     phase: str
-    kind: str
+    alert_id: int | None
     pair: str
     state: str
     attempts: int
@@ -138,7 +111,7 @@ class DeliveryQuery(Cursor):
     """Filters of deliveries."""
 
     channel: Word = ""
-    state: Literal["", "waiting", "sent", "given_up", "dropped"] = ""
+    state: Literal["", "waiting", "sent", "given_up"] = ""
 
 
 @router.get("/alerts/rules", response={200: Page[RuleRecord], **PROBLEMS}, operation_id="alert_rules")
@@ -193,7 +166,7 @@ def _save(request: HttpRequest, action: SaveRule, key: str, body: RuleWanted, ro
     """Save through the page's form, for the same validation and audit."""
 
     def run(wanted: AlertRequest) -> Outcome:
-        form = RuleForm(_as_form(body), instance=row, known=_known())
+        form = RuleForm(body.model_dump(exclude={"reason"}), instance=row, known=_known())
         if not form.is_valid():
             require(request.user, action.right)  # of what is to be done, the audited path decides and records it
             name, errors = next(iter(form.errors.items()))
@@ -203,16 +176,6 @@ def _save(request: HttpRequest, action: SaveRule, key: str, body: RuleWanted, ro
     answer = perform(request, action, key, body.reason, run)
     saved = AlertRule.objects.filter(name=body.name.strip()).values_list("pk", flat=True).first()
     return {**answer, "rule": saved}
-
-
-def _as_form(body: RuleWanted) -> dict[str, Any]:
-    quiet = body.quiet
-    hours = {} if quiet is None else {
-        "quiet_from": quiet.begin, "quiet_until": quiet.end, "time_zone": quiet.time_zone,
-        "wakes_from": quiet.wakes_from,
-    }  # fmt: skip
-    same = body.model_dump(exclude={"quiet", "reason", "escalation"})
-    return {"time_zone": "UTC", "wakes_from": "critical", **same, "escalation": ", ".join(body.escalation), **hours}
 
 
 def _known() -> tuple[str, ...]:
@@ -236,20 +199,4 @@ def _rule_to_change(request: HttpRequest, number: int) -> AlertRule:
 
 
 def _rule(row: AlertRule) -> dict[str, Any]:
-    names = [name for name in RuleRecord.model_fields if name != "quiet"]
-    return {name: getattr(row, name) for name in names} | {"quiet": _quiet(row)}
-
-
-def _quiet(row: AlertRule) -> dict[str, Any] | None:
-    if row.quiet_from is None or row.quiet_until is None:
-        return None
-    return {
-        "begin": _clock(row.quiet_from),
-        "end": _clock(row.quiet_until),
-        "time_zone": row.time_zone,
-        "wakes_from": row.wakes_from,
-    }
-
-
-def _clock(at: time) -> str:
-    return f"{at:%H:%M}"
+    return {name: getattr(row, name) for name in RuleRecord.model_fields}

@@ -1,6 +1,6 @@
 """Integrations of channels, one per file: each converts a message to a request, without sending it."""
 
-from dashboard.alerts.channels import discord, email, mattermost, slack, teams, webhook
+from dashboard.alerts.channels import discord, email, mattermost, pagerduty, slack, teams, webhook
 from dashboard.alerts.channels.base import Integration
 
 INTEGRATIONS: dict[str, Integration] = {
@@ -12,6 +12,7 @@ INTEGRATIONS: dict[str, Integration] = {
         teams.INTEGRATION,
         mattermost.INTEGRATION,
         discord.INTEGRATION,
+        pagerduty.INTEGRATION,
     )
 }
 

@@ -57,7 +57,7 @@ class Integration:
 
     def problem(self, target: Target) -> str:
         """The problem of the target, without quoting it; empty if it is valid."""
-        if "url_env" in self.keys and (problem := url_problem(target.url)):
+        if (target.url or "url_env" in self.required) and (problem := url_problem(target.url)):
             return problem
         return self.check(target)
 

@@ -13,10 +13,9 @@ LONGEST_TITLE, LONGEST = 250, 4000  # Discord refuses more than 256 and 4,096 ch
 
 def build(target: Target, message: Message, now: datetime) -> Post:
     """One embed, without mentions."""
-    text = "\n".join(f"- {escaped(one)}" for one in message.sentences)[:LONGEST]
     embed: dict[str, object] = {
         "title": escaped(message.summary)[:LONGEST_TITLE],
-        "description": text,
+        "description": escaped(message.sentence)[:LONGEST],
         "color": DONE if message.phase == "resolved" else COLOURS[message.severity],
         "timestamp": message.at,
     }

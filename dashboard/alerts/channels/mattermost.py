@@ -11,13 +11,12 @@ DONE = "#1b7f4b"
 
 
 def build(target: Target, message: Message, now: datetime) -> Post:
-    """One attachment with all sentences."""
-    text = "\n".join(f"- {escaped(one)}" for one in message.sentences)
+    """One attachment."""
     attachment = {
         "fallback": message.summary,
         "color": DONE if message.phase == "resolved" else COLOURS[message.severity],
         "title": escaped(message.summary),
-        "text": text,
+        "text": escaped(message.sentence),
     }
     if message.url:
         attachment["title_link"] = message.url

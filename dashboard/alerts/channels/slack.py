@@ -10,13 +10,12 @@ LONGEST = 2900  # Slack refuses a section of more than 3,000 characters
 
 
 def build(target: Target, message: Message, now: datetime) -> Post:
-    """The summary for notifications, and a section with all sentences."""
+    """The summary for notifications, and a section with the sentence."""
     mark = ":white_check_mark:" if message.phase == "resolved" else MARKS[message.severity]
-    lines = "\n".join(f"• {escaped(one)}" for one in message.sentences)[:LONGEST]
     link = f"\n<{message.url}|Open the alerts>" if message.url else ""
     blocks = [
         {"type": "section", "text": {"type": "mrkdwn", "text": f"{mark} *{escaped(message.summary)}*"}},
-        {"type": "section", "text": {"type": "mrkdwn", "text": lines + link}},
+        {"type": "section", "text": {"type": "mrkdwn", "text": escaped(message.sentence)[:LONGEST] + link}},
     ]
     return json_post(target, {"text": escaped(message.summary), "blocks": blocks})
 

@@ -18,7 +18,7 @@ def build(target: Target, message: Message, now: datetime) -> Post:
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
         "version": "1.4",
-        "body": [title, *map(_text, message.sentences)],
+        "body": [title, _text(message.sentence)],
     }
     if message.url:
         card["actions"] = [{"type": "Action.OpenUrl", "title": "Open the alerts", "url": message.url}]

@@ -47,8 +47,7 @@ SCOPES = {"viewer": "read", "operator": "operate", "administrator": "administer"
 CHANNELS = '[channels.mail]\nkind = "email"\nto = ["night@example.com"]\n'
 RULE = {"name": "nights", "channels": ["mail"]}
 RULE_FORM = {
-    **RULE, "is_enabled": "on", "pair": "*", "entity": "*", "least_severity": "info", "escalate_after_min": "15",
-    "group_s": "10", "time_zone": "UTC", "wakes_from": "critical", "notifies_resolved": "on",
+    **RULE, "is_enabled": "on", "pair": "*", "entity": "*", "least_severity": "info", "notifies_resolved": "on",
 }  # fmt: skip
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from dashboard.alerts.channels import INTEGRATIONS
 from dashboard.alerts.channels.base import Mail, Post, Target
 from dashboard.alerts.channels.discord import LONGEST, LONGEST_TITLE
-from dashboard.alerts.message import MOST_LINES, Known, Message, compose, one_line
+from dashboard.alerts.message import Message, about, one_line
+from dashboard.models import Alert
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
 TARGET = Target(url="https://hooks.example.com/SECRET", secrets=("whsec_" + "QUFB" * 8,), to=("a@example.com",))
@@ -18,22 +19,13 @@ CHATS = ("slack", "teams", "mattermost", "discord")
 NASTY = "<!channel> <https://evil.example.com|click> @everyone @here [x](https://evil.example.com) *bold*\r\nBcc: x"
 
 
-def known(title="orders failed over", detail="no answer", **changes):
-    fields = {
-        "pair": "contoso",
-        "entity": "orders",
-        "kind": "failover",
-        "severity": "critical",
-        "title": title,
-        "detail": detail,
-        "began_at": NOW,
-        "ended_at": None,
-    }
-    return Known(**{**fields, **changes})
-
-
-def message(*alerts, phase="opened"):
-    return compose("3b5f…".replace("…", "0"), phase, alerts or (known(),), "https://pairs.example.com/alerts/", NOW)
+def message(title="orders failed over", detail="no answer", *, phase="opened", **changes):
+    alert = Alert(
+        kind="failover", severity="critical", pair="contoso", title=title, detail=detail, began_at=NOW,
+        **{"entity": "orders", **changes},
+    )  # fmt: skip
+    url = "https://pairs.example.com/alerts/"
+    return about(alert, phase=phase, id="3b5f0", condition="the failover of orders", url=url, at=NOW.isoformat())
 
 
 def built(kind, reported):
@@ -92,7 +84,7 @@ def test_mattermost_wants_attachments_and_discord_embeds():
 
 
 def test_nothing_foreign_links_mentions_or_formats_in_a_chat():
-    nasty = message(known(NASTY, NASTY))
+    nasty = message(NASTY, NASTY)
     slack = body("slack", nasty)
     assert "<!channel>" not in json.dumps(slack)
     assert "<https://evil" not in json.dumps(slack)
@@ -104,27 +96,41 @@ def test_nothing_foreign_links_mentions_or_formats_in_a_chat():
 
 
 def test_no_header_of_a_mail_can_be_made_by_what_somebody_wrote():
-    mail = built("email", message(known(NASTY, NASTY)))
+    mail = built("email", message(NASTY, NASTY))
     assert isinstance(mail, Mail)
     assert "\n" not in mail.subject
     assert "\r" not in mail.subject + mail.text
 
 
-@pytest.mark.parametrize("kind", INTEGRATIONS)
-def test_ten_thousand_alerts_are_a_short_message(kind):
-    many = message(*(known("t" * 300, "d" * 5000, entity=f"queue-{n}") for n in range(10_000)))
-    request = built(kind, many)
-    size = len(request.body) if isinstance(request, Post) else len(request.text)
+def test_pagerduty_opens_an_incident_and_resolves_the_same_one():
+    target = Target(secrets=("0123456789abcdef",))
+    opened, resolved = (
+        INTEGRATIONS["pagerduty"].build(target, message(phase=phase), NOW) for phase in ("opened", "resolved")
+    )
+    first, last = json.loads(opened.body), json.loads(resolved.body)
 
-    assert len(many.lines) == MOST_LINES
-    assert many.more == 10_000 - MOST_LINES
-    assert size < 28_000  # Teams refuses more than 28 KB, the others take more
+    assert opened.url == resolved.url == "https://events.pagerduty.com/v2/enqueue"
+    assert (first["routing_key"], first["event_action"], last["event_action"]) == (
+        "0123456789abcdef",
+        "trigger",
+        "resolve",
+    )
+    assert first["dedup_key"] == last["dedup_key"] == "the failover of orders"
+    assert first["payload"]["severity"] == "critical"
+    assert first["payload"]["source"] == "contoso/orders"
+    assert first["client_url"] == "https://pairs.example.com/alerts/"
+
+
+def test_a_channel_of_pagerduty_needs_its_key_only():
+    assert INTEGRATIONS["pagerduty"].problem(Target(secrets=("key",))) == ""
+    assert "https://" in INTEGRATIONS["pagerduty"].problem(Target(url="ftp://example.com", secrets=("key",)))
+    assert "https://" in INTEGRATIONS["slack"].problem(Target())
 
 
 def test_the_limits_of_slack_and_discord_are_kept():
-    many = message(*(known("t" * 300, "d" * 300, entity=f"queue-{n}") for n in range(30)))
-    assert all(len(block["text"]["text"]) <= 3000 for block in body("slack", many)["blocks"])
-    embed = body("discord", many)["embeds"][0]
+    long = message("t" * 300, "*" * 300)
+    assert all(len(block["text"]["text"]) <= 3000 for block in body("slack", long)["blocks"])
+    embed = body("discord", long)["embeds"][0]
     assert len(embed["title"]) <= LONGEST_TITLE
     assert len(embed["description"]) <= LONGEST
 
@@ -132,10 +138,9 @@ def test_the_limits_of_slack_and_discord_are_kept():
 TEXT = st.text(max_size=400)
 
 
-@given(title=TEXT, detail=TEXT, entity=TEXT, phase=st.sampled_from(["opened", "escalated", "resolved"]))
+@given(title=TEXT, detail=TEXT, entity=TEXT, phase=st.sampled_from(["opened", "resolved"]))
 def test_every_integration_takes_any_text(title, detail, entity, phase):
-    ended = NOW + timedelta(minutes=3) if phase == "resolved" else None
-    reported = message(known(title, detail, entity=entity, ended_at=ended), phase=phase)
+    reported = message(title, detail, entity=entity, ended_at=NOW + timedelta(minutes=3), phase=phase)
     assert Message.from_json(json.loads(json.dumps(reported.to_json()))) == reported
     for kind in INTEGRATIONS:
         request = built(kind, reported)
@@ -151,13 +156,3 @@ def test_one_line_is_one_short_line(text):
     line = one_line(text)
     assert line.isprintable()
     assert len(line) <= 300
-
-
-def test_the_worst_and_oldest_comes_first():
-    reported = message(
-        known("mild", severity="warning", began_at=NOW - timedelta(hours=1)),
-        known("bad and new"),
-        known("bad and old", began_at=NOW - timedelta(minutes=1)),
-    )
-    assert [line.title for line in reported.lines] == ["bad and old", "bad and new", "mild"]
-    assert reported.severity == "critical"

@@ -24,7 +24,7 @@ def channels(settings, tmp_path):
 
 
 def test_it_looks_and_sends_where_no_worker_does(pair, channels, settings):
-    AlertRule.objects.create(name="r", channels=["mail"], changed_at=NOW, group_s=0)
+    AlertRule.objects.create(name="r", channels=["mail"], changed_at=NOW)
     fail_over("orders")
     with smtp_server() as mailbox:
         settings.EMAIL_HOST, settings.EMAIL_PORT = mailbox.host, mailbox.port

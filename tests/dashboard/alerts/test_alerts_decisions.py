@@ -1,8 +1,6 @@
-"""Who is reported what and when: rules, quiet hours, escalation, failovers and results, without database or clock."""
+"""Which rules apply, when a condition is an alert, and what comes of an attempt; without database or clock."""
 
-from dataclasses import replace
-from datetime import UTC, datetime, time, timedelta
-from zoneinfo import ZoneInfo
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -10,14 +8,11 @@ from hypothesis import strategies as st
 
 from dashboard.alerts.conditions import Condition, compared, is_over, key_of, threshold_of
 from dashboard.alerts.failovers import SETTLED, Began, Ended, Report, State, follow
-from dashboard.alerts.grouping import Group, Notification, grouped
 from dashboard.alerts.results import LONGEST, PATIENCE, backoff, judge
-from dashboard.alerts.rules import Due, Rule, Subject, fits, matches, quiet_end, steps_due, when
+from dashboard.alerts.rules import Rule, Subject, fits, matches
 from dashboard.alerts.transport import Answer
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-NIGHT = Rule(quiet_from=time(22), quiet_until=time(7), time_zone="Europe/Berlin", channels=("mail",))
 
 
 def about(**changes: object) -> Subject:
@@ -59,149 +54,6 @@ def test_a_backlog_is_the_business_of_the_rules_with_its_threshold():
     assert matches(Rule(threshold=1000), deep)
     assert not matches(Rule(threshold=500), deep)
     assert not matches(Rule(), deep)
-
-
-# -- quiet hours ------------------------------------------------------------------------------------------------------
-
-
-def test_what_can_wait_is_reported_at_the_end_of_quiet_hours():
-    evening = datetime(2026, 11, 2, 23, 0, tzinfo=ZoneInfo("Europe/Berlin"))
-    assert when(NIGHT, "warning", evening) == Due(datetime(2026, 11, 3, 6, 0, tzinfo=UTC), is_quiet=True)
-
-
-def test_what_is_critical_wakes_people():
-    evening = datetime(2026, 11, 2, 23, 0, tzinfo=ZoneInfo("Europe/Berlin"))
-    assert when(NIGHT, "critical", evening) == Due(evening + NIGHT.gathers)
-
-
-def test_by_day_everything_is_reported_at_once():
-    noon = datetime(2026, 11, 2, 12, 0, tzinfo=ZoneInfo("Europe/Berlin"))
-    assert when(NIGHT, "info", noon) == Due(noon + NIGHT.gathers)
-
-
-@pytest.mark.parametrize(
-    ("until", "night_before", "end"),
-    [
-        # Clocks go back at 03:00 on 2026-10-25 and forward at 02:00 on 2026-03-29 in Berlin.
-        (time(7), "2026-10-24T22:30+02:00", "2026-10-25T06:00+00:00"),
-        (time(7), "2026-03-28T22:30+01:00", "2026-03-29T05:00+00:00"),
-        (time(2, 30), "2026-03-28T22:30+01:00", "2026-03-29T01:00+00:00"),  # 02:30 is not: the hour after counts
-        (time(2, 30), "2026-10-25T02:40+02:00", None),  # between the two 02:30 it is first over …
-        (time(2, 30), "2026-10-25T02:10+01:00", "2026-10-25T01:30+00:00"),  # … and then quiet once more
-    ],
-)
-def test_quiet_hours_are_what_the_clock_on_the_wall_shows_when_it_is_changed(until, night_before, end):
-    rule = replace(NIGHT, quiet_until=until)
-    assert quiet_end(rule, datetime.fromisoformat(night_before)) == (datetime.fromisoformat(end) if end else None)
-
-
-ZONES = st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"])
-CLOCKS = st.builds(time, st.integers(0, 23), st.sampled_from([0, 15, 30, 59]))
-CHANGES = [
-    datetime(2026, month, day, tzinfo=UTC) for month, day in ((3, 8), (3, 29), (4, 5), (10, 4), (10, 25), (11, 1))
-]
-MOMENTS = st.builds(
-    lambda start, minutes: start + timedelta(minutes=minutes), st.sampled_from(CHANGES), st.integers(-1500, 3000)
-)
-
-
-def is_quiet(rule: Rule, at: datetime) -> bool:
-    clock = at.astimezone(ZoneInfo(rule.time_zone)).time()
-    begin, end = rule.quiet_from, rule.quiet_until
-    if begin == end:
-        return False
-    return begin <= clock < end if begin < end else clock >= begin or clock < end
-
-
-@given(begin=CLOCKS, end=CLOCKS, zone=ZONES, at=MOMENTS)
-def test_quiet_hours_end_in_the_first_minute_that_is_not_quiet(begin, end, zone, at):
-    rule = Rule(quiet_from=begin, quiet_until=end, time_zone=zone)
-    moment, minutes = at, 0
-    while is_quiet(rule, moment):
-        moment, minutes = moment + MINUTE, minutes + 1
-        assert minutes < 26 * 60
-    found = quiet_end(rule, at)
-    assert found == (moment if minutes else None)
-
-
-# -- escalation -------------------------------------------------------------------------------------------------------
-
-CALL = Rule(channels=("mail",), escalation=("phone", "boss"), escalate_after=15 * MINUTE)
-
-
-@pytest.mark.parametrize(("minutes", "steps"), [(0, 0), (15, 0), (16, 1), (31, 2), (600, 2)])
-def test_those_next_in_line_are_informed_one_after_another(minutes, steps):
-    assert steps_due(CALL, "critical", NOW, (), NOW + minutes * MINUTE) == steps
-
-
-def test_a_channel_that_gave_up_passes_it_on_at_once():
-    assert steps_due(CALL, "critical", NOW, {"mail"}, NOW) == 1
-    assert steps_due(CALL, "critical", NOW, {"mail", "phone"}, NOW) == 2
-    assert steps_due(CALL, "critical", NOW, {"phone"}, NOW) == 0
-
-
-def test_nobody_is_next_before_the_first_were_informed():
-    evening = datetime(2026, 11, 2, 23, 0, tzinfo=ZoneInfo("Europe/Berlin"))
-    rule = replace(CALL, quiet_from=time(22), quiet_until=time(7), time_zone="Europe/Berlin")
-    morning = datetime(2026, 11, 3, 7, 0, tzinfo=ZoneInfo("Europe/Berlin"))
-    assert steps_due(rule, "warning", evening, (), morning - MINUTE) == 0
-    assert steps_due(rule, "warning", evening, (), morning + 16 * MINUTE) == 1
-
-
-@given(st.lists(st.integers(0, 200), min_size=2), st.sets(st.sampled_from(["mail", "phone", "boss"])))
-def test_an_escalation_never_goes_back(minutes, gave_up):
-    steps = [steps_due(CALL, "critical", NOW, gave_up, NOW + one * MINUTE) for one in sorted(minutes)]
-    assert steps == sorted(steps)
-    assert all(0 <= step <= 2 for step in steps)
-
-
-# -- grouping ---------------------------------------------------------------------------------------------------------
-
-NOTIFICATIONS = st.lists(
-    st.builds(
-        lambda alert, channel, rule, phase, minutes: Notification(
-            alert,
-            Group(channel, rule, f"pair-{alert % 2}", f"kind-{alert % 3}", phase, is_quiet=minutes > 5),
-            Due(NOW + minutes * MINUTE, is_quiet=minutes > 5),
-        ),
-        st.integers(0, 8),
-        st.sampled_from(["mail", "chat"]),
-        st.integers(1, 3),
-        st.sampled_from(["opened", "resolved"]),
-        st.integers(0, 9),
-    )
-)
-
-
-@given(NOTIFICATIONS)
-def test_each_channel_is_informed_of_each_phase_of_each_alert_once_and_as_early_as_any_rule_wants(notifications):
-    groups = grouped(notifications)
-    reported = [(one.alert, group.channel, group.phase) for group, members in groups.items() for one in members]
-    assert sorted(reported) == sorted({(one.alert, one.group.channel, one.group.phase) for one in notifications})
-    for group, members in groups.items():
-        for one in members:
-            alike = [
-                t.due.at
-                for t in notifications
-                if (t.alert, t.group.channel) == (one.alert, group.channel) and t.group.phase == group.phase
-            ]
-            assert one.group == group
-            assert one.due.at == min(alike)
-
-
-@given(NOTIFICATIONS)
-def test_what_differs_in_pair_kind_rule_phase_or_quiet_is_never_one_message(notifications):
-    for group, members in grouped(notifications).items():
-        assert {(one.group, one.due.is_quiet) for one in members} == {(group, group.is_quiet)}
-
-
-def test_a_whole_pair_is_one_message_to_each_channel():
-    away_ones = [
-        Notification(number, Group(channel, 1, "contoso", "failover", "opened", is_quiet=False), Due(NOW))
-        for number in range(10_000)
-        for channel in ("mail", "chat")
-    ]
-    assert sorted(len(members) for members in grouped(away_ones).values()) == [10_000, 10_000]
 
 
 # -- conditions -------------------------------------------------------------------------------------------------------
@@ -339,7 +191,7 @@ def test_what_becomes_of_a_message_follows_from_the_answer(answer, state_, fare)
 
 
 def test_after_a_day_of_trying_a_message_is_given_up():
-    assert judge(Answer(500, "x"), 99, NOW, NOW + PATIENCE - MINUTE).state == "waiting"
+    assert judge(Answer(500, "x"), 99, NOW, NOW + PATIENCE - timedelta(minutes=1)).state == "waiting"
     assert judge(Answer(500, "x"), 99, NOW, NOW + PATIENCE).state == "given_up"
 
 

@@ -33,13 +33,6 @@ RULE = {
     "least_severity": "info",
     "threshold": "500",
     "channels": ["mail"],
-    "escalation": "chat",
-    "escalate_after_min": "15",
-    "group_s": "10",
-    "quiet_from": "22:00",
-    "quiet_until": "07:00",
-    "time_zone": "Europe/Berlin",
-    "wakes_from": "critical",
     "notifies_resolved": "on",
 }
 
@@ -144,14 +137,8 @@ def test_an_administrator_makes_changes_and_deletes_a_rule_and_each_is_on_record
     client = as_role("administrator")
     assert client.post("/alerts/rules/new/", RULE).status_code == 302
     rule = AlertRule.objects.get()
-    assert (rule.threshold, rule.channels, rule.escalation, rule.changed_by) == (
-        500,
-        ["mail"],
-        ["chat"],
-        "administrator",
-    )
+    assert (rule.threshold, rule.channels, rule.changed_by) == (500, ["mail"], "administrator")
     page = client.get(f"/alerts/rules/{rule.pk}/").text
-    assert 'value="22:00"' in page
     assert re.search(r'value="failover"\s+checked', page)
 
     client.post(f"/alerts/rules/{rule.pk}/", RULE | {"threshold": "9"})
@@ -238,10 +225,6 @@ def test_the_same_click_sent_twice_makes_one_rule(pair, as_role):
     ("change", "sentence"),
     [
         ({"channels": ["pigeon"]}, "Select a valid choice"),
-        ({"escalation": "pigeon"}, "There is no channel pigeon."),
-        ({"time_zone": "Berlin"}, "Enter a time zone"),
-        ({"quiet_until": ""}, "Quiet hours need a beginning and an end."),
-        ({"escalate_after_min": "0"}, "Enter a number from 1"),
         ({"kinds": ["backlog"], "threshold": ""}, "Enter the number of messages"),
         ({"threshold": "0"}, "Enter at least 1."),
         ({"name": ""}, "required"),
@@ -255,27 +238,12 @@ def test_a_rule_that_makes_no_sense_is_sent_back(pair, as_role, change, sentence
 
 
 def test_a_refused_rule_keeps_what_was_typed_and_says_at_each_field_what_is_wrong(pair, as_role):
-    change = {"time_zone": "Berlin", "escalation": ["chat", "pigeon"], "name": "Tonight"}
-    page = as_role("administrator").post("/alerts/rules/new/", RULE | change).text
+    page = as_role("administrator").post("/alerts/rules/new/", RULE | {"threshold": "0", "name": "Tonight"}).text
 
-    assert "Nothing was done. Then, until somebody acknowledges: There is no channel pigeon. Time zone: Enter" in page
+    assert "Nothing was done. Backlog from: Enter at least 1." in page
     assert 'value="Tonight"' in page
-    assert 'value="Berlin"' in page
-    for name in ("time_zone", "escalation"):
-        assert f'aria-describedby="wrong-{name}"' in page
-        assert f'id="wrong-{name}"' in page
-    assert re.findall(r"<option selected>(\w+)</option>", page) == ["chat", "pigeon"]
-
-
-def test_an_escalation_is_chosen_step_by_step_and_stored_in_its_order(pair, as_role):
-    client = as_role("administrator")
-    client.post("/alerts/rules/new/", RULE | {"escalation": ["chat", "", "mail", "chat"]})
-    rule = AlertRule.objects.get()
-
-    assert rule.escalation == ["chat", "mail", "chat"]
-    page = client.get(f"/alerts/rules/{rule.pk}/").text
-    assert re.findall(r"<option selected>(\w+)</option>", page) == ["chat", "mail", "chat"]
-    assert page.count('<select name="escalation">') == 4
+    assert 'aria-describedby="wrong-threshold"' in page
+    assert 'id="wrong-threshold"' in page
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator"])
@@ -334,16 +302,14 @@ def test_a_rule_says_which_of_its_channels_are_gone(pair, as_role):
 
 
 def test_deliveries_show_what_came_of_each_message(pair, as_role):
-    AlertRule.objects.create(
-        name="x", channels=["mail", "chat"], changed_at=NOW, quiet_from="00:00", quiet_until="23:59"
-    )
+    AlertRule.objects.create(name="x", channels=["mail", "chat"], changed_at=NOW)
     backlog_queue(pair, dead_lettered=3)
     look(NOW)
     Notice.objects.filter(channel="chat").update(
         state="given_up", ended_at=NOW, attempts=3, status=404, reason="It answered 404."
     )
     page = as_role("viewer").get("/alerts/deliveries/").text
-    assert "quiet hours" in page
+    assert "Dead letters in" in page
     assert "It answered 404." in page
     assert "It answered 404." not in as_role("viewer").get("/alerts/deliveries/?state=waiting").text
 

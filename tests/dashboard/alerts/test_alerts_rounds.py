@@ -16,7 +16,6 @@ from dashboard.models import (
     EntityHealth,
     FailoverEvent,
     Notice,
-    NoticeItem,
     Readiness,
 )
 from tests.dashboard.conftest import NOW, health
@@ -43,7 +42,7 @@ def backlog_queue(pair, **changes):
 
 
 def titles(phase="opened"):
-    return list(NoticeItem.objects.filter(phase=phase).order_by("alert__title").values_list("alert__title", flat=True))
+    return list(Notice.objects.filter(phase=phase).order_by("alert__title").values_list("alert__title", flat=True))
 
 
 def fail_over(*paths, at=NOW, version=1):
@@ -68,7 +67,7 @@ def test_a_failover_is_reported_once_and_its_recovery_once(pair):
 
     alert = Alert.objects.get()
     assert (alert.kind, alert.severity, alert.began_at, alert.ended_at) == ("failover", "critical", NOW, NOW + M)
-    assert list(NoticeItem.objects.order_by("pk").values_list("phase", flat=True)) == ["opened", "resolved"]
+    assert list(Notice.objects.order_by("pk").values_list("phase", flat=True)) == ["opened", "resolved"]
 
 
 def test_a_failover_between_two_looks_is_reported_from_its_events(pair):
@@ -79,7 +78,7 @@ def test_a_failover_between_two_looks_is_reported_from_its_events(pair):
     look(NOW + 10 * S)
 
     assert list(Alert.objects.values_list("began_at", "ended_at")) == [(NOW, NOW + 2 * S)]
-    assert sorted(NoticeItem.objects.values_list("phase", flat=True)) == ["opened", "resolved"]
+    assert sorted(Notice.objects.values_list("phase", flat=True)) == ["opened", "resolved"]
     assert not FailoverEvent.objects.filter(alerted_at=None).exists()
 
 
@@ -94,7 +93,7 @@ def test_an_entity_that_comes_back_and_fails_over_again_between_two_looks_has_a_
 
     known = list(Alert.objects.order_by("began_at").values_list("began_at", "ended_at"))
     assert known == [(NOW, NOW + 12 * S), (NOW + 13 * S, None)]
-    assert sorted(NoticeItem.objects.values_list("phase", flat=True)) == ["opened", "opened", "resolved"]
+    assert sorted(Notice.objects.values_list("phase", flat=True)) == ["opened", "opened", "resolved"]
     assert not FailoverEvent.objects.filter(alerted_at=None).exists()
 
 
@@ -121,7 +120,7 @@ def test_what_happened_is_lost_with_no_power_cut(pair, monkeypatch):
     rule()
     projection.record_events([event("failed_over", time=NOW)])
     with monkeypatch.context() as broken:
-        broken.setattr(notices, "escalate", lambda *_: (_ for _ in ()).throw(DatabaseError))
+        broken.setattr(notices, "notify", lambda *_: (_ for _ in ()).throw(DatabaseError))
         with pytest.raises(DatabaseError):
             look(NOW + S)
     assert (Alert.objects.count(), Notice.objects.count()) == (0, 0)
@@ -131,30 +130,18 @@ def test_what_happened_is_lost_with_no_power_cut(pair, monkeypatch):
     assert titles() == ["orders failed over"]
 
 
-def test_a_whole_pair_that_fails_over_is_one_message_to_each_channel(pair):
-    paths = [f"queue-{number:03}" for number in range(300)]
+def test_each_entity_that_fails_over_is_one_message_to_each_channel(pair):
     rule(channels=["mail", "chat"])
-    fail_over(*paths[:200])
+    fail_over("orders", "payments")
     look(NOW + S)
-    fail_over(*paths[200:])
     look(NOW + 6 * S)
 
-    assert list(Notice.objects.order_by("channel").values_list("channel", "phase")) == [
-        ("chat", "opened"),
-        ("mail", "opened"),
+    assert sorted(Notice.objects.values_list("channel", "phase", "alert__entity")) == [
+        ("chat", "opened", "orders"),
+        ("chat", "opened", "payments"),
+        ("mail", "opened", "orders"),
+        ("mail", "opened", "payments"),
     ]
-    assert all(notice.items.count() == 300 for notice in Notice.objects.all())
-
-
-def test_what_comes_after_a_message_was_written_is_a_message_of_its_own(pair):
-    rule(group_s=10)
-    fail_over("orders")
-    look(NOW + S)
-    Notice.objects.update(message={"written": True})
-    fail_over("payments")
-    look(NOW + 6 * S)
-
-    assert Notice.objects.count() == 2
 
 
 # -- other conditions -------------------------------------------------------------------------------------------------
@@ -169,7 +156,7 @@ def test_a_backlog_over_the_threshold_of_a_rule_is_reported_until_it_is_well_bel
 
     alert = Alert.objects.get(kind="backlog")
     assert (alert.opened_at, alert.resolved_at) == (NOW + M, NOW + 4 * M)
-    assert set(NoticeItem.objects.values_list("channel", flat=True)) == {"mail"}
+    assert set(Notice.objects.values_list("channel", flat=True)) == {"mail"}
 
 
 def test_a_threshold_for_entities_is_about_each_of_them(pair):
@@ -297,30 +284,17 @@ def test_readiness_that_falls_further_is_reported_anew_to_those_whom_it_concerns
     rule(channels=["all"])
     rule(channels=["phone"], least_severity="critical")
     readiness(pair, 85, NOW)
-    Notice.objects.update(message={"written": True})
     readiness(pair, 0, NOW + M)
 
     assert list(Alert.objects.order_by("pk").values_list("severity", "resolved_at")) == [
         ("warning", NOW + M),
         ("critical", None),
     ]
-    assert sorted(NoticeItem.objects.values_list("channel", "phase", "alert__severity")) == [
+    assert sorted(Notice.objects.values_list("channel", "phase", "alert__severity")) == [
         ("all", "opened", "critical"),
         ("all", "opened", "warning"),
         ("phone", "opened", "critical"),
     ]
-
-
-def test_readiness_that_falls_further_in_quiet_hours_wakes_and_is_reported_once(pair):
-    rule(quiet_from="22:00", quiet_until="07:00")  # it is 03:00
-    readiness(pair, 85, NOW)
-    readiness(pair, 0, NOW + M)
-
-    assert list(Notice.objects.order_by("pk").values_list("is_quiet", "state", "reason")) == [
-        (True, "dropped", notices.WORSE),
-        (False, "waiting", ""),
-    ]
-    assert titles() == ["Readiness of orders fell"]
 
 
 def test_readiness_that_is_less_bad_is_reported_to_nobody_until_it_is_as_it_was(pair):
@@ -333,7 +307,7 @@ def test_readiness_that_is_less_bad_is_reported_to_nobody_until_it_is_as_it_was(
     Readiness.objects.update(fell_at=None)
     look(NOW + 2 * M)
 
-    assert list(NoticeItem.objects.order_by("pk").values_list("phase", flat=True)) == ["opened", "resolved"]
+    assert list(Notice.objects.order_by("pk").values_list("phase", flat=True)) == ["opened", "resolved"]
 
 
 # -- who is notified -----------------------------------------------------------------------------------------------
@@ -346,7 +320,6 @@ def test_a_channel_that_two_rules_name_is_notified_once(pair):
     look(NOW + S)
     look(NOW + 6 * S)
 
-    assert NoticeItem.objects.count() == 1
     assert Notice.objects.count() == 1
 
 
@@ -359,88 +332,6 @@ def test_a_rule_that_is_switched_off_notifies_nobody(pair):
     assert not Notice.objects.exists()
 
 
-def test_what_was_over_before_quiet_hours_ended_is_reported_to_nobody(pair):
-    rule(quiet_from="22:00", quiet_until="07:00")  # it is 03:00
-    backlog_queue(pair, dead_lettered=1)
-    look(NOW)
-    assert Notice.objects.get().due_at == NOW + timedelta(hours=4)
-
-    backlog_queue(pair, dead_lettered=0)
-    look(NOW + M)
-
-    assert list(Notice.objects.values_list("state", "reason")) == [("dropped", notices.OVER)]
-
-
-def test_the_end_of_what_would_not_wake_anybody_is_reported_after_quiet_hours(pair):
-    rule(quiet_from="03:30", quiet_until="07:00")  # it is 03:00
-    backlog_queue(pair, dead_lettered=1)
-    look(NOW)
-    fail_over("orders", at=NOW)
-    backlog_queue(pair, dead_lettered=0)
-    look(NOW + timedelta(hours=1))
-    recover("orders", at=NOW + timedelta(hours=2))
-    look(NOW + timedelta(hours=2))
-
-    over = Notice.objects.filter(phase="resolved")
-    assert dict(over.values_list("kind", "due_at")) == {
-        "dead_letters": NOW + timedelta(hours=4),
-        "failover": NOW + timedelta(hours=2, seconds=10),
-    }
-
-
-def test_quiet_hours_do_not_hold_back_what_is_critical(pair):
-    rule(quiet_from="22:00", quiet_until="07:00")
-    fail_over("orders")
-    backlog_queue(pair, dead_lettered=1)
-    look(NOW)
-
-    assert dict(Notice.objects.values_list("kind", "is_quiet")) == {"failover": False, "dead_letters": True}
-
-
-def test_the_next_is_informed_while_nobody_acknowledges(pair):
-    rule(escalation=["phone", "boss"], escalate_after_min=15)
-    fail_over("orders")
-    for minute in (0, 10, 16, 17):
-        look(NOW + minute * M)
-    assert titles("escalated") == ["orders failed over"]
-
-    Alert.objects.update(acknowledged_at=NOW + 20 * M, acknowledged_by="ada")
-    look(NOW + 60 * M)
-
-    assert list(NoticeItem.objects.filter(phase="escalated").values_list("channel", flat=True)) == ["phone"]
-
-
-def test_a_rule_made_during_an_alert_does_not_complain_that_others_have_not_acknowledged(pair):
-    fail_over("orders")
-    look(NOW)
-    rule(escalation=["phone"], escalate_after_min=15)
-    look(NOW + 20 * M)
-
-    assert not NoticeItem.objects.exists()
-
-
-def test_a_rule_that_is_changed_during_an_alert_goes_on_escalating_it(pair):
-    known = rule(escalation=["phone"], escalate_after_min=15)
-    fail_over("orders")
-    look(NOW)
-    known.channels = ["team"]
-    known.save()
-    look(NOW + 20 * M)
-
-    assert titles("escalated") == ["orders failed over"]
-
-
-def test_all_who_were_informed_that_it_began_are_informed_that_it_is_over(pair):
-    rule(escalation=["phone"], escalate_after_min=15)
-    fail_over("orders")
-    look(NOW)
-    look(NOW + 20 * M)
-    recover("orders", at=NOW + 21 * M)
-    look(NOW + 21 * M)
-
-    assert sorted(NoticeItem.objects.filter(phase="resolved").values_list("channel", flat=True)) == ["mail", "phone"]
-
-
 def test_a_rule_may_leave_out_that_it_is_over(pair):
     rule(notifies_resolved=False)
     fail_over("orders")
@@ -448,18 +339,7 @@ def test_a_rule_may_leave_out_that_it_is_over(pair):
     recover("orders", at=NOW + M)
     look(NOW + M)
 
-    assert list(NoticeItem.objects.values_list("phase", flat=True)) == ["opened"]
-
-
-def test_a_look_at_ten_thousand_entities_asks_a_bounded_number_of_questions(pair, django_assert_max_num_queries):
-    EntityHealth.objects.bulk_create(
-        EntityHealth(pair=pair, path=f"queue-{n}", state="failed_over", since=NOW, applied_at=NOW) for n in range(2000)
-    )
-    rule()
-    look(NOW)
-    with django_assert_max_num_queries(60):
-        look(NOW + 5 * S)
-    assert Notice.objects.count() == 1
+    assert list(Notice.objects.values_list("phase", flat=True)) == ["opened"]
 
 
 MANY = 2_000
@@ -470,24 +350,21 @@ def many(pair, **changes):
     EntityHealth.objects.bulk_create(rows)
 
 
-def test_the_questions_of_a_look_do_not_grow_with_the_failovers_it_opens_reports_escalates_and_ends(
+def test_the_questions_of_a_look_do_not_grow_with_the_failovers_it_opens_reports_and_ends(
     pair, django_assert_max_num_queries
 ):
     """A statement writes some 75 rows here; none is written or asked for by itself."""
-    rule(escalation=["phone"], escalate_after_min=15)
+    rule()
     many(pair, state="failed_over", since=NOW)
-    with django_assert_max_num_queries(MANY // 20):
+    with django_assert_max_num_queries(MANY // 15):
         assert len(look(NOW).opened) == MANY
-    with django_assert_max_num_queries(MANY // 20):
-        look(NOW + 20 * M)
-    assert NoticeItem.objects.filter(phase="escalated").count() == MANY
     with django_assert_max_num_queries(30):
         look(NOW + 21 * M)
     EntityHealth.objects.update(state="healthy", since=NOW + 22 * M, applied_at=NOW + 22 * M)
 
-    with django_assert_max_num_queries(MANY // 15):
+    with django_assert_max_num_queries(MANY // 10):
         assert len(look(NOW + 22 * M).resolved) == MANY
-    assert Notice.objects.count() == 4  # mail: opened, resolved; phone: escalated, resolved
+    assert Notice.objects.count() == 2 * MANY
 
 
 def test_nor_with_the_backlogs_over_a_threshold_whose_counts_change(pair, django_assert_max_num_queries):

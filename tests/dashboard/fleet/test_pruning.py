@@ -111,7 +111,6 @@ KEPT_FOR_GOOD = {
     *("Pair", "TopicSubscription", "SyphonPause", "SyphonPace", "PrunedCount"),  # one for each thing there is
     *("PairReadiness", "Readiness"),
     *("AlertRule", "AlertRound", "ChannelState"),
-    "NoticeItem",  # goes with its notice
     "ResubmittedMessage",  # goes with its job
 }
 

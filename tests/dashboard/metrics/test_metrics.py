@@ -102,7 +102,7 @@ def test_the_control_planes_own_work_is_reported(pair, redis_here):
     ChargeRun.objects.create(
         month="2026-11", status="succeeded", started_at=NOW, heard_at=NOW, finished_at=NOW + 42 * S, rows=17
     )
-    AlertRule.objects.create(name="r", channels=["mail"], changed_at=NOW, group_s=0)
+    AlertRule.objects.create(name="r", channels=["mail"], changed_at=NOW)
     ChannelState.objects.create(channel="mail", failing_since=NOW)
     projection.apply_health("contoso", health())
     look(NOW + S)

@@ -332,7 +332,7 @@ def test_no_name_or_reason_writes_a_header_of_a_mail(pair, settings, tmp_path):
     settings.CHANNELS_FILE = tmp_path / "channels.toml"
     settings.CHANNELS_FILE.write_text('[channels.mail]\nkind = "email"\nto = ["night@example.com"]\n')
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    AlertRule.objects.create(name="all", channels=["mail"], group_s=0, changed_at=NOW)
+    AlertRule.objects.create(name="all", channels=["mail"], changed_at=NOW)
     name = "orders\r\nBcc: everybody@evil.example\r\n\r\n<script>"
     pair.entities.create(path=name, is_configured=True)
     reason = "x\r\n.\r\nMAIL FROM:<root>\r\n\u202egnp.exe"
