@@ -33,6 +33,8 @@ MAX_INCOMING = MAX_MESSAGE_SIZE + 64 * 1024
 MAX_OUTPUT = 1024 * 1024
 # What the SDK for Python calls itself when it opens a connection, followed by its version elsewhere.
 PYTHON_SDK = "azsdk-python-servicebus"
+# Its versions below 7.9 are made of uamqp, which drops no response, and fails on one that nobody waits for.
+UAMQP_VERSIONS = tuple(f"7.{minor}." for minor in range(9))
 
 
 class Transport(Protocol):
@@ -199,7 +201,8 @@ class Conversation:
                 self.request_flush()
 
     def _opened(self, event: e.ConnectionOpened) -> None:
-        self.drops_early_responses = event.properties.get("product") == PYTHON_SDK
+        is_with_uamqp = str(event.properties.get("version", "")).startswith(UAMQP_VERSIONS)
+        self.drops_early_responses = event.properties.get("product") == PYTHON_SDK and not is_with_uamqp
         fault = self.host.faults.trigger("open", None, self.host.clock()) if self.host.faults else None
         if fault is not None:
             self._apply_open_fault(fault)

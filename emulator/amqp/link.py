@@ -117,11 +117,15 @@ class Link:
 
     def refuse(self, condition: str, description: str) -> None:
         """Answer the attach with a null terminus, then detach with the error: the client reports that condition."""
+        self.announce_refusal()
+        self.detach(condition, description)
+
+    def announce_refusal(self) -> None:
+        """Answer the attach with a null terminus; a detach with the error follows."""
         if self.client_receives:
             self._send_attach(None, _echo(self.target))
         else:
             self._send_attach(_echo(self.source), None)
-        self.detach(condition, description)
 
     def _send_attach(
         self, source: Any, target: Any, size: int | None = None, properties: dict[Any, Any] | None = None

@@ -6,7 +6,7 @@ from typing import Any
 
 from emulator.amqp import events as e
 from emulator.amqp import performatives as p
-from emulator.broker.errors import ArgumentError, NotAllowed, SessionLockLost
+from emulator.broker.errors import ArgumentError, BrokerError, NotAllowed, SessionCannotBeLocked, SessionLockLost
 from emulator.encoding.types import Described, Long, Symbol
 from emulator.endpoints.receiver import ReceiverEndpoint
 from emulator.host import MAX_MESSAGE_SIZE
@@ -16,6 +16,7 @@ LOCKED_UNTIL = Symbol("com.microsoft:locked-until-utc")
 TIMEOUT_PROPERTY = "com.microsoft:timeout"
 ACCEPT_TIMEOUT_S = 60.0
 SESSION_LOST_GRACE_S = 1.0
+REFUSAL_DELAY_S = 0.01
 _TICKS_AT_1970 = 621355968000000000
 
 
@@ -31,11 +32,19 @@ class SessionReceiverEndpoint(ReceiverEndpoint):
         session_id = session_filter(self.link.source)
         now = self.host.clock()
         if session_id is not None:
-            self.queue.receivers.accept_session(session_id, self, now)
+            self._accept(session_id, now)
             return
         self.queue.receivers.accept_next_session(self, now)
         if self.session_id is None:
             self.host.later(_accept_timeout(self.link.attach.properties), self._time_out)
+
+    def _accept(self, session_id: str, now: float) -> None:
+        try:
+            self.queue.receivers.accept_session(session_id, self, now)
+        except SessionCannotBeLocked as error:
+            # SDKs for JavaScript before 7.6 lose the error of a detach that they read together with the attach.
+            self.link.announce_refusal()
+            self._detach_later(REFUSAL_DELAY_S, error)
 
     def _time_out(self) -> None:
         """Refuse the link, as no session became available in time."""
@@ -60,12 +69,15 @@ class SessionReceiverEndpoint(ReceiverEndpoint):
         """The link is detached after a grace period, so that the receiver first gets the errors of its settlements."""
         self.session_id = None
         self._end_grant()
-        self.host.later(SESSION_LOST_GRACE_S, self._detach_lost)
+        self._detach_later(SESSION_LOST_GRACE_S, SessionLockLost("The session lock has expired."))
 
-    def _detach_lost(self) -> None:
-        if self.link.is_open:
-            self.link.detach(SessionLockLost.condition, "The session lock has expired.")
-            self.client.request_flush()
+    def _detach_later(self, delay_s: float, error: BrokerError) -> None:
+        def detach() -> None:
+            if self.link.is_open:
+                self.link.detach(error.condition, str(error))
+                self.client.request_flush()
+
+        self.host.later(delay_s, detach)
 
     def _apply(self, event: e.Settled) -> bytes:
         if self.session_id is None:

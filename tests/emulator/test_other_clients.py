@@ -280,6 +280,19 @@ def test_a_lapsed_session_is_detached_after_a_grace_in_which_settling_shows_why(
     assert client.condition([performative for performative, _ in client.heard()]) == ["com.microsoft:session-lock-lost"]
 
 
+def test_a_locked_session_is_refused_with_an_attach_and_a_detach_later(client):
+    """SDKs for JavaScript before 7.6 report an internal error if they read both at once."""
+    in_session = Described(ULong(p.SOURCE), ["sessions", *[None] * 6, {Symbol("com.microsoft:session-filter"): "s"}])
+    client.say(sent(p.Attach("holder", 60, True, 0, 1, in_session, target("me"))))
+    client.heard()
+    client.conversation.receive(sent(p.Attach("other", 61, True, 0, 1, in_session, target("me"))))
+    client.conversation.flush()
+    ((attach, _),) = client.heard()
+    assert (attach.name, attach.source) == ("other", None)
+    client.say(b"")
+    assert client.condition([each for each, _ in client.heard()]) == ["com.microsoft:session-cannot-be-locked"]
+
+
 def test_a_message_of_a_session_names_the_end_of_the_session_lock(client, namespace):
     """SDKs for .NET take a deferred message for lost after that time, and do not settle it."""
     in_session = Described(ULong(p.SOURCE), ["sessions", *[None] * 6, {Symbol("com.microsoft:session-filter"): "s"}])
