@@ -15,8 +15,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from dashboard.fleet.pairs_file import load_pairs, require_connection_strings
 from dashboard.site import database
-from dashboard.site.logs import adopt_server
-from dashboard.site.memory import share_arenas
+from dashboard.site.processes import adopt_server, share_arenas
 
 share_arenas()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from dashboard.access.rights import Right, may
 from dashboard.access.visibility import sees_all
-from dashboard.site.open_alerts import open_alerts
+from dashboard.site.menu import open_alerts
 from dashboard.site.queries import unread
 from dashboard.urls import MENU
 

@@ -1,6 +1,9 @@
-"""Static files, access for members only, and error pages that say what to do."""
+"""Request ids, probes, static files, access for members only, and error pages that say what to do."""
 
 import contextlib
+import re
+import time
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -13,11 +16,62 @@ from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-un
 
 from dashboard.access.audited import ActionError
 from dashboard.access.rights import Refused, Right, may
-from dashboard.site.error_pages import refusal
+from dashboard.site.error_pages import explained, refusal
 from dashboard.site.pages import wants_part
-from dashboard.site.wrong_method import explained
 
 log = structlog.get_logger(__name__)
+HEADER = "X-Request-ID"
+KNOWN = re.compile(r"[A-Za-z0-9._-]{1,64}")
+PROBES = ("/healthz", "/readyz", "/metrics")
+
+
+def request_id(given: str) -> str:
+    """The id given by a proxy, if it is valid; otherwise a new one."""
+    return given if KNOWN.fullmatch(given) else uuid.uuid4().hex
+
+
+class RequestIdMiddleware:
+    """Binds the request id to the log. Requests that change something or fail get a log line.
+
+    Neither query nor body is logged, because both may contain private data.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        identity = request_id(request.headers.get(HEADER, ""))
+        began = time.monotonic()
+        with structlog.contextvars.bound_contextvars(request_id=identity):
+            answer = self.get_response(request)
+            if request.method not in ("GET", "HEAD", "OPTIONS") or answer.status_code >= 500:
+                log.info(
+                    "request",
+                    method=request.method,
+                    path=request.path,
+                    status=answer.status_code,
+                    user=_name(request),
+                    duration_ms=round(1000 * (time.monotonic() - began)),
+                )
+        answer[HEADER] = identity
+        return answer
+
+
+def _name(request: HttpRequest) -> str:
+    user = getattr(request, "user", None)
+    return user.get_username() if user is not None and user.is_authenticated else ""
+
+
+class ProbesMiddleware:
+    """Takes any Host for these addresses, whose answers name no host. Who may read what stays as it is."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.path in PROBES:
+            request.get_host = lambda: "localhost"  # type: ignore[method-assign]
+        return self.get_response(request)
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]

@@ -10,16 +10,16 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.access.team_groups import problem_of
-from dashboard.site.environment import Environment, is_web_address, shown
-from dashboard.site.logs import FORMATS, LEVELS
-from dashboard.site.places import BASE_DIR
+from dashboard.site.environment import Environment, is_web_address, redis_url
+from dashboard.site.places import BASE_DIR, KEY_LENGTH, kept_secret_key, private_file, private_folder
 from dashboard.site.places import TEMPLATES as TEMPLATE_DIR
-from dashboard.site.private_files import private_file, private_folder
-from dashboard.site.redis_url import usable_redis_url
-from dashboard.site.secret_key import KEY_LENGTH, kept_secret_key
+from dashboard.site.processes import FORMATS, LEVELS
 
 STORES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
 """Object stores that usage can be written to, by the scheme of their URL."""
+REDIS = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel")
+MAIL = ("smtp", "smtp+tls", "smtp+ssl", "filemail")
+"""The mail server, with STARTTLS or with TLS from the start; or a folder for mails that are not sent."""
 if (BASE_DIR / ".env").is_file():
     environ.Env.read_env(BASE_DIR / ".env")
 _env = Environment()
@@ -32,22 +32,22 @@ PRICES_REGION = _env.text("PRICES_REGION", "")
 USAGE_DIR = _env.text("USAGE_DIR", str(STATE_DIR / "metering"))
 if "://" in USAGE_DIR and not USAGE_DIR.startswith(tuple(f"{scheme}://" for scheme in STORES)):
     raise ImproperlyConfigured(
-        f"USAGE_DIR is {shown(USAGE_DIR.split('://')[0] + '://…')}: give a folder, or {'://… or '.join(STORES)}://…."
+        f"USAGE_DIR is {USAGE_DIR.split('://')[0] + '://…'!r}: give a folder, or {'://… or '.join(STORES)}://…."
     )
 _USAGE_URL = urlsplit(USAGE_DIR)
 if ":" in _USAGE_URL.netloc and "@" not in _USAGE_URL.netloc and "@" in _USAGE_URL.path:  # it would be shown as a path
     raise ImproperlyConfigured("USAGE_DIR has a key with a / in it: write / as %2F and + as %2B in the URL.")
-_REDIS = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel")
-REDIS_URL = usable_redis_url(_env.url("REDIS_URL", "redis://127.0.0.1:6379/0", _REDIS))
+REDIS_URL = _env.url("REDIS_URL", "redis://127.0.0.1:6379/0", REDIS, redis_url)
 
 # How the control plane behaves
 UNDO_WINDOW_S = _env.whole("UNDO_WINDOW_S", 30, least=0, most=3600)
 SAMPLE_INTERVAL_S = _env.whole("SAMPLE_INTERVAL_S", 30, least=1, most=3600)
-READINESS_INTERVAL_S = _env.whole("READINESS_INTERVAL_S", 60, least=5, most=3600)
-USAGE_FLUSH_S = _env.whole("USAGE_FLUSH_S", 30, least=1, most=45)
-SPARK_SESSION_IDLE_S = _env.whole("SPARK_SESSION_IDLE_S", 0, least=0, most=86_400)
-CHARGES_INTERVAL_S = _env.whole("CHARGES_INTERVAL_S", 0, least=0, most=86_400)
+SPARK_SESSION_IDLE_S = 0
 DEMO = _env.flag("DEMO", False)
+READINESS_INTERVAL_S = 10 if DEMO else 60
+USAGE_FLUSH_S = 10 if DEMO else 30
+CHARGES_INTERVAL_S = 180 if DEMO else 0
+"""Computations of the running month beside the one of each night; 0: none."""
 SIMULATED_UNTIL = _env.moment("SIMULATED_UNTIL")
 API_REQUESTS_PER_MINUTE = _env.whole("API_REQUESTS_PER_MINUTE", 600, least=1, most=1_000_000)
 METRICS_TOKEN = _env.text("METRICS_TOKEN", "")
@@ -58,17 +58,8 @@ LOG_LEVEL = _env.choice("LOG_LEVEL", "INFO", LEVELS)
 CHANNELS_FILE = _env.path("CHANNELS_FILE", BASE_DIR / "channels.toml")
 ALERT_ALLOWED_NETWORKS = _env.networks("ALERT_ALLOWED_NETWORKS", "127.0.0.0/8,::1/128" if DEMO else "")
 PUBLIC_URL = _env.address("PUBLIC_URL", "", "https://HOST/, which people open")
-EMAIL_HOST = _env.text("EMAIL_HOST", "localhost")
-EMAIL_PORT = _env.whole("EMAIL_PORT", 25, least=1, most=65535)
-EMAIL_HOST_USER = _env.text("EMAIL_HOST_USER", "")
-EMAIL_HOST_PASSWORD = _env.text("EMAIL_HOST_PASSWORD", "")
-EMAIL_USE_TLS = _env.flag("EMAIL_USE_TLS", False)
-EMAIL_USE_SSL = _env.flag("EMAIL_USE_SSL", False)
-if EMAIL_USE_TLS and EMAIL_USE_SSL:
-    raise ImproperlyConfigured("EMAIL_USE_TLS and EMAIL_USE_SSL exclude each other: give one of them.")
+globals().update(_env.url("EMAIL_URL", "smtp://localhost:25", MAIL, environ.Env.email_url_config))
 EMAIL_TIMEOUT = 10
-EMAIL_FILE_PATH = _env.text("EMAIL_DIR", "")
-EMAIL_BACKEND = f"django.core.mail.backends.{'filebased' if EMAIL_FILE_PATH else 'smtp'}.EmailBackend"
 DEFAULT_FROM_EMAIL = _env.text("EMAIL_FROM", "paired-namespaces@localhost")
 
 # Security. HTTPS is expected as soon as anything but this machine may ask.
@@ -168,8 +159,8 @@ INSTALLED_APPS = [
     "csp",
 ]
 MIDDLEWARE = [
-    "dashboard.site.request_ids.RequestIdMiddleware",
-    "dashboard.site.probes.ProbesMiddleware",
+    "dashboard.middleware.RequestIdMiddleware",
+    "dashboard.middleware.ProbesMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "dashboard.middleware.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -212,16 +203,12 @@ TEMPLATES: list[dict[str, Any]] = [
 ]
 
 # Data
-try:
-    _database = environ.Env.db_url_config(
-        _env.url(
-            "DATABASE_URL", f"sqlite:///{STATE_DIR / 'control-plane.sqlite3'}", ("sqlite", "postgres", "postgresql")
-        )
-    )
-except ValueError:
-    raise ImproperlyConfigured(
-        "DATABASE_URL cannot be read: give sqlite:///FILE or postgres://USER:PASSWORD@HOST/NAME."
-    ) from None
+_database = _env.url(
+    "DATABASE_URL",
+    f"sqlite:///{STATE_DIR / 'control-plane.sqlite3'}",
+    ("sqlite", "postgres", "postgresql"),
+    environ.Env.db_url_config,
+)
 if _database["ENGINE"].endswith("sqlite3"):
     # Writers wait for each other instead of failing: the lock is taken when a transaction begins, not in its middle.
     _database["OPTIONS"] = {
@@ -257,10 +244,10 @@ MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "dashboard.site.logs.formatter", "format": LOG_FORMAT}},
+    "formatters": {"line": {"()": "dashboard.site.processes.formatter", "format": LOG_FORMAT}},
     "filters": {
-        "without queries": {"()": "dashboard.site.logs.WithoutQueries"},
-        "one line": {"()": "dashboard.site.logs.OneLine"},
+        "without queries": {"()": "dashboard.site.processes.WithoutQueries"},
+        "one line": {"()": "dashboard.site.processes.OneLine"},
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from kombu import Exchange, Queue
 
-from dashboard.site.memory import share_arenas
+from dashboard.site.processes import share_arenas
 from workers.broker import EXCHANGE, QUEUES, broker_url
 
 share_arenas()

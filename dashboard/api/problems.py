@@ -16,7 +16,7 @@ from pydantic import Field
 from dashboard.access.audited import ActionError
 from dashboard.access.rights import Refused
 from dashboard.site import database
-from dashboard.site.errors import Unavailable
+from dashboard.site.database import Unavailable
 from dashboard.site.redis import RedisError
 
 MEDIA_TYPE = "application/problem+json"

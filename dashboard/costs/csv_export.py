@@ -6,8 +6,8 @@ from itertools import groupby
 from typing import Protocol
 
 from dashboard.models import Adjustment, Charge
-from dashboard.site.cells import cell
 from dashboard.site.money import money
+from dashboard.site.tables import cell
 
 COLUMNS = (
     "month",

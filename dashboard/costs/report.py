@@ -21,8 +21,8 @@ from dashboard.costs.outages import NO_OPERATIONS, OutageCost, outage_costs
 from dashboard.models import Adjustment, Availability, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.charge import PUBLISHED, RULES, SETTLEMENTS
 from dashboard.models.visibility import all_pairs
-from dashboard.site.folding import Folded, folded
 from dashboard.site.money import cents
+from dashboard.site.tables import Folded, folded
 from pairing.telemetry.metering import KINDS
 from pipeline.months import Month
 from pipeline.price_tiers import BASIC_OPERATIONS

@@ -127,7 +127,7 @@ class Demo:
         if Environment().text("CHANNELS_FILE", "") or (BASE_DIR / "channels.toml").exists():
             return
         channels = self.stage.write("channels.toml", CHANNELS)
-        self.stage.export(CHANNELS_FILE=str(channels), EMAIL_DIR=str(self.stage.state / "mail"))
+        self.stage.export(CHANNELS_FILE=str(channels), EMAIL_URL=f"filemail:///{self.stage.state / 'mail'}")
 
     def make_database(self) -> None:
         """Create tables, the pair, and the users. Meanwhile some first messages test the namespaces."""

@@ -12,8 +12,7 @@ from dashboard.fleet.peaks import Span, largest, over
 from dashboard.models import EntityHealth, Pair, PairDepth, WaitingSample
 from dashboard.models.depth_peak import WHOLE_BACKLOG
 from dashboard.site.charts import Chart, Mark, Point, Series, Window, chart, thin
-from dashboard.site.hues import TOTAL, hue, looks
-from dashboard.site.plots import sparkline
+from dashboard.site.plots import TOTAL, hue, looks, sparkline
 
 HOUR, LEAST = timedelta(hours=1), timedelta(minutes=10)
 SPANS = tuple(timedelta(minutes=minutes) for minutes in (10, 12, 16, 20, 24, 30, 40, 60))

@@ -12,7 +12,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusReceivedMessage, Servic
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from dashboard.fleet.pairs_file import EndpointConfig, PairsFileError, load_pairs
-from dashboard.site.errors import Unavailable
+from dashboard.site.database import Unavailable
 from dashboard.site.redis import RedisError, shared_state
 from pairing.backlog.administration import emulator_transport
 from pairing.clock import SystemClock

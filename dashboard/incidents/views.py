@@ -18,10 +18,10 @@ from dashboard.incidents.post_mortem import COLUMNS, as_markdown, as_rows
 from dashboard.incidents.story import Story, pause_of, story
 from dashboard.models import Pair
 from dashboard.site.charts import Mark, Window
-from dashboard.site.downloads import csv_file
+from dashboard.site.database import from_one_reading
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
-from dashboard.site.snapshot import from_one_reading
+from dashboard.site.tables import csv_file
 
 PAGE, MOST_LINES = 25, 60
 

@@ -16,8 +16,7 @@ from dashboard.models.readiness import WHOLE_PAIR
 from dashboard.readiness.history import KEPT, Turn, changes, points, turns
 from dashboard.readiness.score import ENDANGERED, OF_ENTITY, READY, WEIGHTS, Check, Result, faults_of, word
 from dashboard.site.charts import Chart, Point, Series, Window, chart
-from dashboard.site.hues import TOTAL
-from dashboard.site.plots import sparkline
+from dashboard.site.plots import TOTAL, sparkline
 
 STATES = {
     "ready": Q(score__gte=READY),

@@ -12,10 +12,10 @@ from dashboard.fleet.worker_liveness import worker_liveness
 from dashboard.models import EntityHealth, Pair, Readiness
 from dashboard.readiness.boards import STATES, entity_board, is_stale, pair_lines
 from dashboard.readiness.score import Check, faults_of
+from dashboard.site.database import from_one_reading
 from dashboard.site.forms import Filter
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
-from dashboard.site.snapshot import from_one_reading
 
 PAGE = 50
 MOST_PAIRS = 100

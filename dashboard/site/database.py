@@ -1,13 +1,17 @@
 """An unavailable database: the errors that indicate it, and one sentence about the cause."""
 
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 import structlog
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
+from django.http import HttpRequest, HttpResponse
 
 AWAY = (OperationalError, InterfaceError)
 """Errors of Django when the database does not respond, closes a connection, or remains locked."""
@@ -23,6 +27,12 @@ INITIAL = ("dashboard", "0001_control_plane")
 REFUSALS = ("42501", "3F000")
 """SQLSTATE of a missing right, and of a schema that the role cannot see."""
 MOST_OF_A_REASON = 300
+
+
+class Unavailable(Exception):
+    """An external service that is needed does not respond or refuses. The text is for people."""
+
+
 log = structlog.get_logger(__name__)
 
 
@@ -110,3 +120,45 @@ def _name() -> str:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:MOST_OF_A_REASON]
+
+
+View = Callable[..., HttpResponse]
+READ_ONCE = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+
+
+@contextmanager
+def one_reading() -> Iterator[None]:
+    """All queries of the block see the database at one moment. Nothing is locked, and the block must not write."""
+    if connection.in_atomic_block:
+        yield
+    elif connection.vendor == "postgresql":
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute(READ_ONCE)
+            yield
+    else:
+        with _deferred(), transaction.atomic():
+            yield
+
+
+@contextmanager
+def _deferred() -> Iterator[None]:
+    """SQLite reads a snapshot within a transaction; it must not begin with the lock of a writer."""
+    sqlite: Any = connection
+    before = sqlite.transaction_mode
+    sqlite.transaction_mode = "DEFERRED"
+    try:
+        yield
+    finally:
+        sqlite.transaction_mode = before
+
+
+def from_one_reading(view: View) -> View:
+    """A page whose figures are all from one reading."""
+
+    @wraps(view)
+    def page(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        with one_reading():
+            return view(request, *args, **kwargs)
+
+    return page

@@ -1,19 +1,20 @@
 """Readers of environment variables that reject bad values with one sentence, and read NAME_FILE in place of NAME."""
 
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+from redis import Redis, RedisError
 
-LARGEST_FILE = 1_000_000
-UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-MOST_SHOWN = 60
+from pairing.fleet.redis_url import client_of
+
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
+Value = TypeVar("Value")
 
 
 class Environment:
@@ -25,19 +26,13 @@ class Environment:
     def text(self, name: str, default: str) -> str:
         """The value of NAME, or the content of the file that NAME_FILE names, or the default."""
         file_name = self._variables.get(f"{name}_FILE")
-        value = self._content(name, file_name) if file_name else self._variables.get(name) or default
-        if UNPRINTABLE.search(value):
-            raise ImproperlyConfigured(f"{name} has characters that cannot be printed, or is not UTF-8 text.")
-        return value
-
-    def _content(self, name: str, file_name: str) -> str:
+        if not file_name:
+            return self._variables.get(name) or default
         try:
-            with Path(file_name).open("rb") as file:
-                return file.read(LARGEST_FILE).decode().strip()
+            return Path(file_name).read_text(encoding="utf-8").strip()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8 text"
-            named = shortened(file_name)
-            raise ImproperlyConfigured(f"{name}_FILE names {named}, which cannot be read: {reason}.") from None
+            raise ImproperlyConfigured(f"{name}_FILE names {file_name}, which cannot be read: {reason}.") from None
 
     def choice(self, name: str, default: str, known: Sequence[str]) -> str:
         """One of the known words, in upper or lower case."""
@@ -45,7 +40,7 @@ class Environment:
         found = next((word for word in known if word.lower() == value.lower()), None)
         if found is None:
             *others, last = known
-            raise ImproperlyConfigured(f"{name} is {shown(value)}: give {', '.join(others)} or {last}.")
+            raise ImproperlyConfigured(f"{name} is {value!r}: give {', '.join(others)} or {last}.")
         return found
 
     def words(self, name: str, default: str) -> list[str]:
@@ -69,14 +64,14 @@ class Environment:
         except ValueError:
             number = least - 1
         if not least <= number <= most:
-            raise ImproperlyConfigured(f"{name} is {shown(value)}: give a whole number from {least} to {most}.")
+            raise ImproperlyConfigured(f"{name} is {value!r}: give a whole number from {least} to {most}.")
         return number
 
     def flag(self, name: str, default: bool) -> bool:
         """True for 1, true, yes and on; False for 0, false, no and off."""
         value = self.text(name, "1" if default else "0").lower()
         if value not in TRUE | FALSE:
-            raise ImproperlyConfigured(f"{name} is {shown(value)}: give 1 or 0.")
+            raise ImproperlyConfigured(f"{name} is {value!r}: give 1 or 0.")
         return value in TRUE
 
     def moment(self, name: str) -> datetime | None:
@@ -87,31 +82,38 @@ class Environment:
         except ValueError:
             found = datetime.min
         if found is not None and found.tzinfo is None:
-            raise ImproperlyConfigured(f"{name} is {shown(value)}: give a time such as 2026-10-01T00:00:00+00:00.")
+            raise ImproperlyConfigured(f"{name} is {value!r}: give a time such as 2026-10-01T00:00:00+00:00.")
         return found
 
     def path(self, name: str, default: Path) -> Path:
         """A local path; ~ is the home folder."""
-        value = self.text(name, str(default))
         try:
-            return Path(value).expanduser()
-        except RuntimeError:
-            raise ImproperlyConfigured(f"{name} is {shown(value)}: there is no such home folder.") from None
+            return Path(self.text(name, str(default))).expanduser()
+        except RuntimeError as error:
+            raise ImproperlyConfigured(f"{name}: {error}") from None
 
-    def url(self, name: str, default: str, schemes: tuple[str, ...]) -> str:
-        """A URL with one of the schemes. The error does not contain the value, which may include a password."""
+    def url(self, name: str, default: str, schemes: Sequence[str], read: Callable[[str], Value]) -> Value:
+        """What `read` makes of a URL with one of the schemes. The error does not repeat it: it may have a password."""
         value = self.text(name, default)
-        if not value.startswith(tuple(f"{scheme}://" for scheme in schemes)):
-            known = " or ".join(f"{scheme}://…" for scheme in schemes)
-            raise ImproperlyConfigured(f"{name} is not a supported URL: use {known}.")
-        return value
+        try:
+            if value.partition("://")[0] in schemes:
+                return read(value)
+        except (ValueError, TypeError, RedisError):
+            pass
+        raise ImproperlyConfigured(f"{name} cannot be read: give {' or '.join(f'{one}://…' for one in schemes)}.")
 
     def address(self, name: str, default: str, like: str) -> str:
         """An address of the web, or the default; `like` is an example of one."""
         value = self.text(name, default)
         if value and not is_web_address(value):
-            raise ImproperlyConfigured(f"{name} is {shown(value)}, which is not an address: give {like}.")
+            raise ImproperlyConfigured(f"{name} is {value!r}, which is not an address: give {like}.")
         return value
+
+
+def redis_url(text: str) -> str:
+    """The URL, if redis-py can read it. Raises ValueError, TypeError or RedisError; it connects to nothing."""
+    client_of(text, Redis).connection_pool.make_connection()
+    return text
 
 
 def is_web_address(value: str) -> bool:
@@ -121,12 +123,3 @@ def is_web_address(value: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         return False
-
-
-def shown(value: str) -> str:
-    """A value in quotes, not longer than a line of a message."""
-    return repr(shortened(value))
-
-
-def shortened(value: str) -> str:
-    return value if len(value) <= MOST_SHOWN else value[:MOST_SHOWN] + "…"

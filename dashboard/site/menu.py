@@ -8,6 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from types import ModuleType
 
+from django.db import DatabaseError
+from django.db.models import Count, Q
+
+from dashboard.models import Alert
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -50,3 +55,36 @@ def tabs_on(menu: Iterable[Entry], page: str, *, is_administrator: bool) -> tupl
     tabs = next((heading.tabs for heading in menu if any(page in tab.own for tab in heading.tabs)), ())
     shown = tuple(tab for tab in tabs if is_administrator or not tab.is_for_administrators)
     return shown if len(shown) > 1 else ()
+
+
+MOST = 999
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAlerts:
+    """The number of open alerts, and of those that are not acknowledged."""
+
+    open: int
+    unacknowledged: int
+
+    @property
+    def word(self) -> str:
+        """The number in a short form; empty for 0."""
+        return f"{MOST}+" if self.open > MOST else str(self.open or "")
+
+    @property
+    def sentence(self) -> str:
+        """The meaning of the number."""
+        return f"{self.open:,} open, {self.unacknowledged:,} of them not acknowledged"
+
+
+def open_alerts() -> OpenAlerts:
+    """Both numbers in one query; 0 if the database does not respond, because the error page also has a menu."""
+    fresh = Q(acknowledged_at__isnull=True)
+    try:
+        counted = Alert.objects.filter(resolved_at__isnull=True).aggregate(
+            open=Count("pk"), unacknowledged=Count("pk", filter=fresh)
+        )
+    except DatabaseError:
+        return OpenAlerts(0, 0)
+    return OpenAlerts(**counted)

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from dashboard.site.open_alerts import open_alerts
+from dashboard.site.menu import open_alerts
 
 View = Callable[..., HttpResponse]
 

@@ -7,6 +7,7 @@ style.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from zlib import crc32
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -208,3 +209,24 @@ def short_number(value: int) -> str:
     if value < 1_000_000:
         return f"{value / 1000:.3g}k"
     return f"{value / 1_000_000:.3g}M"
+
+
+HUES = 5
+"""`hue-1` to `hue-5` of the stylesheet; none of them is the colour of a state."""
+TOTAL = "total"
+"""The class of a line that is no entity's, in the colour of text."""
+DASHES = ("", " dashed", " dotted", " dash-dotted")
+
+
+def hue(name: str) -> str:
+    """The CSS class of a name's colour, the same in all charts, processes and installations."""
+    return f"hue-{crc32(name.casefold().encode()) % HUES + 1}"
+
+
+def looks(names: Iterable[str]) -> list[str]:
+    """The CSS classes of lines of one chart: names that share a colour have different dashes."""
+    found: list[str] = []
+    for name in names:
+        tone = hue(name)
+        found.append(tone + DASHES[sum(one.split()[0] == tone for one in found) % len(DASHES)])
+    return found

@@ -96,7 +96,7 @@ class ControlPlane:
             "REDIS_URL": server.url,
             "PAIRS_FILE": str(folder / "pairs.toml"),
             "USAGE_DIR": str(self.usage),
-            "USAGE_FLUSH_S": "1",
+            "DJANGO_SETTINGS_MODULE": "tests.dashboard.served_settings",
             "FLEET_PRIMARY": primary,
             "FLEET_SECONDARY": secondary,
             **settings,

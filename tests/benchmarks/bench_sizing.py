@@ -225,7 +225,7 @@ class Plane(Deployment):
         """Start all of it for these entities, with the intervals that an installation has."""
         entities = ", ".join(f'"{path_of(number)}"' for number in range(NAMED))
         (self.folder / "pairs.toml").write_text(PAIRS.format(entities=entities))
-        self._environment["USAGE_FLUSH_S"] = "30"
+        self._environment["DJANGO_SETTINGS_MODULE"] = "dashboard.settings"
         self.manage("sync_pairs")
         self.manage("shell", "-v0", "-c", MORE_ENTITIES.format(first=NAMED, last=scenario.entities))
         self.start("web-1", *KINDS, "beat-1")

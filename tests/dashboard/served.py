@@ -86,7 +86,6 @@ def environment_of(folder: Path, strings: Mapping[str, str], redis_url: str) -> 
         "REDIS_URL": redis_url,
         "DEMO": "1",
         "LOG_LEVEL": "WARNING",
-        "READINESS_INTERVAL_S": "3600",  # what was checked once is believed for three hours
     }
 
 

@@ -5,9 +5,9 @@ from django.views.decorators.http import require_GET
 
 from dashboard.accounts.forms import AuditFilter
 from dashboard.models import AuditEntry, Pair
-from dashboard.site.downloads import csv_download
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read, require_readable
+from dashboard.site.tables import csv_download
 
 PAGE = 100
 COLUMNS = ("at", "operator", "via", "verb", "pair", "target", "reason", "outcome", "detail")

@@ -1,4 +1,4 @@
-"""Mail, through the server of EMAIL_HOST."""
+"""Mail, through the server of EMAIL_URL."""
 
 from datetime import datetime
 

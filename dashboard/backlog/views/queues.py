@@ -12,10 +12,10 @@ from django.views.decorators.http import require_GET
 from dashboard.backlog.orphans import QUARANTINED
 from dashboard.models import BacklogQueue, Pair, QueueDeletion, QueueDrain, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
-from dashboard.site.folding import folded
+from dashboard.site.database import from_one_reading
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of
-from dashboard.site.snapshot import from_one_reading
+from dashboard.site.tables import folded
 
 PAGE = 25
 SHOWN_FOR = timedelta(minutes=2)

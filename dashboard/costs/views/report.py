@@ -31,9 +31,9 @@ from dashboard.models import BacklogRollup, ClosedMonth, CostTerms, Invoice, Pai
 from dashboard.models.charge import RULES
 from dashboard.models.cost_terms import ALL_MONTHS
 from dashboard.models.visibility import all_pairs
+from dashboard.site.database import from_one_reading
 from dashboard.site.pages import only_as_part
 from dashboard.site.queries import choice_of, require_readable
-from dashboard.site.snapshot import from_one_reading
 from pipeline.months import is_month
 
 MOST_OUTAGES = {"": 100, "all": None}

@@ -22,7 +22,7 @@ from dashboard.fleet.status import Status, is_silent, verbs
 from dashboard.fleet.status_counts import counts_by_pair
 from dashboard.fleet.trends import trends
 from dashboard.models import EntityHealth, Heartbeat, Pair
-from dashboard.site.snapshot import one_reading
+from dashboard.site.database import one_reading
 from pairing.fleet.shared_health import Pace
 
 router = Router(tags=["health"])

@@ -18,9 +18,9 @@ from dashboard.fleet.worker_liveness import worker_liveness
 from dashboard.models import EntityHealth, FailoverEvent, TopicSubscription
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.charts import Chart, Point, Window
+from dashboard.site.database import from_one_reading
 from dashboard.site.pages import page_or_part
 from dashboard.site.queries import choice_of
-from dashboard.site.snapshot import from_one_reading
 
 MOST_SUBSCRIPTIONS = 50
 OutagesOf = Callable[[EntityHealth, Sequence[Point], datetime], dict[str, Any]]

@@ -7,9 +7,9 @@ from django.views.decorators.http import require_GET
 from dashboard.fleet.forms import EventFilter
 from dashboard.fleet.worker_liveness import worker_liveness
 from dashboard.models import FailoverEvent, Pair
-from dashboard.site.downloads import csv_download
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read, require_readable
+from dashboard.site.tables import csv_download
 
 PAGE = 25
 COLUMNS = ("time", "pair", "entity", "kind", "reason", "process", "operator")

@@ -9,9 +9,9 @@ from dashboard.fleet.boards import PanelOf, board, watched_pairs
 from dashboard.fleet.folders import folders
 from dashboard.fleet.forms import EntityFilter
 from dashboard.models import EntityHealth
+from dashboard.site.database import from_one_reading
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
-from dashboard.site.snapshot import from_one_reading
 
 PAGE = 50
 

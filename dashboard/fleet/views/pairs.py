@@ -12,9 +12,9 @@ from dashboard.fleet.forms import EntityFilter
 from dashboard.fleet.paces import paces
 from dashboard.fleet.peaks import SPANS
 from dashboard.fleet.views.overview import PAGE, worst_first
+from dashboard.site.database import from_one_reading
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import choice_of, page_of, read
-from dashboard.site.snapshot import from_one_reading
 
 
 @require_GET

@@ -7,7 +7,7 @@ from html import unescape
 import pytest
 
 from dashboard.models import Alert, BacklogQueue
-from dashboard.site.open_alerts import OpenAlerts, open_alerts
+from dashboard.site.menu import OpenAlerts, open_alerts
 from tests.dashboard.conftest import NOW
 from tests.dashboard.markup import one_line
 

@@ -15,7 +15,7 @@ from dashboard.checks.clocks import ahead_of_date, clock_finding
 from dashboard.checks.findings import Finding, Level, document, lines, ok, problem, status_of, warning
 from dashboard.checks.side_by_side import findings_of
 from dashboard.fleet import projection
-from tests.dashboard.site.test_settings import manage
+from tests.dashboard.site.test_settings import run
 
 KEY = "hunter2hunter2hunter2"
 PAIRS = """
@@ -240,11 +240,11 @@ def test_a_price_list_that_cannot_be_read_is_a_problem(tmp_path: Path, content: 
 
 
 def test_everything_that_an_environment_lacks_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "pairs.toml").write_text(PAIRS)
-    ran = manage(
+    (tmp_path / "given.toml").write_text(PAIRS)
+    ran = run(
         tmp_path,
-        *("check", "--environment", "--json"),
-        PAIRS_FILE=str(tmp_path / "pairs.toml"),
+        "manage.py check --environment --json",
+        PAIRS_FILE=str(tmp_path / "given.toml"),
         REDIS_URL=f"redis://:{KEY}@127.0.0.1:1/0",
         CONTOSO_PRIMARY=NOBODY,
         CONTOSO_SECONDARY=NOBODY,

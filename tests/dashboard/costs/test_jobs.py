@@ -16,7 +16,7 @@ KEY = "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=k;Share
 def reported(tmp_path, monkeypatch) -> dict[str, Any]:
     """The environment of a job that was started among secrets."""
     secrets = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "DEMO_PASSWORD", "OIDC_CLIENT_SECRET", "METRICS_TOKEN")
-    for name in (*secrets, "EMAIL_HOST_PASSWORD", "CHAT_URL"):
+    for name in (*secrets, "EMAIL_URL", "CHAT_URL"):
         monkeypatch.setenv(name, "hunter2")
     for name in ("CONTOSO_PRIMARY", "AZURE_SERVICEBUS"):
         monkeypatch.setenv(name, KEY)

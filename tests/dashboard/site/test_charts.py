@@ -10,8 +10,7 @@ from dashboard.fleet.depth import spark
 from dashboard.fleet.marks import with_drained
 from dashboard.models import EntityHealth
 from dashboard.site.charts import Chart, Mark, Series, Window, ceiling, chart, thin
-from dashboard.site.hues import TOTAL, hue, looks
-from dashboard.site.plots import drawing, short_number, sparkline, value_axis
+from dashboard.site.plots import TOTAL, drawing, hue, looks, short_number, sparkline, value_axis
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
 HOUR = Window.last(timedelta(hours=1), NOW)

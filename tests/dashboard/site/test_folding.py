@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.site.folding import folded
+from dashboard.site.tables import folded
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from dashboard.site.logs import WithoutQueries, formatter
+from dashboard.site.processes import WithoutQueries, formatter
 from tests import migrated
 from tests.dashboard.served import DATABASE, PAIRS, ROOT
 from tests.ports import free_port

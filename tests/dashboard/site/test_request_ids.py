@@ -10,8 +10,8 @@ import pytest
 import structlog
 from django.test import Client
 
-from dashboard.site.logs import formatter
-from dashboard.site.request_ids import request_id
+from dashboard.middleware import request_id
+from dashboard.site.processes import formatter
 from tests import forked
 from tests.dashboard.conftest import PASSWORD
 

@@ -34,9 +34,9 @@ from dashboard.alerts.rules import fits
 from dashboard.alerts.transport import post
 from dashboard.fleet import live, projection
 from dashboard.models import AlertRule, AuditEntry, FailoverEvent
-from dashboard.site import logs
-from dashboard.site.cells import cell
+from dashboard.site import processes
 from dashboard.site.redis import announce_change
+from dashboard.site.tables import cell
 from tests.dashboard.access.test_access_walk import NAMES, address
 from tests.dashboard.access.test_logins import LOCKED, sign_in
 from tests.dashboard.conftest import NOW, PASSWORD, health
@@ -319,12 +319,12 @@ def test_a_harmless_name_is_reported_as_it_is():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("format", logs.FORMATS)
+@pytest.mark.parametrize("format", processes.FORMATS)
 def test_nobody_writes_a_line_of_the_log_that_looks_like_another(format):
     forged = "x\n2026-11-02 level='info' event='forced by root'\r\n\x1b[2J\u2028\x85"
     record = logging.LogRecord("django.request", logging.WARNING, "", 0, "Not Found: %s", (forged,), None)
 
-    assert len(logs.formatter(format).format(record).splitlines()) == 1
+    assert len(processes.formatter(format).format(record).splitlines()) == 1
 
 
 @pytest.mark.django_db

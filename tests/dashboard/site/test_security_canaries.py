@@ -88,7 +88,7 @@ def secrets_of(folder: Path, redis_port: int) -> tuple[dict[str, str], list[str]
         "SECRET_KEY": canary("signing") + "-and-some-more-characters",
         "METRICS_TOKEN": canary("metrics"),
         "OIDC_CLIENT_SECRET_FILE": str(folder / "client-secret"),
-        "EMAIL_HOST_PASSWORD": canary("mail"),
+        "EMAIL_URL": f"smtp://us:{canary('mail')}@127.0.0.1:1",
         "ONCALL_URL": f"https://127.0.0.1:1/{canary('hook')}",
         "ONCALL_SECRETS": canary("hook-signing"),
         "TEAM_URL": f"https://127.0.0.1:1/services/{canary('chat')}",
@@ -128,9 +128,6 @@ def aviary(tmp_path_factory) -> Iterator[Aviary]:
         "LOG_LEVEL": "DEBUG",
         "OIDC_ISSUER": "http://127.0.0.1:1/o",
         "OIDC_CLIENT_ID": "control-plane",
-        "EMAIL_HOST": "127.0.0.1",
-        "EMAIL_PORT": "1",
-        "EMAIL_HOST_USER": "us",
     }
     yield Aviary(environment, secrets, folder, environment["REDIS_URL"])
     server.terminate()

@@ -22,7 +22,7 @@ from dashboard.fleet import projection
 from dashboard.fleet.pairs_file import PairsFileError, load_pairs
 from dashboard.fleet.reports import parsed
 from dashboard.models import Charge, ChargeRun, FailoverEvent, Invoice
-from dashboard.site.cells import cell
+from dashboard.site.tables import cell
 from pairing.events import Event
 from pipeline.months import Month
 from pipeline.prices import PriceError, parse_items, price_list

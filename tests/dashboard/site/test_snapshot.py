@@ -14,7 +14,7 @@ from django.db import connection
 from dashboard.fleet import projection
 from dashboard.fleet.boards import board, watched_pairs
 from dashboard.models import EntityHealth, Pair
-from dashboard.site.snapshot import one_reading
+from dashboard.site.database import one_reading
 from tests import migrated
 from tests.dashboard.conftest import NOW
 from tests.dashboard.fleet.test_projection import Queue

@@ -1,9 +1,12 @@
-"""One line per log record on stderr: key=value pairs, or a JSON object if LOG_FORMAT says so.
+"""What each process of the control plane sets up: one line per log record on stderr, and few memory arenas.
 
-Lines of a request have `request_id`, those of a task `task_id` and `task`, from any logger.
+A record is key=value pairs, or a JSON object if LOG_FORMAT says so. Lines of a request have `request_id`, those of a
+task `task_id` and `task`, from any logger.
 """
 
+import ctypes
 import logging
+import os
 import re
 from typing import Any
 
@@ -78,3 +81,18 @@ def _without_query(text: str) -> str:
 def _ordered(_: Any, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
     """Time, level, logger and event come first."""
     return {name: line[name] for name in FIRST if name in line} | dict(line)
+
+
+_M_ARENA_MAX = -8
+"""malloc.h"""
+_ARENAS = 2
+
+
+def share_arenas() -> None:
+    """Let the threads of this process share few arenas; to be called before pyarrow is imported and threads start.
+
+    What the environment says comes first. Where the C library has no arenas (musl, macOS), nothing changes there.
+    """
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    if "MALLOC_ARENA_MAX" not in os.environ and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
+        mallopt(_M_ARENA_MAX, _ARENAS)

@@ -1,12 +1,13 @@
-"""Tables as files for a spreadsheet."""
+"""Tables: in parts on a page, and as files for a spreadsheet."""
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Generic, TypeVar
 
 from django.http import HttpResponse, StreamingHttpResponse
-
-from dashboard.site.cells import cell
 
 CSV = "text/csv; charset=utf-8"
 
@@ -44,3 +45,36 @@ class _Echo:
 
     def write(self, line: str) -> str:
         return line
+
+
+SIGNS = "=+\\-@\uff1d\uff0b\uff0d\uff20"
+"""Characters that start a formula, including full-width ones."""
+FORMULA = re.compile(rf"^(?=[{SIGNS}\t\r\n]| +[{SIGNS}])|(?<=[;|\t\r\n])(?= *[{SIGNS}])")
+"""The start of a cell, also after a separator that some locales use, quoted or not."""
+
+
+def cell(value: str | None) -> str:
+    """Prefix text that a spreadsheet would evaluate as a formula with an apostrophe."""
+    return FORMULA.sub("'", value or "")
+
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Folded(Generic[Row]):
+    """The rows of a table. Together they are all of them, in their order."""
+
+    first: Sequence[Row]
+    rest: Sequence[Row]
+    zeros: Sequence[Row]
+    """Rows of zero, which are shown together. Empty if all rows are: then they are the table."""
+
+
+def folded(rows: Sequence[Row], most: int, is_zero: Callable[[Row], bool]) -> Folded[Row]:
+    """At most `most` rows first. A single row of zero stays where it is."""
+    zeros = [row for row in rows if is_zero(row)]
+    others = [row for row in rows if not is_zero(row)]
+    if not others or len(zeros) == 1:
+        others, zeros = list(rows), []
+    return Folded(others[:most], others[most:], zeros)
