@@ -30,15 +30,17 @@ def actions() -> str:
 
 
 def operations() -> str:
-    """A row for each operation of the API; the document itself is not one of its own operations."""
+    """A row for each operation of the API, with the name of its action if it is one; the document is not among its own."""
     import dashboard.routes  # noqa: F401  (adds the operations)
+    from dashboard.access import registry
     from dashboard.api import site
 
+    names = {action.effect: f"*{action.label}*" for action in registry.actions().values()}
     described = [*site.operations(), ("GET", "/api/v1/openapi.json", str(site.openapi.__doc__))]
-    rows = [
-        (method, f"`{path.replace('{', '<').replace('}', '>')}`", " ".join(description.split()))
-        for method, path, description in described
-    ]
+    rows = []
+    for method, path, description in described:
+        sentence = " ".join(description.split())
+        rows.append((method, f"`{path.replace('{', '<').replace('}', '>')}`", names.get(sentence, sentence)))
     return _table(("method", "address", "description"), rows)
 
 
