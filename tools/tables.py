@@ -30,7 +30,7 @@ def actions() -> str:
 
 
 def operations() -> str:
-    """A row for each operation of the API, with the name of its action if it is one; the document is not among its own."""
+    """A row for each operation of the API, and its document. An action is named only: its row has its sentence."""
     import dashboard.routes  # noqa: F401  (adds the operations)
     from dashboard.access import registry
     from dashboard.api import site
