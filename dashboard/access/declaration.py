@@ -28,16 +28,8 @@ class Argument(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    """The subcommand of `manage.py pairing`, and its line of help."""
-
-    name: str
-    help: str
-
-
-@dataclass(frozen=True, slots=True)
 class Operation:
-    """The operation of the API: path, operation id, and the sentence that describes it.
+    """The operation of the API, and the subcommand `pairing <id>`: path, id, and the sentence that describes it.
 
     `title` is the summary that the OpenAPI document publishes.
     """
@@ -102,7 +94,6 @@ class Action(Verb):
     asks_reason: bool = True
     event: str = ""
     """The kind of event that it records."""
-    command: Command | None = None
     operation: Operation | None = None
     administration: ListAction | None = None
     offered: Mapping[str, int] = field(default_factory=dict)
@@ -145,9 +136,7 @@ class Action(Verb):
     @property
     def effect(self) -> str:
         """One sentence about the effect, for the table in the docs."""
-        if self.operation:
-            return self.operation.description
-        return f"{self.command.help.capitalize()}." if self.command else self.preview
+        return self.operation.description if self.operation else self.preview
 
     @property
     def asks_expiry(self) -> bool:

@@ -6,11 +6,11 @@ import secrets
 from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
-from dashboard.access.declaration import Action, Command
-from dashboard.access.rights import Right, require
+from dashboard.access.declaration import Action, Operation
+from dashboard.access.rights import Right, may, require
 from dashboard.models import ApiToken
 
 MARK = "pns"
@@ -38,7 +38,7 @@ MAKE_TOKEN = Action(
     right=Right.VIEW,
     is_limited=True,
     asks_reason=False,
-    command=Command("make-token", "create a token and print it once"),
+    operation=Operation("/tokens", "make_token", "Create a token. Its text is shown once."),
 )
 REVOKE_TOKEN = Action(
     name="revoke_token",
@@ -46,7 +46,7 @@ REVOKE_TOKEN = Action(
     right=Right.VIEW,
     is_limited=True,
     asks_reason=False,
-    command=Command("revoke-token", "revoke a token immediately"),
+    operation=Operation("/tokens/{prefix}/revoke", "revoke_token", "Revoke a token immediately."),
 )
 ACTIONS = (MAKE_TOKEN, REVOKE_TOKEN)
 
@@ -103,6 +103,12 @@ def find(text: str, now: datetime, address: str = "") -> ApiToken | None:
     stale = Q(used_at__isnull=True) | Q(used_at__lt=now - USED_TO_THE)
     ApiToken.objects.filter(stale, pk=row.pk).update(used_at=now, used_from=address or None)
     return row
+
+
+def visible_to(person: User) -> QuerySet[ApiToken]:
+    """The tokens of the person; of everybody for administrators."""
+    everybody = ApiToken.objects.all()
+    return everybody if may(person, Right.ADMINISTER) else everybody.filter(owner=person)
 
 
 def usable(owner: User, now: datetime) -> int:

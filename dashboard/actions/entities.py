@@ -14,7 +14,7 @@ from typing import cast
 from django.db import transaction
 
 from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
-from dashboard.access.declaration import Action, Argument, Command, Operation
+from dashboard.access.declaration import Action, Argument, Operation
 from dashboard.actions import world
 from dashboard.actions.events import event_of, process
 from dashboard.actions.world import KnownEntity
@@ -191,7 +191,6 @@ FAIL_OVER = EntityAction(
     arguments=(Argument.EXPIRES,),
     is_severe=True,
     event="forced",
-    command=Command("fail-over", "send an entity's messages to the backlog; held until released"),
     operation=Operation(
         "/pairs/{pair}/fail-over",
         "fail_over",
@@ -212,7 +211,6 @@ HOLD = EntityAction(
     undo="Release",
     arguments=(Argument.EXPIRES,),
     event="held",
-    command=Command("hold", "keep an entity failed over even if pings are accepted"),
     operation=Operation(
         "/pairs/{pair}/hold",
         "hold",
@@ -232,7 +230,6 @@ RELEASE = EntityAction(
     preview=("The hold of {it} ends. A ping is sent immediately. The failover continues until a ping is accepted."),
     undo="Hold",
     event="released",
-    command=Command("release", "end a hold: the next accepted ping ends the failover"),
     operation=Operation(
         "/pairs/{pair}/release",
         "release",
@@ -254,7 +251,6 @@ MARK_HEALTHY = EntityAction(
     undo="Fail over",
     is_severe=True,
     event="recovered",
-    command=Command("mark-healthy", "end hold and failover together, without a ping"),
     operation=Operation(
         "/pairs/{pair}/mark-healthy",
         "mark_healthy",

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from dashboard.access.audited import Outcome, Request, done, unchanged
-from dashboard.access.declaration import Action, Argument, Command, Operation
+from dashboard.access.declaration import Action, Argument, Operation
 from dashboard.actions import world
 from dashboard.actions.events import record
 from dashboard.actions.world import KnownSyphon
@@ -110,7 +110,6 @@ PAUSE_SYPHON = SyphonAction(
     preview=("Draining of {it} stops within two seconds. No message is lost: they wait in the backlog."),
     undo="Resume syphon",
     event="syphon_paused",
-    command=Command("pause", "stop draining to an entity, from a backlog queue, or everything (*)"),
     operation=Operation(
         "/pairs/{pair}/pause-syphon",
         "pause_syphon",
@@ -129,7 +128,6 @@ RESUME_SYPHON = SyphonAction(
     undo="Pause syphon",
     asks_reason=False,
     event="syphon_resumed",
-    command=Command("resume", "resume draining"),
     operation=Operation("/pairs/{pair}/resume-syphon", "resume_syphon", "Resume draining."),
     is_so=lambda known, _: not (known.is_pause_stored or known.is_pause_shared),
     change=_resume,
@@ -145,7 +143,6 @@ PACE_SYPHON = SyphonAction(
     ),
     undo="the same action with an empty rate",
     arguments=(Argument.RATE,),
-    command=Command("pace", "limit the syphon of an entity, a backlog queue or all (*)"),
     operation=Operation(
         "/pairs/{pair}/pace-syphon",
         "pace_syphon",

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 
 from dashboard.access import audited
 from dashboard.access.audited import ActionError, Outcome, Person, done, unchanged
-from dashboard.access.declaration import Action, Command, Operation
+from dashboard.access.declaration import Action, Operation
 from dashboard.access.rights import Right
 from dashboard.alerts import notices
 from dashboard.alerts.config import load_channels
@@ -162,7 +162,6 @@ def describe(rule: AlertRule) -> str:
 ACKNOWLEDGE_ALERT = AcknowledgeAlert(
     name="acknowledge_alert",
     label="Acknowledge alert",
-    command=Command("acknowledge", "acknowledge an alert: somebody takes care of it"),
     operation=Operation(
         "/alerts/{alert}/acknowledge",
         "acknowledge_alert",
@@ -176,7 +175,6 @@ ACKNOWLEDGE_ALERT = AcknowledgeAlert(
 TRY_CHANNEL = ChannelAction(
     name="try_alert_channel",
     label="Test alert channel",
-    command=Command("try-channel", "send a test message through a channel"),
     operation=Operation("/alerts/channels/{channel}/try", "try_channel", "Send a test message through a channel."),
     choice="test",
     change=_try_channel,
@@ -185,7 +183,6 @@ ENABLE_CHANNEL = ChannelAction(
     name="enable_alert_channel",
     label="Enable alert channel",
     right=Right.ADMINISTER,
-    command=Command("enable-channel", "enable a channel that was disabled because its target was gone"),
     operation=Operation(
         "/alerts/channels/{channel}/enable",
         "enable_channel",

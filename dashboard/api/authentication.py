@@ -1,9 +1,10 @@
 """Authentication: a program by a token, or a person's browser by its session and a CSRF token."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja.security import APIKeyCookie, HttpBearer
@@ -54,9 +55,25 @@ class Session(APIKeyCookie):
         return person
 
 
+class Shell:
+    """The command line, which calls operations in its own process; nothing that comes over HTTP can be this."""
+
+    @staticmethod
+    def sign_in(request: HttpRequest, person: User | AnonymousUser) -> None:
+        """Let a request act for a person."""
+        request.user, request.via, request.is_of_a_shell = person, "a shell", True  # type: ignore[attr-defined]
+
+    def __call__(self, request: HttpRequest) -> User | AnonymousUser | None:
+        return request.user if getattr(request, "is_of_a_shell", False) else None
+
+
+PEOPLE: list[Callable[[HttpRequest], Any]] = [Shell(), Session()]
+EVERYBODY: list[Callable[[HttpRequest], Any]] = [*PEOPLE, Bearer()]
+
+
 def via(request: HttpRequest) -> str:
     """The interface for the audit trail."""
     return str(getattr(request, "via", "the API"))
 
 
-__all__ = ["ApiError", "Bearer", "Session", "address_of", "via"]
+__all__ = ["EVERYBODY", "PEOPLE", "ApiError", "Bearer", "Session", "Shell", "address_of", "via"]

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from django.http import HttpRequest
 from ninja import Router, Schema
+from ninja.constants import NOT_SET
 
 from dashboard.access.declaration import Action, Operation
 from dashboard.api.fields import Body
@@ -16,7 +17,12 @@ View = TypeVar("View", bound=Callable[..., dict[str, Any]])
 
 
 def operation(
-    router: Router, action: Action, *, at: Operation | None = None, response: type[Schema] = ActionResult
+    router: Router,
+    action: Action,
+    *,
+    at: Operation | None = None,
+    response: type[Schema] = ActionResult,
+    auth: Any = NOT_SET,
 ) -> Callable[[View], View]:
     """A decorator that makes a view the operation of this action, or the additional operation `at` of it."""
     declared = at or action.operation
@@ -26,6 +32,7 @@ def operation(
     def register(view: View) -> View:
         added: View = router.post(
             declared.path,
+            auth=auth,
             response={200: response, **PROBLEMS},
             operation_id=declared.id,
             summary=declared.summary,

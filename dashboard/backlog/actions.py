@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dashboard.access.audited import ActionError, Outcome, Request, unchanged
-from dashboard.access.declaration import Action, Argument, Command, ListAction, Operation
+from dashboard.access.declaration import Action, Argument, ListAction, Operation
 from dashboard.access.rights import Right
 from dashboard.backlog import cleanup, dead_letters, deletions, orphans
 from dashboard.backlog.cleanup import Look
@@ -113,7 +113,6 @@ QUARANTINE_QUEUE = QueueAction(
         "Its messages stay, and can be received and drained."
     ),
     undo="End quarantine",
-    command=Command("quarantine", "stop sends to an orphan; its messages stay"),
     operation=Operation(
         "/pairs/{pair}/quarantine-queue",
         "quarantine_queue",
@@ -130,7 +129,6 @@ REOPEN_QUEUE = QueueAction(
     preview="It accepts messages again.",
     undo="Quarantine",
     asks_reason=False,
-    command=Command("reopen", "end a quarantine"),
     operation=Operation("/pairs/{pair}/reopen-queue", "reopen_queue", "End a quarantine."),
     check=cleanup.check_reopen,
     change=cleanup.reopen,
@@ -143,7 +141,6 @@ DRAIN_QUEUE = QueueAction(
         "are failed over. Dead letters stay; resubmit or discard them separately."
     ),
     undo="Stop drain",
-    command=Command("drain", "have a worker drain an orphan"),
     operation=Operation("/pairs/{pair}/drain-queue", "drain_queue", "Have a worker drain an orphan."),
     check=cleanup.check_drain,
     change=cleanup.drain,
@@ -157,7 +154,6 @@ STOP_DRAIN = QueueAction(
     preview="The drain stops within seconds; the remaining messages stay in the queue.",
     undo="Drain queue",
     asks_reason=False,
-    command=Command("stop-drain", "stop the drain of an orphan"),
     operation=Operation(
         "/pairs/{pair}/stop-drain",
         "stop_drain",
@@ -175,7 +171,6 @@ TAKE_BACK = QueueAction(
     preview="The queue is not deleted; its quarantine ends.",
     undo="Delete",
     asks_reason=False,
-    command=Command("take-back", "cancel a deletion during its undo window"),
     operation=Operation("/pairs/{pair}/take-back", "take_back", "Cancel a deletion during its undo window."),
     check=cleanup.check_take_back,
     change=cleanup.take_back,
@@ -185,7 +180,6 @@ REPAIR_QUEUE = QueueAction(
     name="repair_queue",
     label="Repair",
     preview="The properties of the queue are set to the expected values. Its messages do not change.",
-    command=Command("repair", "set the properties of a backlog queue to their expected values"),
     operation=Operation(
         "/pairs/{pair}/repair-queue",
         "repair_queue",
@@ -202,7 +196,6 @@ DELETE_QUEUE = QueueAction(
     undo="Cancel deletion",
     arguments=(Argument.CONFIRMATION,),
     is_severe=True,
-    command=Command("delete", "quarantine an orphan and delete it after the undo window"),
     operation=Operation(
         "/pairs/{pair}/delete-queue",
         "delete_queue",
@@ -233,7 +226,6 @@ RESUBMIT = LetterAction(
     label="Resubmit dead letters",
     preview="A worker would send them to {it}.",
     arguments=(Argument.DESTINATION, Argument.NUMBERS),
-    command=Command("resubmit", "have a worker send dead letters again"),
     operation=Operation(
         "/pairs/{pair}/resubmit-dead-letters",
         "resubmit",
@@ -249,7 +241,6 @@ DISCARD = LetterAction(
     right=Right.ADMINISTER,
     arguments=(Argument.NUMBERS, Argument.CONFIRMATION),
     is_severe=True,
-    command=Command("discard", "have a worker discard dead letters permanently"),
     operation=Operation(
         "/pairs/{pair}/discard-dead-letters",
         "discard",
@@ -262,7 +253,6 @@ STOP_DEAD_LETTERS = LetterAction(
     name="stop_dead_letters",
     label="Stop dead-letter job",
     preview="The remaining messages would stay dead letters.",
-    command=Command("stop-dead-letters", "stop the job on the dead letters of a queue"),
     operation=Operation(
         "/pairs/{pair}/stop-dead-letters",
         "stop_dead_letters",

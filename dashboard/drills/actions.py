@@ -8,7 +8,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.utils import timezone
 
 from dashboard.access.audited import Outcome, Request, done, unchanged
-from dashboard.access.declaration import Action, Command, Operation
+from dashboard.access.declaration import Action, Operation
 from dashboard.drills import requests
 from dashboard.drills.canary import canary_of, is_marked, look, moment
 from dashboard.drills.requests import SCHEDULE, USUAL, Delegate, Wanted
@@ -64,7 +64,6 @@ START_DRILL = StartDrill(
     is_atomic=False,
     undo="Abort drill",
     is_severe=True,
-    command=Command("drill", "start a drill: a real failover of a canary, and its recovery"),
     operation=Operation(
         "/pairs/{pair}/start-drill",
         "start_drill",
@@ -74,7 +73,6 @@ START_DRILL = StartDrill(
 ABORT_DRILL = AbortDrill(
     name="abort_drill",
     label="Abort drill",
-    command=Command("abort-drill", "abort a drill: a worker rolls it back within seconds"),
     operation=Operation(
         "/drills/{drill}/abort", "abort_drill", "Abort a drill; a worker rolls it back within seconds."
     ),

@@ -12,6 +12,8 @@ from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
 from dashboard.models import PairReadiness, Readiness
 from dashboard.readiness.boards import STATES, is_stale
+from dashboard.readiness.score import READY
+from dashboard.readiness.summary import summary
 
 router = Router(tags=["readiness and alerts"])
 
@@ -34,6 +36,25 @@ class EntityReadiness(Schema):
     fell_at: datetime | None
     reasons: list[Found]
     checked_at: datetime
+
+
+class SummaryQuery(Schema):
+    """The pair, and the lowest score that counts as ready."""
+
+    pair: Word = ""
+    least: Annotated[int, Query(ge=0, le=100)] = READY
+
+
+class Summary(Schema):
+    """Whether failover would work for every entity. `not_ready`: those with a score below `least`, or without one."""
+
+    is_ready: bool
+    least: int
+    redis: str
+    never_checked: list[str]
+    ready: int
+    unknown: int
+    not_ready: list[EntityReadiness]
 
 
 class SharedReadiness(Schema):
@@ -64,6 +85,14 @@ def readiness(request: HttpRequest, query: Annotated[ReadinessQuery, Query()]) -
     if query.state:
         rows = rows.filter(STATES[query.state])
     return page(rows, ("score", "id"), query, lambda row: _ready(row, now))
+
+
+@router.get("/readiness/summary", response={200: Summary, **PROBLEMS}, operation_id="readiness_summary")
+def readiness_summary(request: HttpRequest, query: Annotated[SummaryQuery, Query()]) -> dict[str, Any]:
+    """Whether failover would work for every entity, and for which it would not: for a gate or a monitor."""
+    if query.pair:
+        pair_or_404(query.pair)
+    return summary(query.pair, query.least)
 
 
 @router.get("/pairs/{pair}/readiness", response={200: SharedReadiness, **PROBLEMS}, operation_id="pair_readiness")

@@ -217,9 +217,9 @@ def token(open_page: Opened, issuer: str) -> str:
 
 
 def status(demo: Demo) -> dict[str, dict[str, object]]:
-    """What `pairing status --json` tells, by entity."""
-    ran = forked.run(("manage.py", "pairing", "status", "--all", "--json"), os.environ | demo.environment, check=True)
-    return {row["entity"]: row for row in json.loads(ran.stdout)}
+    """The answer of `pairing entities --json`, by entity."""
+    ran = forked.run(("manage.py", "pairing", "entities", "--json"), os.environ | demo.environment, check=True)
+    return {row["path"]: row for row in json.loads(ran.stdout)["items"]}
 
 
 def test_a_token_made_on_the_page_steers_and_everybody_shows_the_same(

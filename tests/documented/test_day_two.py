@@ -125,7 +125,7 @@ def test_everything_that_was_kept_is_there_after_a_restore(kind: str, here: Stag
         with control_plane(here, folder, database) as shell:
             restore(shell, kind, block(PAGE, 4).commands, block(PAGE, 5).commands)
             start(here, shell)
-            until_that(lambda: "held" in shell.run(f"{MANAGE} pairing status").text, "the failover is known again")
+            until_that(lambda: "held" in shell.run(f"{MANAGE} pairing entities").text, "the failover is known again")
             after = kept(here, shell)
             assert before.events <= after.events
             assert before.audit <= after.audit

@@ -65,7 +65,7 @@ def test_the_installation_page_leads_to_a_control_plane_that_sees_a_failover(her
 
         follow(here, shell, block("docs/installation.md", 3))
 
-        tell_of_a_failover(here, shell, "python", "paired-namespaces pairing status")
+        tell_of_a_failover(here, shell, "python", "paired-namespaces pairing entities")
         assert " 0 problem" in shell.succeed("paired-namespaces check --environment")
 
 
@@ -75,7 +75,7 @@ def test_the_control_plane_runs_from_a_checkout_as_described(here: Stage, room: 
         follow(here, shell, block("docs/deployment.md", 1))
         (look,) = filter(looks_at_all, block("docs/deployment.md", 1).commands)
         until_that(lambda: shell.run(look).status == 0, "nothing is missing")
-        tell_of_a_failover(here, shell, ".venv/bin/python", ".venv/bin/python manage.py pairing status")
+        tell_of_a_failover(here, shell, ".venv/bin/python", ".venv/bin/python manage.py pairing entities")
 
 
 def test_one_host_is_set_up_as_described_up_to_the_service_manager(here: Stage, dist: Path, room: Path) -> None:

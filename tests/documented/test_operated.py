@@ -65,7 +65,7 @@ def test_the_api_answers_the_commands_of_its_page(shell: Terminal) -> None:
         assert json.loads(with_token.succeed(health.replace("curl", "curl -s")))
         answer = json.loads(with_token.succeed(fail_over.replace("curl", "curl -s")))
         assert answer["outcome"] == "done", answer
-        until_that(lambda: "held" in shell.run(f"{MANAGE} pairing status").text, "the failover is known")
+        until_that(lambda: "held" in shell.run(f"{MANAGE} pairing entities").text, "the failover is known")
         again = json.loads(with_token.succeed(fail_over.replace("curl", "curl -s")))
         assert again["is_repeated"]
     shell.succeed(f"{MANAGE} pairing mark-healthy contoso orders --user {USER} --reason trying")

@@ -208,8 +208,8 @@ def of_readiness(seen: Readings) -> None:
 
 def of_the_command_line(seen: Readings) -> None:
     out = StringIO()
-    call_command("pairing", "status", "--all", "--json", stdout=out)
-    (row,) = [one for one in json.loads(out.getvalue()) if one["entity"] == "orders"]
+    call_command("pairing", "entities", "--json", stdout=out)
+    (row,) = [one for one in json.loads(out.getvalue())["items"] if one["path"] == "orders"]
     seen.see("waiting for orders", "command line", row["backlog_messages"] or 0)
     seen.see("state of orders", "command line", row["status"])
     metrics = seen.browser.get("/metrics").text
@@ -224,8 +224,8 @@ def agree(fleet: redis.Redis, application: PairedServiceBusClient, browser: Clie
     return seen
 
 
-def operate(action: str, target: str) -> None:
-    call_command("pairing", action, "contoso", target, "--user", "ada", "--reason", "a drill", stdout=StringIO())
+def operate(action: str, *target: str) -> None:
+    call_command("pairing", action, "contoso", *target, "--user", "ada", "--reason", "a drill", stdout=StringIO())
 
 
 def send(application: PairedServiceBusClient, count: int) -> None:
@@ -281,7 +281,7 @@ def test_every_figure_of_an_outage_is_the_same_wherever_it_is_shown(
     assert agree(fleet, application, browser).figures["backlog"]["overview"] == "12"
 
     later(20)
-    operate("pause", "*")
+    operate("pause-syphon", "--target", "*")
     while_counting(monkeypatch, lambda: secondary.dead_letter(queue.name, 2))
     figures = agree(fleet, application, browser).figures
     assert (figures["backlog"]["overview"], figures["counted now"]["messages"]) == ("10", "10")
@@ -291,7 +291,7 @@ def test_every_figure_of_an_outage_is_the_same_wherever_it_is_shown(
     assert "paused" in agree(fleet, application, browser).figures["headline"]["API"]
 
     later(20)
-    operate("resume", "*")
+    operate("resume-syphon", "--target", "*")
     assert agree(fleet, application, browser).figures["drained in"]["overview"] != "not known"
 
     bring_home(dict(namespaces), fleet, expected=11)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -13,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dashboard.access import tokens
 from dashboard.access.audited import ActionError
-from dashboard.access.rights import Right, may
+from dashboard.access.rights import may
 from dashboard.accounts.forms import LIFETIMES, TokenForm
 from dashboard.models import ApiToken
 
@@ -55,7 +54,7 @@ def make(request: HttpRequest) -> HttpResponse:
 @require_POST
 def revoke(request: HttpRequest, prefix: str) -> HttpResponse:
     """Revoke a token immediately."""
-    row = _visible(request).filter(prefix=prefix).first()
+    row = tokens.visible_to(_person(request)).filter(prefix=prefix).first()
     if row is None:
         raise Http404
     messages.success(request, tokens.revoke(row, _person(request), timezone.now()).sentence)
@@ -71,7 +70,7 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     now = timezone.now()
-    rows = _visible(request).select_related("owner")[:500]
+    rows = tokens.visible_to(_person(request)).select_related("owner")[:500]
     context = {
         "form": form,
         "scopes": [(scope, about) for scope, about in ApiToken.Scope.choices if _may_give(request, scope)],
@@ -85,11 +84,6 @@ def _page(
     answer = render(request, "accounts/tokens.html", context, status=status)
     answer["Cache-Control"] = "no-store"
     return answer
-
-
-def _visible(request: HttpRequest) -> QuerySet[ApiToken]:
-    everybody = ApiToken.objects.all()
-    return everybody if may(request.user, Right.ADMINISTER) else everybody.filter(owner=_person(request))
 
 
 def _host(request: HttpRequest) -> str:

@@ -90,7 +90,7 @@ def statements(request: HttpRequest, month: Annotated[Month, Query()]) -> list[S
     "/statements",
     response={200: UploadResult, **PROBLEMS},
     operation_id="give_statement",
-    auth=[Bearer(), Session()],
+    auth=[signing_in.Shell(), Bearer(), Session()],
 )
 def give(
     request: HttpRequest, query: Annotated[StatementQuery, Query()], file: Annotated[UploadedFile, File()]

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Query, Router, Schema
@@ -123,7 +122,7 @@ class EntityQuery(Cursor):
     pair: Word = ""
     path: Word = ""
     q: Word = ""
-    status: Literal["", "failed-over", "held", "failing", "draining", "healthy"] = ""
+    status: Literal["", "failed-over", "held", "failing", "draining", "healthy", "not-healthy"] = ""
 
 
 class Worker(Schema):
@@ -190,8 +189,10 @@ def entities(request: HttpRequest, query: Annotated[EntityQuery, Query()]) -> di
     rows = rows.filter(path=query.path) if query.path else rows.present()
     if query.q:
         rows = rows.filter(path__icontains=query.q)
-    if query.status:
-        rows = rows.filter(STATES.get(query.status, Q()))
+    if query.status == "not-healthy":
+        rows = rows.exclude(STATES["healthy"])
+    elif query.status:
+        rows = rows.filter(STATES[query.status])
     now = timezone.now()
     silent = is_silent(last_heartbeat(), now)
     return page(rows, ("path", "id"), query, lambda row: _entity(row, status_of(row, now, silent)))

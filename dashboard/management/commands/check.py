@@ -1,5 +1,6 @@
 """Django's checks of the code; with an option, those of the environment or of two real namespaces."""
 
+import json
 import signal
 import sys
 from argparse import ArgumentParser
@@ -17,7 +18,6 @@ from dashboard.checks.live.running import NOT_CLEAN, OPERATIONS, Result, run_liv
 from dashboard.checks.live.stage import Stage
 from dashboard.checks.side_by_side import findings_of
 from dashboard.command_line.errors import OneSentenceCommand
-from dashboard.command_line.subcommands import as_json
 from dashboard.fleet.pairs_file import PairConfig, load_pairs
 from pairing.health.faults import describe
 
@@ -54,9 +54,12 @@ class Command(OneSentenceCommand, check.Command):
             except LookupError as error:
                 raise CommandError(str(error)) from None
 
+    def _show_document(self, options: Options, document: Any, lines: Sequence[str]) -> None:
+        self.stdout.write(json.dumps(document, indent=2, default=str) if options["json"] else "\n".join(lines))
+
     def _check_environment(self, options: Options) -> None:
         found = [*environment.settings_findings(), *findings_of({**environment.probes(), **endpoints.probes()})]
-        self.stdout.write(as_json(findings.document(found)) if options["json"] else "\n".join(findings.lines(found)))
+        self._show_document(options, findings.document(found), findings.lines(found))
         _leave(findings.status_of(found))
 
     def _check_live(self, options: Options) -> None:
@@ -78,7 +81,7 @@ class Command(OneSentenceCommand, check.Command):
         )
         _confirm("Run them?", options)
         report = run_live(pair, ids, lambda result: self._show(result, options))
-        self.stdout.write(as_json(report.document()) if options["json"] else "\n".join(report.lines()))
+        self._show_document(options, report.document(), report.lines())
         _leave(report.status)
 
     def _clean(self, pair: PairConfig, options: Options) -> None:

@@ -1,4 +1,4 @@
-"""Runs another command with the settings of the current demo: `manage.py in_demo pairing status`."""
+"""Runs another command with the settings of the current demo: `manage.py in_demo pairing entities`."""
 
 import argparse
 import json
@@ -17,14 +17,14 @@ from dashboard.site.places import manage
 class Command(OneSentenceCommand):
     """Replaces this process, so that output and exit status are those of the other command."""
 
-    help = "Run a command of manage.py with the settings of the demo, for example: in_demo pairing status"
+    help = "Run a command of manage.py with the settings of the demo, for example: in_demo pairing entities"
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command, and its options")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["words"]:
-            raise CommandError("Name a command: in_demo pairing status, for example.")
+            raise CommandError("Name a command: in_demo pairing entities, for example.")
         words = manage(*options["words"])
         os.execve(sys.executable, words, {**os.environ, **_settings()})  # noqa: S606 - the words are the caller's own
 

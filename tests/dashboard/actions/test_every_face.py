@@ -5,6 +5,7 @@ carried out on the same state. Whoever declares an action says here where it cha
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from dashboard.actions.syphons import PACE_SYPHON, PAUSE_SYPHON, RESUME_SYPHON, 
 from dashboard.alerts import actions as alerts
 from dashboard.backlog import actions as queues
 from dashboard.backlog import cleanup
+from dashboard.command_line.operations import operations
 from dashboard.drills.actions import ABORT_DRILL, START_DRILL
 from dashboard.drills.canary import CANARY
 from dashboard.drills.requests import Wanted
@@ -73,8 +75,8 @@ class Case:
 
     rule: Callable[[Place, str], Any]
     page: tuple[str, dict[str, Any]]
-    api: tuple[str, dict[str, Any]] | None = None
-    command: tuple[str, ...] | None = None
+    api: tuple[str, dict[str, Any]]
+    """The subcommand is built from it."""
     administration: dict[str, Any] | None = None
     """What is sent to the list of queues, beside the selected queue."""
     prepare: tuple[Callable[[Place], Any], ...] = ()
@@ -96,7 +98,6 @@ def on_entity(action: Any, *prepare: Callable[[Place], Any]) -> Case:
         rule=lambda place, role: action.run(place.request(role, "orders")),
         page=(f"/pairs/contoso/actions/{action.name}/", {"path": "orders"}),
         api=(action.operation.path.format(pair="contoso"), {"paths": ["orders"]}),
-        command=(action.command.name, "contoso", "orders"),
         prepare=prepare,
     )
 
@@ -110,29 +111,26 @@ def on_syphon(action: Any, *prepare: Callable[[Place], Any], **arguments: Any) -
             action.operation.path.format(pair="contoso"),
             {"target": "*", **({"messages_per_s": rate} if rate else {})},
         ),
-        command=(action.command.name, "contoso", "*", *(("--rate", str(rate)) if rate else ())),
         prepare=prepare,
     )
 
 
-def on_queue(action: Any, *prepare: Callable[[Place], Any], cli: tuple[str, ...] = ()) -> Case:
+def on_queue(action: Any, *prepare: Callable[[Place], Any]) -> Case:
     return Case(
         rule=lambda place, role: action.run(place.request(role, ORPHAN)),
         page=(f"/pairs/contoso/actions/{action.name}/", {"path": ORPHAN}),
         api=(action.operation.path.format(pair="contoso"), {"queue": ORPHAN}),
-        command=(action.command.name, "contoso", ORPHAN, *cli),
         administration={"action": action.administration.name} if action.administration else None,
         prepare=prepare,
         needs="reachable",
     )
 
 
-def on_letters(action: Any, *prepare: Callable[[Place], Any], cli: tuple[str, ...] = ()) -> Case:
+def on_letters(action: Any, *prepare: Callable[[Place], Any]) -> Case:
     return Case(
         rule=lambda place, role: action.run(place.request(role, ORPHAN)),
         page=("/backlog/contoso/dead-letters/", {"queue": ORPHAN, "verb": action.choice, "which": "all"}),
         api=(action.operation.path.format(pair="contoso"), {"queue": ORPHAN}),
-        command=(action.command.name, "contoso", ORPHAN, *cli),
         prepare=(dead, *prepare),
         needs="reachable",
     )
@@ -143,7 +141,6 @@ def on_channel(action: Any, *prepare: Callable[[Place], Any]) -> Case:
         rule=lambda place, role: action.run(place.alert_request(role), "mail"),
         page=(f"/alerts/channels/mail/{action.choice}/", {}),
         api=(action.operation.path.format(channel="mail"), {}),
-        command=(action.command.name, "mail"),
         prepare=prepare,
         page_says_why=False,
     )
@@ -234,29 +231,26 @@ CASES = {
     "stop_drain": on_queue(queues.STOP_DRAIN, filled, before(queues.DRAIN_QUEUE, ORPHAN)),
     "repair_queue": on_queue(queues.REPAIR_QUEUE, deviating),
     "take_back": on_queue(queues.TAKE_BACK, before(queues.DELETE_QUEUE, ORPHAN)),
-    "delete_queue": on_queue(queues.DELETE_QUEUE, cli=("--confirm", ORPHAN)),
+    "delete_queue": on_queue(queues.DELETE_QUEUE),
     "resubmit_dead_letters": on_letters(queues.RESUBMIT),
-    "discard_dead_letters": on_letters(queues.DISCARD, cli=("--confirm", ORPHAN)),
+    "discard_dead_letters": on_letters(queues.DISCARD),
     "stop_dead_letters": on_letters(queues.STOP_DEAD_LETTERS, before(queues.RESUBMIT, ORPHAN)),
     "start_drill": Case(
         rule=drilled,
         page=("/drills/start/", {"pair": "contoso", "path": CANARY, "messages": "12"}),
         api=("/pairs/contoso/start-drill", {"path": CANARY, "messages": 12}),
-        command=("drill", "contoso", CANARY, "--messages", "12"),
         needs="canary_queue",
     ),
     "abort_drill": Case(
         rule=aborted,
         page=("/drills/7/abort/", {}),
         api=("/drills/7/abort", {}),
-        command=("abort-drill", "7"),
         prepare=(begun,),
     ),
     "acknowledge_alert": Case(
         rule=lambda place, role: alerts.ACKNOWLEDGE_ALERT.run(place.alert_request(role), 7),
         page=("/alerts/7/acknowledge/", {}),
         api=("/alerts/7/acknowledge", {}),
-        command=("acknowledge", "7"),
         prepare=(alerted,),
         page_says_why=False,
     ),
@@ -268,13 +262,13 @@ CASES = {
     "make_token": Case(
         rule=made,
         page=("/tokens/make/", {"name": "export", "scope": "read", "days": "30"}),
-        command=("make-token", "export"),
+        api=("/tokens", {"name": "export"}),
         page_says_why=False,
     ),
     "revoke_token": Case(
         rule=revoked,
         page=("/tokens/0123456789/revoke/", {}),
-        command=("revoke-token", "0123456789"),
+        api=("/tokens/0123456789/revoke", {}),
         prepare=(owned,),
         page_says_why=False,
     ),
@@ -283,7 +277,7 @@ FACES = [
     (name, face)
     for name, case in CASES.items()
     for face in ("page", "api", "command", "administration")
-    if getattr(case, face) is not None
+    if getattr(case, face, case.api) is not None
 ]
 LISTED = [name for name, face in FACES if face == "administration"]
 QUEUES = "/admin/dashboard/backlogqueue/"
@@ -351,16 +345,26 @@ def of_page(place: Place, case: Case, role: str) -> Any:
 
 
 def of_api(place: Place, case: Case, role: str) -> Any:
-    assert case.api is not None
     client = Client()
-    if role != "stranger":
+    if role != "stranger" and is_about_tokens(case):
+        client.force_login(place.people[role])
+    elif role != "stranger":
         owner, scope = place.people[role], SCOPES.get(role, "administer")
         _, text = _token(owner, scope)
         client = Client(headers={"Authorization": f"Bearer {text}"})
-    body = {**case.api[1], "reason": REASON}
+    return client.post(f"/api/v1{case.api[0]}", json.dumps(body_of(place, case)), "application/json")
+
+
+def is_about_tokens(case: Case) -> bool:
+    """No token makes or revokes tokens."""
+    return case.api[0].startswith("/tokens")
+
+
+def body_of(place: Place, case: Case) -> dict[str, Any]:
+    body = {**case.api[1], **({} if is_about_tokens(case) else {"reason": REASON})}
     if case is CASES["delete_queue"]:
         body["confirm"] = cleanup.read(place.pair, ORPHAN).confirmation
-    return client.post(f"/api/v1{case.api[0]}", json.dumps(body), "application/json")
+    return body
 
 
 def of_administration(place: Place, case: Case, role: str, *, confirmed: bool = True) -> Any:
@@ -388,19 +392,30 @@ def _token(owner: Any, scope: str) -> tuple[ApiToken, str]:
 
 
 def of_command(place: Place, case: Case, role: str, capsys: Any) -> str:
-    assert case.command is not None
-    why = () if case.command[0].endswith("-token") else ("--reason", REASON)
-    call_command("pairing", *case.command, *why, "--user", role)
+    call_command("pairing", *words_of(place, case), "--user", role)
     return str(capsys.readouterr().out)
+
+
+def words_of(place: Place, case: Case) -> list[str]:
+    """The operation, its arguments, and its options, in a shell."""
+    name = next(name for name, one in CASES.items() if one is case)
+    declared = registry.actions()[name].operation
+    in_path = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>.+)", declared.path), case.api[0])
+    given = {**in_path.groupdict(), **body_of(place, case)}
+    operation = next(one for one in operations() if one.id == declared.id)
+    arguments, options = [], []
+    for value in (one for one in operation.values if one.name in given):
+        texts = given[value.name] if isinstance(given[value.name], list) else [given[value.name]]
+        flag = [] if value.is_positional else [f"--{value.name.replace('_', '-')}"]
+        (arguments if value.is_positional else options).extend([*flag, *map(str, texts)])
+    return [operation.name, *arguments, *options]
 
 
 def test_every_declared_action_is_walked_through_every_face_it_has():
     declared = registry.actions()
-    assert set(CASES) == {name for name, one in declared.items() if one.operation or one.command} <= set(declared)
-    for name, action in ((name, declared[name]) for name in CASES):
-        assert (CASES[name].api is not None) == (action.operation is not None)
-        assert (CASES[name].command is not None) == (action.command is not None)
-        assert (CASES[name].administration is not None) == (action.administration is not None)
+    assert set(CASES) == {name for name, one in declared.items() if one.operation}
+    for name, case in CASES.items():
+        assert (case.administration is not None) == (declared[name].administration is not None)
 
 
 def test_the_administration_offers_the_declared_actions_and_no_others(people, rf):
@@ -444,7 +459,7 @@ def _through(face: str, place: Place, case: Case, role: str, capsys: Any) -> str
         return of_command(place, case, role, capsys)
     answer = HTTP[face](place, case, role)
     assert answer.status_code == 200, answer.text
-    return str(answer.json()["sentence"] if face == "api" else answer.text)
+    return str(answer.json().get("sentence", "made") if face == "api" else answer.text)
 
 
 @pytest.mark.parametrize(("name", "face"), FACES)
@@ -509,7 +524,6 @@ WITH_DRY_RUN = [name for name, action in registry.actions().items() if isinstanc
 @pytest.mark.parametrize("name", WITH_DRY_RUN)
 def test_a_dry_run_of_the_api_says_what_then_changes_and_changes_nothing(place, name):
     case, role = CASES[name], LEAST[registry.actions()[name].right]
-    assert case.api is not None
     with prepared(place, case):
         _, text = _token(place.people[role], SCOPES[role])
         client = Client(headers={"Authorization": f"Bearer {text}"})

@@ -85,7 +85,7 @@ def test_a_hostile_message_is_quiet_text_everywhere_and_whole_in_the_download(ho
     assert not STEERING.search(" ".join(texts))
 
     out = io.StringIO()
-    call_command("pairing", "dead-letters", "contoso", ORPHAN, stdout=out)
+    call_command("pairing", "messages", "contoso", ORPHAN, "--show", "dead", stdout=out)
     assert len(out.getvalue().splitlines()) >= len(BODIES)
     assert not STEERING.search(out.getvalue())
 

@@ -27,17 +27,17 @@ def test_a_command_runs_with_the_settings_of_the_demo_over_those_of_this_shell(d
     monkeypatch.setenv("REDIS_URL", "redis://elsewhere/0")
     monkeypatch.setenv("CHANNELS_FILE", "mine.toml")
 
-    call_command("in_demo", "pairing", "status", "--json")
+    call_command("in_demo", "pairing", "entities", "--json")
 
     ((words, environment),) = taken
-    assert (words[0], words[2:]) == (sys.executable, ["pairing", "status", "--json"])
+    assert (words[0], words[2:]) == (sys.executable, ["pairing", "entities", "--json"])
     assert words[1].endswith("manage.py")
     assert (environment["REDIS_URL"], environment["CHANNELS_FILE"]) == ("redis://127.0.0.1:1/0", "mine.toml")
 
 
 def test_without_a_demo_or_a_command_it_is_one_sentence(demo, taken):
     with pytest.raises(CommandError, match="There is no demo"):
-        call_command("in_demo", "readiness")
+        call_command("in_demo", "pairing", "pairs")
     demo.write_text("{}")
     with pytest.raises(CommandError, match="Name a command"):
         call_command("in_demo")

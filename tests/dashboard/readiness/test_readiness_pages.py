@@ -3,16 +3,14 @@
 docs/readiness.md.
 """
 
-import json
 import re
 from datetime import timedelta
 
 import pytest
-from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from dashboard.fleet import projection
-from dashboard.models import EntityHealth, PairReadiness, Readiness, ReadinessChange
+from dashboard.models import PairReadiness, Readiness, ReadinessChange
 from dashboard.readiness.history import changes, turns
 from dashboard.readiness.score import OF_ENTITY, WEIGHTS
 
@@ -186,63 +184,6 @@ def test_a_score_that_fell_within_the_day_is_drawn_from_where_it_was(checked, as
     assert steps[0] == (0.0, 2.0)
     assert steps[-1][1] > 20
     assert {across for across, _ in steps} == {0.0, 60.0, 120.0}
-
-
-# The command ---------------------------------------------------------------------------------------------------------
-
-
-def ran(capsys, *arguments):
-    """The exit code, and what was said."""
-    try:
-        call_command("readiness", *arguments)
-        code = 0
-    except SystemExit as end:
-        code = end.code
-    except CommandError as error:
-        return error.returncode, str(error)
-    return code, capsys.readouterr().out
-
-
-def test_the_command_ends_with_1_and_names_whom_and_why(checked, capsys):
-    code, said = ran(capsys)
-
-    assert code == 1
-    assert "1 ready, 1 below 90, 0 not known" in said
-    assert "contoso/payments" in said
-    assert "Give them <Manage>." in said
-    assert "orders" not in said
-
-
-def test_the_command_ends_with_0_where_all_are_ready_enough(checked, capsys):
-    assert ran(capsys, "--least", "20")[0] == 0
-
-
-def test_the_command_shows_everything_as_json(checked, capsys):
-    code, said = ran(capsys, "--json", "--pair", "contoso")
-
-    reported = json.loads(said)
-    assert (code, reported["is_ready"], reported["redis"]) == (1, False, "answers")
-    assert {one["entity"]: one["score"] for one in reported["entities"]} == {"orders": 100, "payments": 20}
-
-
-def test_an_entity_that_was_not_checked_lately_is_not_ready(checked, capsys):
-    Readiness.objects.update(checked_at=timezone.now() - timedelta(minutes=10))
-
-    assert ran(capsys, "--least", "0")[0] == 1
-
-
-def test_without_redis_nobody_is_ready(checked, redis_away, capsys):
-    code, said = ran(capsys, "--least", "0")
-
-    assert code == 1
-    assert "Redis does not answer" in said
-
-
-@pytest.mark.parametrize("arguments", [(), ("--pair", "nowhere")])
-def test_where_nothing_can_be_reported_the_command_ends_with_2(pair, redis_here, capsys, arguments):
-    EntityHealth.objects.all().delete()
-
-    assert ran(capsys, *arguments)[0] == 2
 
 
 @pytest.mark.parametrize("address", ["/readiness/", "/drills/"])

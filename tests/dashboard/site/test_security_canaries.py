@@ -50,9 +50,9 @@ pair = Pair.objects.get()
 BacklogQueue.objects.create(pair=pair, path="{QUEUE}", index=0, seen_at=timezone.now(), dead_lettered=1)
 """
 COMMANDS = (
-    ("pairing", "status", "--all", "--json"),
+    ("pairing", "entities", "--json"),
     ("pairing", "fail-over", "contoso", "orders", "--reason", "x", "--user", "operator"),
-    ("pairing", "dead-letters", "contoso", QUEUE),
+    ("pairing", "messages", "contoso", QUEUE, "--show", "dead"),
 )
 MAKE_TOKEN = ("pairing", "make-token", "search", "--user", "administrator", "--scope", "administer")
 AT_ONCE = 6  # requests: most of their time they wait for namespaces that do not answer
