@@ -42,7 +42,6 @@ REDIS_URL = _env.url("REDIS_URL", "redis://127.0.0.1:6379/0", REDIS, redis_url)
 # How the control plane behaves
 UNDO_WINDOW_S = _env.whole("UNDO_WINDOW_S", 30, least=0, most=3600)
 SAMPLE_INTERVAL_S = _env.whole("SAMPLE_INTERVAL_S", 30, least=1, most=3600)
-SPARK_SESSION_IDLE_S = 0
 DEMO = _env.flag("DEMO", False)
 READINESS_INTERVAL_S = 10 if DEMO else 60
 USAGE_FLUSH_S = 10 if DEMO else 30

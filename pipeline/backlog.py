@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-
-SAMPLES = "pair string, queue string, at timestamp, messages long"
-ACCURACY = 100_000  # exact up to as many samples in a period: a day of one a second
+Sample = tuple[str, str, datetime, int]
+"""The pair, the queue, the time and the number of messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,35 +28,38 @@ class Rollup:
     p95: int
 
 
-def read_samples(spark: SparkSession, path: str) -> DataFrame:
-    """The samples of a file of JSON lines; what lacks a field or is negative is no sample."""
-    return spark.read.schema(SAMPLES).json(path).na.drop().where("messages >= 0")
+def read_samples(path: Path | None) -> Iterator[Sample]:
+    """The samples of a file of JSON lines."""
+    for line in path.read_text(encoding="utf-8").splitlines() if path else ():
+        record = json.loads(line)
+        at = datetime.fromisoformat(record["at"]).astimezone(UTC)
+        yield record["pair"], record["queue"], at, record["messages"]
 
 
-def rollups(samples: DataFrame) -> list[Rollup]:
+def rollups(samples: Iterable[Sample]) -> list[Rollup]:
     """Every hour and every day with a sample. Days are computed from samples, because percentiles of hours do not add
     up.
     """
-    periods = F.array(
-        F.struct(F.date_trunc("hour", "at").alias("begins"), F.lit(False).alias("is_day")),
-        F.struct(F.date_trunc("day", "at").alias("begins"), F.lit(True).alias("is_day")),
-    )
-    each = samples.withColumn("period", F.explode(periods))
-    rows = each.groupBy("pair", "queue", F.unix_seconds("period.begins").alias("begins"), "period.is_day").agg(
-        F.count("*").alias("samples"),
-        F.max("messages").alias("deepest"),
-        F.percentile_approx("messages", [0.5, 0.95], ACCURACY).alias("percentiles"),
-    )
+    periods: dict[tuple[datetime, bool, str, str], list[int]] = defaultdict(list)
+    for pair, queue, at, messages in samples:
+        hour = at.replace(minute=0, second=0, microsecond=0)
+        periods[hour, False, pair, queue].append(messages)
+        periods[hour.replace(hour=0), True, pair, queue].append(messages)
     return [
         Rollup(
-            pair=row["pair"],
-            queue=row["queue"],
-            begins_at=datetime.fromtimestamp(row["begins"], UTC),
-            is_day=row["is_day"],
-            samples=row["samples"],
-            deepest=row["deepest"],
-            p50=row["percentiles"][0],
-            p95=row["percentiles"][1],
+            pair=pair,
+            queue=queue,
+            begins_at=begins_at,
+            is_day=is_day,
+            samples=len(depths),
+            deepest=max(depths),
+            p50=_percentile(sorted(depths), 50),
+            p95=_percentile(sorted(depths), 95),
         )
-        for row in rows.orderBy("begins", "is_day", "pair", "queue").collect()
+        for (begins_at, is_day, pair, queue), depths in sorted(periods.items())
     ]
+
+
+def _percentile(depths: list[int], percent: int) -> int:
+    """The least sample that as many percent of all do not exceed."""
+    return depths[math.ceil(len(depths) * percent / 100) - 1]

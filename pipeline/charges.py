@@ -1,85 +1,74 @@
-"""A month's charges from its usage files: read, check, deduplicate, sort into tiers, price."""
+"""A month's charges: the day sums brought up to date, sorted into tiers, priced."""
 
 from __future__ import annotations
 
 import gc
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from operator import itemgetter
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline import backlog, outages, places, transforms
-from pipeline.checks import connection_reason
-from pipeline.counts import Counts, refuse_too_much, total
-from pipeline.errors import FileGoneError, FilesLieError, InputError
-from pipeline.folders import FILE, children, reach
-from pipeline.held import collected, hold
-from pipeline.hourly import HourlyTable, full
-from pipeline.invoice import Connections, Line, PeakDay, Terms, connections_of, invoice, unit_prices
-from pipeline.kept import incremental
-from pipeline.minutes import of_hours, of_kinds
+from pipeline import backlog, outages
+from pipeline.errors import FilesChangedError, InputError, UnreadableFilesError
+from pipeline.invoice import Connections, Line, Terms, connections_of, invoice, unit_prices
 from pipeline.months import Month
 from pipeline.outages import Episode, availability
-from pipeline.plans import for_few_rows, for_sums
+from pipeline.placing import Ladder, Placed, Tables, Total, place
 from pipeline.price_tiers import UnitPrices
 from pipeline.prices import PriceList
 from pipeline.progress import Progress, silent
 from pipeline.results import Day, Outcome, Priced
-from pipeline.schemas import ALLOCATIONS, CONNECTIONS, OF_A_PROCESS, RULES
-from pipeline.sources import PATTERN, list_month, place_of, read_files
-from pipeline.store import delete
+from pipeline.schemas import ALLOCATIONS, RULES
 from pipeline.tariffs import BASIC, NOTHING_KNOWN, PREMIUM, Tariffs
+from pipeline.usage.counts import refuse_too_much, total
+from pipeline.usage.files import UNREADABLE, place_of
+from pipeline.usage.folder import UsageFolder
+from pipeline.usage.peaks import read_peaks
+from pipeline.usage.refreshing import Refreshing
+from pipeline.usage.table import DayTable
 
-UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
-DAMAGED = "is damaged: its content cannot be read"
-MOST_ATTEMPTS = 20
-OF_RECORDS = re.compile(r"/(usage|connections)/date=")
-COLUMNS = (*transforms.KEY, "date", *places.COUNTED)
-"""The first columns of `places.totals`; then come the places of the units, rule by rule."""
-Total = tuple[Any, ...]
-FIRST_PLACE = len(COLUMNS)
-SCOPE, DATE, KIND, OPERATIONS = map(COLUMNS.index, ("scope", "date", "kind", "operations"))
-BY_KEY = itemgetter(*map(COLUMNS.index, ("namespace", "entity", "kind", "pair")))
-BY_DAY = itemgetter(DATE, KIND)
-FOLDERS = {"usage", "connections"}
-OF_A_FOLDER = set(PATTERN) - {":"}
-"""What the path of the records may not have; the address of a store has a colon."""
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DAMAGED_FILE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
 GONE = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
+MOST_ATTEMPTS = 20
+FOLDERS = ("usage", "connections")
+Session = Callable[[], "SparkSession"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The request of a computation. `usage`: the folder that holds `usage/` and `connections/`.
+    """The request of a computation. `usage`: the folder that holds `usage/` and `connections/`; `table`: its day sums.
 
     `outages`: a file of outages, if requested; `inventory`: the existing entities, as (pair, entity). `depths`: a file
-    of samples of the backlogs, if their rollups are requested. `left_out`: files that an earlier attempt
-    could not read, and why. `store`: settings of Hadoop for an object store, its keys among them. `may_be_empty`:
-    whether a folder that has neither of both is one in which nothing was written yet.
+    of samples of the backlogs, if their rollups are requested. `left_out`: files that an earlier attempt could not
+    read, by name, and why. `may_be_empty`: whether a folder that has neither of both is one in which nothing was
+    written yet.
     """
 
     month: Month
-    usage: str
+    usage: UsageFolder
+    table: DayTable
     prices: PriceList
     allocation: str = ALLOCATIONS[0]
     hours_in_month: int | None = None
     max_quarantined: Fraction = Fraction(5, 100)
-    incremental: bool = False
-    outages: str = ""
+    outages: Path | None = None
     inventory: tuple[tuple[str, str], ...] = ()
     tariffs: Tariffs = NOTHING_KNOWN
-    depths: str = ""
+    depths: Path | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
-    store: Mapping[str, str] = field(default_factory=dict, repr=False)
     may_be_empty: bool = True
 
     def terms(self, rule: str) -> Terms:
@@ -93,197 +82,131 @@ class Request:
         )
 
 
-def compute_readable(spark: SparkSession, request: Request, now: datetime, progress: Progress = silent) -> Outcome:
+def compute_readable(session: Session, request: Request, now: datetime, progress: Progress = silent) -> Outcome:
     """What `compute` returns, without the files whose content turns out to be damaged: they are rejected by name.
 
-    When files are merged while it runs, it begins again with those that are there then. Sums that were kept and are
-    damaged are made again.
+    When files are merged while it runs, it begins again with those that are there then; days that are summed stay so.
     """
     for _ in range(MOST_ATTEMPTS):
         try:
-            return compute(spark, request, now, progress)
+            return compute(session, request, now, progress)
         except Exception as error:
-            if _is_gone(error):
-                spark.catalog.clearCache()
-                continue
-            if (damaged := _kept_file(error, request)) is not None:
-                delete(spark, damaged)  # its day is summed again, as without it
-                spark.catalog.clearCache()
-                continue
             unreadable = _unreadable_files(error)
-            if not unreadable or not unreadable.keys().isdisjoint(request.left_out):
+            if not _is_changed(error) and (not unreadable or unreadable.keys() <= request.left_out.keys()):
                 raise
-            spark.catalog.clearCache()
             request = replace(request, left_out={**request.left_out, **unreadable})
-    return compute(spark, request, now, progress)
+    return compute(session, request, now, progress)
 
 
-def _is_gone(error: Exception) -> bool:
-    """Whether a file of records was removed that had been there."""
-    if isinstance(error, PySparkException) and error.getCondition() in GONE:
-        return OF_RECORDS.search(str(error)) is not None
-    return isinstance(error, FileGoneError)
+def _is_changed(error: Exception) -> bool:
+    """Whether a file was removed or replaced that had been there."""
+    condition = getattr(error, "getCondition", lambda: None)()  # of an error of Spark
+    return isinstance(error, FilesChangedError) or condition in GONE
 
 
-def _kept_file(error: Exception, request: Request) -> str | None:
-    """The file of kept sums that is damaged, if that is what the error is about."""
+def _unreadable_files(error: Exception) -> Mapping[str, str]:
+    """The names of the files that the error is about, and what is wrong with each."""
+    if isinstance(error, UnreadableFilesError):
+        return error.files
     damaged = damaged_file(error)
-    return damaged if damaged and f"{request.usage.removeprefix(FILE)}/hourly/" in damaged else None
-
-
-def _unreadable_files(error: Exception) -> dict[str, str]:
-    """The places of the files that the error is about, and what is wrong with each."""
-    if isinstance(error, FilesLieError):
-        return {place_of(path): reason for path, reason in error.files}
-    damaged = damaged_file(error)
-    return {place_of(damaged): DAMAGED} if damaged else {}
+    return {place_of(damaged): UNREADABLE} if damaged else {}
 
 
 def damaged_file(error: Exception) -> str | None:
     """The file that Spark could not read, if that is what the error is about."""
-    java = getattr(error, "java_exception", None)
-    found = UNREADABLE.search(str(java.getMessage() if java is not None else error))
+    found = DAMAGED_FILE.search(str(error))
     return unquote(found[1]) if found else None
 
 
-def compute(spark: SparkSession, request: Request, now: datetime, progress: Progress = silent) -> Outcome:
+def compute(session: Session, request: Request, now: datetime, progress: Progress = silent) -> Outcome:
     """The month's invoices under both counting rules. Raises PipelineError if the input is unreliable."""
     progress("looking at the files", 0.0, 0)
-    reach(spark, request.usage, request.store)
-    _require_folders(spark, request)
-    peaks, connection_counts = _connections(spark, request)
-    table = _table(spark, request, now, progress)
-    for of_source in (table.counts, connection_counts):
+    _require_folders(request)
+    refreshing = Refreshing(request.usage, request.table, request.month, now, session, progress, request.left_out)
+    days, others = refreshing.days()
+    peaks, of_connections = read_peaks(request.usage, request.month)
+    of_usage = total([others, *(day.header.counts for day in days)])
+    for of_source in (of_usage, of_connections):
         refuse_too_much(of_source, request.max_quarantined)
-    counts = total([table.counts, connection_counts])
+    counts = total([of_usage, of_connections])
     progress("pricing", 0.8, counts.read)
-    with collector_paused(), for_few_rows(spark) if table.are_few else for_sums(spark):
-        are_many = table.counts.accepted > transforms.FEW and not table.are_few
-        rows = collected(_placed(table, request), are_many=are_many) if table.counts.accepted else []
-    episodes = _outages(spark, request, table, now, progress) if request.outages else []
-    known = availability(episodes, request.inventory, request.month, now) if request.outages else []
-    depths = backlog.rollups(backlog.read_samples(spark, request.depths)) if request.depths else []
+
+    def tables() -> Iterator[tuple[str, pa.Table]]:
+        return ((day.day, day.sums()) for day in days)
+
+    starts, beside = request.prices.operations.starts, _beside(request)
+    ladder = Ladder.climbed(tables, starts, beside)
+    known = outages.wanted(outages.read_outages(request.outages), request.month, now)
+    at_ends = outages.hours_of(known)
+    minutes = refreshing.minutes(days, ladder.split | at_ends)
+    episodes = _episodes(known, request, tables, minutes, at_ends, now)
     with collector_paused():
-        priced = tuple(_price(request, rows, connections_of(peaks)))
-    spark.catalog.clearCache()  # all that is wanted is here; what stays cached slows every later plan down
+        placed = place(tables, minutes, ladder, beside)
+        priced = tuple(_price(request, placed, connections_of(peaks)))
     progress("done", 1.0, counts.read)
     return Outcome(
         counts=counts,
         priced=priced,
         episodes=tuple(episodes),
-        availability=tuple(known),
-        rollups=tuple(depths),
+        availability=tuple(availability(episodes, request.inventory, request.month, now) if request.outages else ()),
+        rollups=tuple(backlog.rollups(backlog.read_samples(request.depths))),
         peaks=tuple(peaks),
+        late_days=tuple(sorted(refreshing.late)),
     )
 
 
-def _require_folders(spark: SparkSession, request: Request) -> None:
+def _require_folders(request: Request) -> None:
     """Raises InputError for a folder that is not the one of the records: a month without any would replace theirs."""
-    if odd := sorted(OF_A_FOLDER & set(request.usage)):
-        raise InputError(f"{request.usage} has {' '.join(odd)}, which Spark takes for a pattern: rename the folder.")
-    if request.may_be_empty or {child.name for child in children(spark, request.usage)} & FOLDERS:
+    if request.may_be_empty or {child.name for child in request.usage.children()} & set(FOLDERS):
         return
-    raise InputError(f"{request.usage} has no usage/ and no connections/: give the folder that contains them.")
+    place = request.usage.url.removeprefix("file://")
+    raise InputError(f"{place} has no usage/ and no connections/: give the folder that contains them.")
 
 
-def _outages(
-    spark: SparkSession, request: Request, table: HourlyTable, now: datetime, progress: Progress
+def _beside(request: Request) -> dict[str, int]:
+    """The namespaces whose units are in no tier, with their places behind the tiers: those of Basic and of Premium."""
+    first = len(request.prices.operations.starts)
+    tiers = enumerate((BASIC, PREMIUM), first)
+    return {name: number for number, tier in tiers for name in request.tariffs.of(tier)}
+
+
+def _episodes(
+    known: list[outages.Outage],
+    request: Request,
+    tables: Tables,
+    minutes: pa.Table,
+    at_ends: set[int],
+    now: datetime,
 ) -> list[Episode]:
-    """The month's outages with their operations."""
-    progress("looking at outages", 0.9, table.counts.read)
-    episodes = hold(outages.episodes_of(outages.read_outages(spark, request.outages), request.month, now))
-    days = outages.days_of(episodes, table.coarsest, request.month)
-    if not days:
-        return []
-    minutes = hold(table.minutes(of_kinds(days, {*outages.EXTRA, *outages.WAY_HOME})))
-    used = outages.units_of(episodes, minutes).unionByName(outages.polls_of(episodes, minutes))
-    return outages.collect(episodes, used, request.month)
+    """The month's outages with their operations: whole hours by hour, those in which one begins or ends by minute."""
+    usage = outages.Usage(known)
+    hours = pa.array(sorted(at_ends), pa.int64())
+    for _, table in tables() if known else ():
+        usage.add(table.filter(pc.invert(pc.is_in(table["hour"], hours))), "hour", 60)
+    usage.add(minutes.filter(pc.is_in(pc.divide(minutes["minute"], 60), hours)), "minute", 1)
+    return usage.episodes(request.month, now)
 
 
-def _table(spark: SparkSession, request: Request, now: datetime, progress: Progress) -> HourlyTable:
-    root = f"{request.usage}/usage"
-    if request.incremental:
-        return incremental(spark, root, f"{request.usage}/hourly", request.month, now, progress, request.left_out)
-    by_namespace = bool(_beside_the_ladder(request.tariffs))
-    return full(spark, root, request.month, now, progress, request.left_out, by_namespace=by_namespace)
-
-
-def _beside_the_ladder(tariffs: Tariffs) -> list[str]:
-    """The namespaces whose units are in no tier: those of Basic and Premium."""
-    return [*tariffs.of(BASIC), *tariffs.of(PREMIUM)]
-
-
-def _placed(table: HourlyTable, request: Request) -> DataFrame:
-    """The month's sums with their units in the tiers: see `places.totals`. Only Standard units are in tiers."""
-    starts, tariffs = request.prices.operations.starts, request.tariffs
-    others = _beside_the_ladder(tariffs)
-    if not others:
-        return places.totals(_on_the_ladder(table, starts), len(starts))
-    elsewhere = F.col("namespace").isin(*others)
-    on_it = places.with_places_beside(_on_the_ladder(table.where(~elsewhere), starts), len(starts))
-    beside = places.beside_the_ladder(table.coarsest.where(elsewhere), len(starts), tariffs.of(BASIC))
-    return places.totals(on_it.unionByName(beside), len(starts) + 2)
-
-
-def _on_the_ladder(table: HourlyTable, starts: tuple[int, ...]) -> DataFrame:
-    ladder = hold(places.hours_on_the_ladder(table.paces, starts))
-    steps = places.days_of_steps(ladder).collect()
-    if table.days is None:
-        placed = places.hours_in_one_tier(table.hours, ladder, starts)
-    else:
-        placed = places.days_in_one_tier(table.days, table.hours, ladder, steps, starts)
-    if split := {(hour, step["scope"]) for step in steps for hour in step["hours"]}:
-        minutes = table.minutes(of_hours({hour for hour, _ in split}, split))
-        finer = hold(places.minutes_on_the_ladder(minutes, ladder, starts))
-        placed = placed.unionByName(places.minutes_in_one_tier(minutes, finer, starts))
-        placed = placed.unionByName(places.across_tiers(minutes, finer, starts))
-    return placed
-
-
-def _connections(spark: SparkSession, request: Request) -> tuple[list[PeakDay], Counts]:
-    """The peaks by namespace and day, and the results of reading their files and rows."""
-    root, left_out = f"{request.usage}/connections", request.left_out
-    listing = list_month(spark, root, request.month, CONNECTIONS, optional=OF_A_PROCESS, left_out=left_out)
-    files = Counts(
-        files=len(listing.files) + len(listing.rejected),
-        files_rejected=len(listing.rejected),
-        rejected=[(file.path, file.reason) for file in listing.rejected],
-    )
-    if not listing.rows:
-        return [], files
-    rows = read_files(spark, listing, CONNECTIONS | OF_A_PROCESS).withColumn("reason", connection_reason())
-    days = [_peak_day(row) for row in transforms.connection_days(rows.where("reason is null")).collect()]
-    bad = rows.where("reason is not null").groupBy("reason").count().collect()
-    reasons = {f"connections: {row['reason']}": row["count"] for row in bad}
-    lost = sum(reasons.values())
-    by_place = sorted(days, key=lambda day: (day.scope, day.namespace, day.date))
-    known = {"read": listing.rows, "accepted": listing.rows - lost, "quarantined": lost}
-    return by_place, replace(files, reasons=reasons, **known)
-
-
-def _peak_day(row: Row) -> PeakDay:
-    known = {hour["hour"]: hour["peak"] for hour in row["hours"]}
-    peaks = tuple(known.get(hour) for hour in range(24))
-    return PeakDay(scope=row["scope"], namespace=row["namespace"], date=row["date"], peaks=peaks)
-
-
-def _price(request: Request, rows: Iterable[Total], connections: Mapping[str, list[Connections]]) -> Iterator[Priced]:
-    tiers = len(request.terms(RULES[0]).rates)
-    usage, days = defaultdict[str, list[Total]](list), defaultdict[str, list[Total]](list)
-    for row in rows:
-        (usage if row[DATE] is None else days)[row[SCOPE]].append(row)
-    for of_scope in usage.values():
-        of_scope.sort(key=BY_KEY)
-    for of_scope in days.values():
-        of_scope.sort(key=BY_DAY)
-    for number, rule in enumerate(RULES):
-        terms, first = request.terms(rule), FIRST_PLACE + number * tiers
-        of_rule = slice(first, first + tiers)
+def _price(request: Request, placed: Placed, connections: Mapping[str, list[Connections]]) -> Iterator[Priced]:
+    usage, days = defaultdict[str, list[tuple[tuple[str, ...], Total]]](list), defaultdict[str, list[Any]](list)
+    for key, line in placed.lines.items():
+        usage[key[0]].append((_line_key(key), line))
+    for key, day in placed.days.items():
+        days[key[0]].append((key[1:], day))
+    for of_scope in (*usage.values(), *days.values()):
+        of_scope.sort(key=itemgetter(0))
+    for rule in RULES:
+        terms = request.terms(rule)
         for scope in sorted({*usage, *connections}):
-            used = [_line(row, row[of_rule]) for row in usage[scope]]
+            used = [_line(key, line, rule) for key, line in usage[scope]]
             made = invoice(terms, scope, used, connections.get(scope, ()))
             prices = unit_prices(terms, made.tiers)
-            yield Priced(invoice=made, days=tuple(_day(prices, row, row[of_rule]) for row in days[scope]))
+            yield Priced(invoice=made, days=tuple(_day(prices, key, day, rule) for key, day in days[scope]))
+
+
+def _line_key(key: tuple[str, ...]) -> tuple[str, ...]:
+    _, pair, namespace, entity, kind = key
+    return namespace, entity, kind, pair
 
 
 @contextmanager
@@ -300,8 +223,10 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _line(row: Total, tiers: tuple[int, ...]) -> Line:
-    _, pair, namespace, entity, kind, _, operations, messages, size, _ = row[:FIRST_PLACE]
+def _line(key: tuple[str, ...], total: Total, rule: str) -> Line:
+    namespace, entity, kind, pair = key
+    operations, messages, size = total.counted
+    tiers = tuple(total.places[rule])
     return Line(
         namespace=namespace,
         entity=entity,
@@ -315,10 +240,10 @@ def _line(row: Total, tiers: tuple[int, ...]) -> Line:
     )
 
 
-def _day(prices: UnitPrices, row: Total, tiers: tuple[int, ...]) -> Day:
+def _day(prices: UnitPrices, key: tuple[str, ...], total: Total, rule: str) -> Day:
     """What one kind cost on one day, shared as the allocation says."""
-    exact = prices.price_of(tiers)
-    return Day(date=row[DATE], kind=row[KIND], operations=row[OPERATIONS], units=sum(tiers), exact=exact)
+    tiers, (date, kind) = total.places[rule], key
+    return Day(date=date, kind=kind, operations=total.counted[0], units=sum(tiers), exact=prices.price_of(tiers))
 
 
 def utc_now() -> datetime:

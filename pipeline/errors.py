@@ -1,6 +1,6 @@
 """Errors of a job, each with one sentence for the person who started it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 
 class PipelineError(Exception):
@@ -15,16 +15,16 @@ class InputError(PipelineError):
     """The usage data cannot be read, or too little of it is reliable."""
 
 
-class FileGoneError(InputError):
-    """A file was removed between two looks at its folder, by the compaction for example."""
+class FilesChangedError(InputError):
+    """A file was removed or replaced between two looks at its folder, by the compaction for example."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} was removed while it was read: run it again.")
+        super().__init__(f"{path} changed while it was read: run it again.")
 
 
-class FilesLieError(InputError):
-    """Some `files` have other rows than they declare; each with its path and what is wrong."""
+class UnreadableFilesError(InputError):
+    """The content of some `files` cannot be read: by name what is wrong with each."""
 
-    def __init__(self, sentence: str, files: Sequence[tuple[str, str]]) -> None:
-        super().__init__(sentence)
+    def __init__(self, files: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{name} {reason}" for name, reason in files.items()) + ".")
         self.files = files

@@ -15,20 +15,11 @@ from pipeline.price_tiers import UnitPrices
 from pipeline.prices import PriceList
 from pipeline.schemas import ALLOCATIONS, RULES
 from pipeline.tariffs import BASIC, CROSSING_KINDS, NOTHING_KNOWN, PREMIUM, STANDARD, Tariffs
+from pipeline.usage.peaks import PeakDay
 
 BASE_KIND, CONNECTIONS_KIND, BANDWIDTH_KIND = "base", "connections", "bandwidth"
 GIGABYTE = 10**9
 SYSTEM, ANY = "$system", "*"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeakDay:
-    """The connection peaks of a namespace on one day, by hour (UTC); None if unknown."""
-
-    scope: str
-    namespace: str
-    date: str
-    peaks: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

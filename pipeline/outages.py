@@ -6,20 +6,22 @@ when the month began is carried into it; what still goes on counts as downtime b
 
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.window import Window
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.months import Month
 from pipeline.schemas import SETTLEMENTS
 from pipeline.tariffs import CROSSING_KINDS
 
-OUTAGES = "pair string, entity string, started timestamp, ended timestamp, cause string, reason string"
 # What the library did only because of the episode; the syphon's send stands for the send to the primary.
 POLL = "syphon_receive_empty"
 OF_AN_ENTITY = ("send_backlog", "ping", "syphon_receive", "syphon_settle")
@@ -96,125 +98,130 @@ class Availability:
         return 1 - self.down_s / self.period_s if self.period_s else 1.0
 
 
-def read_outages(spark: SparkSession, path: str) -> DataFrame:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """One outage of one entity, as the control plane has folded it from failover events."""
+
+    pair: str
+    entity: str
+    started: datetime
+    ended: datetime | None
+    cause: str
+    reason: str
+
+    @property
+    def first_minute(self) -> int:
+        return int(self.started.timestamp()) // 60
+
+    @property
+    def end_minute(self) -> float:
+        """The first minute that is not in it any more."""
+        return math.inf if self.ended is None else math.ceil(self.ended.timestamp() / 60)
+
+
+def read_outages(path: Path | None) -> list[Outage]:
     """The outages of a file of JSON lines: `started`, `ended` (null while it lasts), `cause` and `reason` of each."""
-    return spark.read.schema(OUTAGES).json(path)
+    lines = path.read_text(encoding="utf-8").splitlines() if path else []
+    return [_outage(json.loads(line)) for line in lines]
 
 
-def episodes_of(outages: DataFrame, month: Month, now: datetime) -> DataFrame:
-    """The outages that touch the month: `started`, `ended` (null while it lasts), `down_s` inside the month.
+def _outage(record: dict[str, Any]) -> Outage:
+    times = {name: datetime.fromisoformat(record[name]) if record[name] else None for name in ("started", "ended")}
+    return Outage(**record | times)
 
-    With them of each entity the last one before it, whose backlog may come home in the month; its `down_s` is 0.
+
+def wanted(outages: Iterable[Outage], month: Month, now: datetime) -> list[Outage]:
+    """The outages that touch the month, and of each entity the last one before it, whose backlog may come home in it;
+    by time.
     """
-    start, end = F.lit(month.start), F.lit(min(month.end, now))
-    clipped = F.unix_micros(F.least(F.coalesce("ended", end), end)) - F.unix_micros(F.greatest("started", start))
-    is_earlier = _is_earlier(month)
-    last = F.max(F.when(is_earlier, F.col("started"))).over(Window.partitionBy("pair", "entity"))
-    is_wanted = (F.col("started") < end) & (~is_earlier | (F.col("started") == F.col("last")))
-    wanted = outages.withColumn("last", last).where(is_wanted)
-    found = wanted.withColumn("down_s", F.greatest(F.lit(0), clipped) / 1_000_000)
-    return found.select("pair", "entity", "started", "ended", "cause", "reason", "down_s")
+    found: list[Outage] = []
+    earlier: dict[tuple[str, str], Outage] = {}
+    for outage in sorted(outages, key=lambda each: each.started):
+        if outage.started >= min(month.end, now):
+            continue
+        if outage.ended is not None and outage.ended <= month.start:
+            earlier[outage.pair, outage.entity] = outage
+        else:
+            found.append(outage)
+    return sorted([*earlier.values(), *found], key=lambda each: (each.started, each.pair, each.entity))
 
 
-def _is_earlier(month: Month) -> Column:
-    """Whether an outage was over when the month began."""
-    return F.coalesce(F.col("ended") <= F.lit(month.start), F.lit(False))
+def hours_of(outages: Iterable[Outage]) -> set[int]:
+    """The hours in which one begins or ends."""
+    ends = {each.end_minute for each in outages} - {math.inf}
+    return {int(minute) // 60 for minute in ends | {each.first_minute for each in outages}}
 
 
-def days_of(episodes: DataFrame, usage: DataFrame, month: Month) -> list[str]:
-    """The days from the month's first outage on, and those on which the backlog of an earlier one may have come home.
+class Usage:
+    """What outages took: billable units and bytes, by outage, place and kind. `add` takes the sums in any order."""
 
-    `usage`: the month's, by day or finer.
-    """
-    starts = (F.min(F.when(which, F.col("started"))) for which in (~_is_earlier(month), _is_earlier(month)))
-    first, earlier = episodes.agg(*(F.date_format(start, "yyyy-MM-dd") for start in starts)).collect()[0]
-    days = {day.isoformat() for day in month.dates if first and day.isoformat() >= first}
-    if earlier:
-        on_the_way = usage.where(F.col("kind").isin(*WAY_HOME))
-        days |= {row["date"] for row in on_the_way.select("date").distinct().collect()}
-    return sorted(days)
+    def __init__(self, outages: Sequence[Outage]) -> None:
+        self.taken: dict[Outage, dict[tuple[str, str], dict[str, list[int]]]] = {}
+        self.of_entity: dict[tuple[str, str], list[Outage]] = defaultdict(list)
+        self.of_pair: dict[str, list[Outage]] = defaultdict(list)
+        for outage in sorted(outages, key=lambda each: (each.started, each.entity)):
+            self.of_entity[outage.pair, outage.entity].append(outage)
+            self.of_pair[outage.pair].append(outage)
 
+    def add(self, table: pa.Table, time: str, minutes: int) -> None:
+        """Add sums by `time`, which has as many `minutes`, and in none of which an outage begins or ends."""
+        kinds = pa.array([*WAY_HOME, POLL])
+        some = table.filter(pc.is_in(table["kind"].cast(pa.string()), kinds))
+        some = some.filter(pc.is_in(some["pair"].cast(pa.string()), pa.array(list(self.of_pair), pa.string())))
+        names = ("pair", "entity", "kind", *PLACE, time, "billing_units", "bytes")
+        for pair, entity, kind, scope, namespace, at, units, size in zip(
+            *(some[name].to_pylist() for name in names), strict=True
+        ):
+            outage = self._poll(pair, at * minutes) if kind == POLL else self._of(pair, entity, at * minutes)
+            if outage is not None:
+                of_place = self.taken.setdefault(outage, {}).setdefault((scope, namespace), {})
+                known = of_place.setdefault(kind, [0, 0])
+                known[0] += units
+                known[1] += size
 
-def units_of(episodes: DataFrame, minutes: DataFrame) -> DataFrame:
-    """Billable units by episode, place and kind: from the episode's first minute to the entity's next episode."""
-    nowhere = [F.lit(None).cast("string").alias(name) for name in PLACE]
-    begins = episodes.select(
-        "pair", "entity", F.date_trunc("minute", "started").alias("at"), "started", F.lit(0).alias("order"),
-        F.lit(None).cast("string").alias("kind"), F.lit(0).cast("long").alias("billing_units"),
-        F.lit(0).cast("long").alias("bytes"), *nowhere,
-    )  # fmt: skip
-    used = minutes.where(F.col("kind").isin(*WAY_HOME)).select(
-        "pair", "entity", F.col("minute").alias("at"), F.lit(None).cast("timestamp").alias("started"),
-        F.lit(1).alias("order"), "kind", "billing_units", "bytes", *PLACE,
-    )  # fmt: skip
-    before = Window.partitionBy("pair", "entity").orderBy("at", "order", "started")
-    placed = begins.unionByName(used).withColumn("of", F.last("started", ignorenulls=True).over(before))
-    wanted = placed.where("order = 1 and of is not null")
-    return wanted.groupBy("pair", "entity", F.col("of").alias("started"), *PLACE, "kind").agg(
-        F.sum("billing_units").alias("units"), F.sum("bytes").alias("bytes")
-    )
+    def _of(self, pair: str, entity: str, minute: int) -> Outage | None:
+        """The entity's last outage that had begun."""
+        begun = (each for each in reversed(self.of_entity.get((pair, entity), ())) if each.first_minute <= minute)
+        return next(begun, None)
 
+    def _poll(self, pair: str, minute: int) -> Outage | None:
+        """The outage that a poll without a result is counted for: a poll is of a backlog queue, not of an entity, and
+        counts for whichever outage of the pair had begun first.
+        """
+        are_open = (each for each in self.of_pair[pair] if each.first_minute <= minute < each.end_minute)
+        return next(are_open, None)
 
-def polls_of(episodes: DataFrame, minutes: DataFrame) -> DataFrame:
-    """Units of the polls that found nothing while an entity of the pair was down, each on one episode.
-
-    A poll is of a backlog queue, not of an entity: it counts for whichever episode of the pair had begun first.
-    """
-    begins = F.date_trunc("minute", "started").alias("begins")
-    open_ones = episodes.select(F.col("pair").alias("of"), "entity", "started", "ended", begins)
-    polls = minutes.where(F.col("kind") == POLL).groupBy("pair", *PLACE, F.col("minute").alias("at"))
-    while_down = (
-        (F.col("of") == F.col("pair"))
-        & (F.col("at") >= F.col("begins"))
-        & (F.col("ended").isNull() | (F.col("at") < F.col("ended")))
-    )
-    met = polls.agg(F.sum("billing_units").alias("units")).join(F.broadcast(open_ones), while_down)
-    begun_first, units = F.min(F.struct("started", "entity")).alias("one"), F.max("units").alias("u")
-    first = met.groupBy("pair", *PLACE, "at").agg(begun_first, units)
-    return first.groupBy("pair", "one.entity", "one.started", *PLACE, F.lit(POLL).alias("kind")).agg(
-        F.sum("u").alias("units"), F.lit(0).cast("long").alias("bytes")
-    )
-
-
-def collect(episodes: DataFrame, units: DataFrame, month: Month) -> list[Episode]:
-    """The episodes with their units, by time; of those before the month the ones that took something in it."""
-    places = _places(units)
-    columns = (F.unix_micros("started").alias("from"), F.unix_micros("ended").alias("to"))
-    rows = episodes.select("pair", "entity", "cause", "reason", "down_s", *columns).collect()
-    known = (
-        Episode(
-            pair=row["pair"],
-            entity=row["entity"],
-            started=_moment(row["from"]),
-            ended=None if row["to"] is None else _moment(row["to"]),
-            cause=row["cause"],
-            reason=row["reason"] or "",
-            down_s=row["down_s"],
-            places=places.get((row["pair"], row["entity"], row["from"]), ()),
+    def episodes(self, month: Month, now: datetime) -> list[Episode]:
+        """The outages with what they took, by time; of those before the month the ones that took something in it."""
+        every = sorted(
+            (each for outages in self.of_pair.values() for each in outages),
+            key=lambda each: (each.started, each.pair, each.entity),
         )
-        for row in sorted(rows, key=lambda row: (row["from"], row["pair"], row["entity"]))
-    )
-    return [each for each in known if each.places or each.touches(month)]
+        known = (self._episode(outage, month, now) for outage in every)
+        return [each for each in known if each.places or each.touches(month)]
+
+    def _episode(self, outage: Outage, month: Month, now: datetime) -> Episode:
+        end = min(month.end, now)
+        down = min(outage.ended or end, end) - max(outage.started, month.start)
+        places = sorted(self.taken.get(outage, {}).items())
+        return Episode(
+            pair=outage.pair,
+            entity=outage.entity,
+            started=outage.started.astimezone(UTC),
+            ended=outage.ended.astimezone(UTC) if outage.ended else None,
+            cause=outage.cause,
+            reason=outage.reason or "",
+            down_s=max(0.0, down.total_seconds()),
+            places=tuple(_place(*place, kinds) for place, kinds in places),
+        )
 
 
-def _places(units: DataFrame) -> dict[tuple[str, str, int], tuple[Place, ...]]:
-    """What each episode (pair, entity, start in microseconds) took of each namespace."""
-    found: dict[tuple[str, str, int], dict[tuple[str, str], list[Row]]] = defaultdict(lambda: defaultdict(list))
-    columns = ("pair", "entity", F.unix_micros("started").alias("at"), *PLACE, "kind", "units", "bytes")
-    for row in units.select(*columns).collect():
-        found[row["pair"], row["entity"], row["at"]][row["scope"], row["namespace"]].append(row)
-    return {
-        episode: tuple(_place(*place, rows) for place, rows in sorted(by_place.items()))
-        for episode, by_place in found.items()
-    }
-
-
-def _place(scope: str, namespace: str, rows: Sequence[Row]) -> Place:
+def _place(scope: str, namespace: str, kinds: Mapping[str, Sequence[int]]) -> Place:
     return Place(
         scope=scope,
         namespace=namespace,
-        units={row["kind"]: row["units"] for row in rows},
-        crossing_bytes=sum(row["bytes"] for row in rows if row["kind"] in CROSSING_KINDS),
+        units={kind: units for kind, (units, _) in kinds.items()},
+        crossing_bytes=sum(size for kind, (_, size) in kinds.items() if kind in CROSSING_KINDS),
     )
 
 
@@ -243,7 +250,3 @@ def availability(
 
 def _mean(seconds: Sequence[float]) -> float | None:
     return sum(seconds) / len(seconds) if seconds else None
-
-
-def _moment(micros: int) -> datetime:
-    return datetime.fromtimestamp(micros / 1_000_000, UTC)

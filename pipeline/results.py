@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.backlog import Rollup
-from pipeline.counts import Counts
-from pipeline.invoice import Invoice, Line, PeakDay
+from pipeline.invoice import Invoice, Line
 from pipeline.outages import Availability, Episode, Place
 from pipeline.prices import PriceList, price_records
 from pipeline.schemas import RULES
+from pipeline.usage.counts import Counts
+from pipeline.usage.peaks import PeakDay
 
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 ESCAPED = "\\u"
@@ -68,6 +69,7 @@ class Outcome:
     availability: tuple[Availability, ...] = ()
     rollups: tuple[Rollup, ...] = ()
     peaks: tuple[PeakDay, ...] = ()
+    late_days: tuple[str, ...] = ()
 
 
 def write_results(path: Path, run: Mapping[str, Any], prices: PriceList, outcome: Outcome) -> None:
@@ -112,7 +114,8 @@ def _lines(run: Mapping[str, Any], prices: PriceList, outcome: Outcome) -> Itera
 
 
 def _records(run: Mapping[str, Any], prices: PriceList, outcome: Outcome) -> Iterable[dict[str, Any]]:
-    yield {"record": "run", **run, "counts": asdict(outcome.counts), "prices": price_records(prices)}
+    about = {"counts": asdict(outcome.counts), "late_days": outcome.late_days, "prices": price_records(prices)}
+    yield {"record": "run", **run, **about}
     yield from (_episode(episode) for episode in outcome.episodes)
     yield from ({"record": "availability", **asdict(each)} for each in outcome.availability)
     for rollup in outcome.rollups:

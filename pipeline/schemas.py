@@ -24,19 +24,12 @@ USAGE: dict[str, str] = {
     "billing_units": "long",
 }
 CONNECTIONS: dict[str, str] = {"hour": "timestamp", "scope": "string", "namespace": "string", "peak": "long"}
-OF_A_PROCESS: dict[str, str] = {"reporter": "string"}
-"""What a file of connections may have beside: whose own peak a row is; without it the row is the whole namespace's."""
 
-NOTE = "paired-namespaces.record-ids"
-"""Where a file of usage says in its footer what was found of its record_ids when it was written (docs/contract.md)."""
-NAME_THEIR_MINUTE, ONCE_EACH = "name their minute", "name their minute, once each"
-"""What it says, followed by the number of rows: that ids have their minute where the library's have it
-(`pipeline.strays`), and so have no version in another minute; and that all rows have an id, each another one.
-"""
-
-KEPT_SHAPE = 8
-"""Rises with every change of what an incremental run keeps of a day, or of how it judges rows: it is part of a day's
-fingerprint, so that what was kept under other rules is summed again."""
+KEY = ("scope", "pair", "namespace", "entity", "kind")
+SUMS = ("operations", "messages", "bytes", "billing_units", "rows")
+"""What the day sums have of each hour and KEY."""
+LONGEST = {"scope": 200, "pair": 63, "namespace": 260, "entity": 300}
+"""Bytes; no longer name can be stored."""
 
 LARGEST_MESSAGE_BYTES = 100 * 1024 * 1024  # Premium's limit, the highest of all tiers
 MOST_UNITS = LARGEST_MESSAGE_BYTES // (64 * 1024)  # that one message, or one call, can cost
@@ -46,5 +39,5 @@ up."""
 
 
 def ddl(columns: dict[str, str]) -> str:
-    """The columns as a Spark schema, with the partition's `date` as text."""
-    return ", ".join(f"{name} {kind}" for name, kind in (*columns.items(), ("date", "string")))
+    """The columns as a Spark schema, with the partition's `date`."""
+    return ", ".join(f"{name} {kind}" for name, kind in (*columns.items(), ("date", "date")))

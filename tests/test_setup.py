@@ -19,7 +19,7 @@ def bootstrap(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     import bootstrap  # type: ignore[import-not-found]
 
     steps = ("has_java", "ensure_venv", "ensure_redis", "ensure_java", "ensure_browser", "ensure_postgres")
-    for name in (*steps, "ensure_prometheus", "ensure_nginx", "has_redis", "ensure_class_archive"):
+    for name in (*steps, "ensure_prometheus", "ensure_nginx", "has_redis"):
         monkeypatch.setattr(bootstrap, name, lambda: None)
     for name in ("ensure_packages", "add_packages"):
         monkeypatch.setattr(bootstrap, name, lambda requirements: None)
@@ -56,44 +56,6 @@ def test_the_demo_installs_spark_itself_and_java_too_if_there_is_none(
 
     assert done == ["demo", *ensured]
     assert os.environ[bootstrap.SPARK_LATER] == "1"
-
-
-@pytest.mark.parametrize(
-    ("command", "archives"), [("setup", 1), ("nightly", 1), ("quick", 0), ("check", 0), ("demo", 0)]
-)
-def test_the_classes_of_spark_are_archived_where_it_is_started_often(
-    bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch, command: str, archives: int
-) -> None:
-    done: list[str] = []
-    monkeypatch.setattr(bootstrap, "can_wait_for_java", lambda: True)
-    monkeypatch.setattr(bootstrap, "ensure_class_archive", lambda: done.append("archive"))
-    bootstrap.set_up(command)
-    assert len(done) == archives
-
-
-def test_an_archive_of_classes_is_made_once_and_again_after_another_spark_was_installed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    import python_packages  # type: ignore[import-not-found]
-
-    archive, made = tmp_path / "java-classes" / "spark-1.jsa", []
-    archive.parent.mkdir()
-
-    def make(command: object, failure: str) -> None:
-        made.append(command)
-        archive.write_text("x")
-        os.utime(archive, (len(made) * 100, len(made) * 100))
-
-    monkeypatch.setattr(python_packages, "VENV", tmp_path)
-    monkeypatch.setattr(python_packages, "run", make)
-    monkeypatch.setattr(python_packages, "say", lambda text: None)
-    installed = tmp_path / ".installed-test"
-    for at, so_often in ((50, 1), (50, 1), (150, 2)):
-        installed.write_text("")
-        os.utime(installed, (at, at))
-        python_packages.ensure_class_archive()
-        assert len(made) == so_often
 
 
 def test_what_the_demo_starts_with_is_everything_but_spark() -> None:

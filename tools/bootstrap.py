@@ -32,7 +32,7 @@ from host_packages import (
     has_java,
     has_redis,
 )
-from python_packages import add_packages, ensure_class_archive, ensure_packages, ensure_venv, suitable_python
+from python_packages import add_packages, ensure_packages, ensure_venv, suitable_python
 from steps import PYTHON, ROOT, VENV, SetUpError, search_path
 
 SPARK_LATER = "PAIRED_NAMESPACES_SPARK_LATER"
@@ -71,7 +71,6 @@ QUICK_TESTS = ["-m", "pytest", "--quick", "-n", str(os.cpu_count() or 1), *FILE_
 
 SITE = ["--fail-on-warning", "--keep-going", "--conf-dir", "docs/site", ".", "build/docs"]
 WITHOUT_HOST_PACKAGES = ("check", "docs")
-STARTING_SPARK_OFTEN = ("setup", "test", "nightly", "bench")
 
 COMMANDS: dict[str, tuple[str, list[str]]] = {
     "demo": ("demo", ["manage.py", "demo"]),
@@ -109,8 +108,6 @@ def set_up(command: str) -> None:
     elif requirements == "test" and command != "soak":
         ensure_prometheus()
         ensure_nginx()
-    if command in STARTING_SPARK_OFTEN:
-        ensure_class_archive()
 
 
 def install_host_packages(command: str) -> None:

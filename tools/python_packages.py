@@ -101,18 +101,6 @@ def add_packages(name: str) -> None:
     _stamp(name).write_text(_digest(name))
 
 
-def ensure_class_archive() -> None:
-    """The archive with which each JVM of Spark starts faster, unless there is one that is newer than Spark."""
-    installed = max((stamp.stat().st_mtime for stamp in VENV.glob(".installed-*")), default=0.0)
-    if any(archive.stat().st_mtime > installed for archive in (VENV / "java-classes").glob("*.jsa")):
-        return
-    say("archiving the classes of Spark, which then starts faster …")
-    try:
-        run([PYTHON, "-m", "pipeline.jobs.class_archive"], "the classes of Spark were not archived: it starts slower")
-    except SetUpError as missing:
-        say(str(missing))
-
-
 def is_installed(name: str) -> bool:
     """Whether the requirements of `name` are installed, perhaps as a part of larger ones."""
     return any(_stamp(one).exists() and _stamp(one).read_text() == _digest(one) for one in (name, *CONTAINS[name]))

@@ -118,7 +118,6 @@ app.conf.update(
         "alerts": every(5, "alerts.look"),
         "alerts-due": every(1, "alerts.due"),
         "compact": {"task": "pipeline.compact", "schedule": crontab(hour="1", minute="40")},
-        "compact-today": {"task": "pipeline.compact_today", "schedule": crontab(minute="20")},
         "charges": {"task": "pipeline.charges", "schedule": crontab(hour="2", minute="10")},
     },
     timezone="UTC",

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 
 from dashboard.fleet.pairs_file import PairConfig
 from pairing.telemetry.metering import CONNECTIONS, UsageRecord
-from workers.record_ids import with_note
 
 SCHEMA = pa.schema(
     [
@@ -61,8 +60,7 @@ def write(records: Iterable[UsageRecord], usage_dir: str) -> list[str]:
 
 def _table(folder: str, records: list[UsageRecord]) -> pa.Table:
     rows = [_peak(record) if folder == "connections" else record._asdict() for record in records]
-    table = pa.Table.from_pylist(rows, schema=FOLDERS[folder])
-    return table if folder == "connections" else with_note(table)
+    return pa.Table.from_pylist(rows, schema=FOLDERS[folder])
 
 
 def _peak(record: UsageRecord) -> dict[str, object]:

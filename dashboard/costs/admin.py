@@ -76,4 +76,3 @@ register(
     ("queue",),
 )
 register(models.CostTerms, ("month", "rule", "allocation", "hours_in_month", "prices", "region", "set_by", "set_at"))
-register(models.LateUsage, ("day", "noted_at"))

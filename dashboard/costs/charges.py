@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain, groupby
@@ -19,8 +19,7 @@ from django.db.models import F, Value
 from django.utils import timezone
 
 from dashboard.access.visibility import require_all
-from dashboard.costs.jobs import JobFailed, OnProgress, run_job
-from dashboard.costs.late_usage import forget_late_days, late_days
+from dashboard.costs.jobs import JobFailed, run_job, table_arguments
 from dashboard.costs.listed_prices import listed_prices
 from dashboard.costs.result_file import records_in
 from dashboard.costs.storing import finish, hold_month, store
@@ -35,7 +34,6 @@ from dashboard.costs.terms import (
     terms_of,
 )
 from dashboard.costs.usage_place import argument_for
-from dashboard.costs.warm_session import run_warm
 from dashboard.fleet.outages import TURNS, Report, outages
 from dashboard.fleet.outages import Outage as Folded
 from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
@@ -56,7 +54,6 @@ from pipeline.months import Month, is_month
 
 CHUNK = 1_000
 REPORTED = ("pair", "entity", "time", "kind", "reason")
-LONGEST_RUN = timedelta(hours=6)
 DEFAULT_PRICES = settings.BASE_DIR / "prices.json"
 OPEN = (ChargeRun.Status.WANTED, ChargeRun.Status.RUNNING)
 
@@ -76,7 +73,6 @@ class ChargesRequest:
     allocation: str = ""
     hours_in_month: int | None = None
     started_by: str = ""
-    incremental: bool = False
     for_all_months: bool = False
     allow_empty: bool = False
     max_quarantined: str | None = None
@@ -99,8 +95,6 @@ class ChargesRequest:
         words += ["--may-be-empty"] if not self.usage or self.allow_empty else []
         words += ["--allocation", self.allocation or Terms().allocation]
         words += price_arguments(self.prices or configured_prices(), self.region)
-        if self.incremental:
-            words += ["--incremental"]
         if self.max_quarantined:
             words += ["--max-quarantined", self.max_quarantined]
         if self.hours_in_month is not None:
@@ -194,27 +188,21 @@ def compute_month(
             run.save(update_fields=["rule", "allocation"])
             tariffs, note = namespaces_for(Path(folder))
             arguments = [
-                *(request if may_keep_hours(run) else replace(request, incremental=False)).arguments(result),
+                *request.arguments(result),
+                *table_arguments(),
                 *outages_for(Path(folder), request.month),
                 *depths_for(Path(folder), request.month, timezone.now()),
                 *tariffs,
             ]
-            _run_job(arguments, lambda said: _note(run, said, tell), given.usage)
-            late = {} if given.usage else {"late_days": [str(day) for day in late_days(run.month, run.started_at)]}
+            usage = given.usage or settings.USAGE_DIR
+            run_job("pipeline.jobs.charges", arguments, lambda said: _note(run, said, tell), usage)
             notes = {"note": note} if note else {}
-            store(run, result, known | late | notes, may_be_empty=given.allow_empty)
+            store(run, result, known | notes, may_be_empty=given.allow_empty)
         _remember(given)
-        if not given.usage:
-            forget_late_days(run.month, run.started_at)
     except BaseException as error:
         finish(run, ChargeRun.Status.FAILED, _why(error))
         raise
     return run
-
-
-def _run_job(arguments: Sequence[str], on_progress: OnProgress, usage: str) -> None:
-    if not run_warm(arguments, on_progress):
-        run_job("pipeline.jobs.charges", arguments, on_progress, usage or settings.USAGE_DIR)
 
 
 def _as_closed(request: ChargesRequest, given: ChargesRequest, folder: Path) -> tuple[ChargesRequest, dict[str, Any]]:
@@ -314,13 +302,6 @@ def _outage(pair: str, entity: str, one: Folded) -> dict[str, Any]:
         "cause": one.began.kind,
         "reason": one.began.reason,
     }
-
-
-def may_keep_hours(run: ChargeRun) -> bool:
-    """Whether the run has exclusive use of the month's stored hourly sums; two runs would corrupt them."""
-    since = timezone.now() - LONGEST_RUN
-    others = ChargeRun.objects.filter(month=run.month, status=ChargeRun.Status.RUNNING, heard_at__gt=since)
-    return not others.exclude(pk=run.pk).exists()
 
 
 def depths_for(folder: Path, month: str, now: datetime) -> list[str]:

@@ -8,13 +8,14 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
 from importlib.util import find_spec
 from threading import Thread
 from typing import IO, Any
 
 from django.conf import settings
 
-from dashboard.costs.usage_place import variables_for
+from dashboard.costs.usage_place import argument_for, variables_for
 
 OnProgress = Callable[[dict[str, Any]], None]
 PASSED_ON = {
@@ -47,7 +48,7 @@ FAMILIES = (
     "GOOGLE_",
 )
 """Variables that a job inherits: the host, Java and Spark, and the keys of object stores that hold its files."""
-WITHOUT_SPARK = ("pipeline.jobs.prices",)
+WITHOUT_SPARK = ("pipeline.jobs.prices", "pipeline.jobs.days")
 KEY_OF_A_NAMESPACE = "SharedAccess"
 
 
@@ -83,6 +84,29 @@ def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress, usag
             raise
     if status != 0:
         raise JobFailed(error or _last_line(tail, status))
+
+
+def table_arguments() -> list[str]:
+    """The job's arguments for the folder in which the sums of each day of usage are kept."""
+    return ["--table", str(settings.STATE_DIR / "day-sums")]
+
+
+def compact_usage() -> None:
+    """Merge the small usage files of past days. Raises JobFailed."""
+    usage = settings.USAGE_DIR
+    run_job("pipeline.jobs.days", ["--usage", argument_for(usage)], lambda said: None, usage)
+
+
+def months_to_compute(now: datetime) -> list[str]:
+    """This month, and the previous one while its records usually come; then those of which files changed since they
+    were summed. Raises JobFailed.
+    """
+    usage = settings.USAGE_DIR
+    always = sorted({f"{day:%Y-%m}" for day in (now, now - timedelta(days=2))})
+    said: list[dict[str, Any]] = []
+    run_job("pipeline.jobs.days", ["--usage", argument_for(usage), *table_arguments()], said.append, usage)
+    changed = sorted({day[:7] for day in said[-1]["days"]} - set(always))
+    return [*always, *(month for month in changed if month < always[0])]
 
 
 def job_environment(usage: str = "") -> dict[str, str]:

@@ -43,7 +43,7 @@ CHUNK = 1_000
 INVOICE_KEY, PEAKS_KEY = ("month", "scope", "rule"), ("date", "scope", "namespace")
 ROLLUP_KEY = ("pair", "queue", "begins_at", "is_day")
 OF_ANOTHER_MONTH = "is of another month"
-NOT_OF_THE_JOB = {"record", "terms", "late_days", "note", "not_stored"}
+NOT_OF_THE_JOB = {"record", "terms", "note", "not_stored"}
 """What the control plane adds to the details of a run; and the name of the record."""
 
 

@@ -1,11 +1,11 @@
-"""The folder or URL of the usage files, as jobs and messages may have it: without keys (`pipeline.usage_place`)."""
+"""The folder or URL of the usage files, as jobs and messages may have it: without keys (`pipeline.usage.place`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipeline.usage_place import VARIABLE, AddressError, missing_connector, remedy_for, without_keys
+from pipeline.usage.place import VARIABLE, AddressError, missing_connector, remedy_for, without_keys
 
 __all__ = ["AddressError", "argument_for", "missing_connector", "remedy_for", "variables_for"]
 

@@ -102,18 +102,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='LateUsage',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('day', models.DateField(unique=True)),
-                ('noted_at', models.DateTimeField()),
-            ],
-            options={
-                'verbose_name_plural': 'late usage',
-                'ordering': ('day',),
-            },
-        ),
-        migrations.CreateModel(
             name='Alert',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

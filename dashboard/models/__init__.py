@@ -21,7 +21,7 @@ from dashboard.models.cleanup import (
     QueueDrain,
     ResubmittedMessage,
 )
-from dashboard.models.cost_terms import CostTerms, LateUsage
+from dashboard.models.cost_terms import CostTerms
 from dashboard.models.depth_peak import DepthPeak
 from dashboard.models.drill import Drill
 from dashboard.models.entity import EntityHealth, WaitingSample
@@ -69,7 +69,6 @@ __all__ = [
     "Heartbeat",
     "Identity",
     "Invoice",
-    "LateUsage",
     "MeteredRecord",
     "MeteredUsage",
     "Notice",

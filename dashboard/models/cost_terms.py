@@ -1,4 +1,4 @@
-"""How months are computed as operators chose it, and the days whose usage came late."""
+"""How months are computed as operators chose it."""
 
 from django.db import models
 
@@ -25,17 +25,3 @@ class CostTerms(models.Model):
 
     def __str__(self) -> str:
         return f"terms of {self.month}"
-
-
-class LateUsage(models.Model):
-    """A past day of which usage records were written; it is deleted when a run that began later has priced them."""
-
-    day = models.DateField(unique=True)
-    noted_at = models.DateTimeField()
-
-    class Meta:
-        ordering = ("day",)
-        verbose_name_plural = "late usage"
-
-    def __str__(self) -> str:
-        return f"{self.day}"

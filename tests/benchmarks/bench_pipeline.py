@@ -1,12 +1,10 @@
 """The month's charges on Spark, whole process, beside DuckDB (two threads) with the same checks and deduplication.
 
-Rows with the contract's columns, one for each minute, entity, kind and process, with the identities the library gives
-them (BENCH_IDS=random: random ones), a thousandth of them repeated, are written once to a temporary folder (in
-BENCH_DIR), as another writer would: both look for repeated records everywhere. The same month is then compacted, as it
-is every night, so that neither looks for them any longer, nor do incremental runs. Both are also computed three times
-in a kept session (`SPARK_SESSION_IDLE_S`), which has all its code after the first. CPU times beside the seconds tell
-what a busy machine did not do.
-DuckDB is optional: without it the ratio is left out. The number of rows is an argument; two show the growth:
+Rows with the contract's columns, one for each minute, entity, kind and process, a thousandth of them repeated, are
+written once to a temporary folder (in BENCH_DIR). The month is computed into an empty table of day sums, then again
+after one day grew, and with nothing changed, beside `manage.py --version`. CPU times beside the seconds tell what a
+busy machine did not do. DuckDB is optional: without it the ratio is left out. The number of rows is an argument; two
+show the growth:
 
     python -m tests.benchmarks.bench_pipeline 10000000 100000000
 
@@ -24,30 +22,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.benchmarks.kept_session import kept_session
 from tests.benchmarks.processes import Timed, printed, timed
 
 MONTH, DAYS = "2026-10", 31
-GROWN = ("15", "16", "17", "18")
-"""The days that get a file more, one after the other."""
-KEPT_JOBS = 3
-COMPARED = (
-    ("full", "duckdb"),
-    ("bare", "duckdb"),
-    ("full_kept", "duckdb"),
-    ("compacted", "duckdb_compacted"),
-    ("compacted_kept", "duckdb_compacted"),
-    ("compacted", "full"),
-    ("one_day_changed", "full"),
-    ("one_day_changed_kept", "full"),
-)
-"""Whose seconds and CPU times are divided; of a kept session it is the last job. `bare` is Spark alone."""
+GROWN = "15"
+"""The day that gets a file more."""
+COMPARED = (("full", "duckdb"), ("one_day_grown", "full"), ("one_day_grown", "duckdb"))
+"""Whose seconds and CPU times are divided."""
 ROWS = int(os.environ.get("BENCH_ROWS", 10_000_000))
 
 GENERATE = textwrap.dedent("""
     import sys
-    from pyspark.sql import functions as F
-    from pipeline.spark import build_session
+    from pipeline.usage.spark import build_session
     rows, folder = int(sys.argv[1]), sys.argv[2]
     spark = build_session("generate")
     a_minute = max(1, rows // ({days} * 1440))  # rows; each of an entity, kind and reporter of its own
@@ -76,69 +62,29 @@ GENERATE = textwrap.dedent("""
         "1L + pmod(xxhash64(id), 200L) + pmod(xxhash64(id, 2), 3L) as billing_units",
         "date_format(minute, 'yyyy-MM-dd') as date",
     )
-    if len(sys.argv) > 3:
-        frame = frame.withColumn("record_id", F.expr(
-            "lower(concat(lpad(hex(xxhash64(record_id)), 16, '0'), lpad(hex(xxhash64(record_id, 1)), 16, '0')))"))
     frame = frame.sortWithinPartitions("date", "scope", "namespace", "entity", "kind", "minute")
     frame.write.option("compression", "zstd").partitionBy("date").parquet(f"{{folder}}/usage")
 """).format(days=DAYS, month=MONTH)
 
 
-BARE = """
-import sys
-from pyspark.sql import functions as F
-from pipeline.schemas import USAGE, ddl
-from pipeline.spark import OF_LOCAL_FILES, build_session
-spark = build_session("bare", **OF_LOCAL_FILES)
-rows = spark.read.schema(ddl(USAGE) + ", date string").parquet(sys.argv[1] + "/usage")
-rows.select(F.xxhash64("record_id").alias("h")).repartition(8, "h").groupBy("h").count().where("count > 1").count()
-sums = [F.sum(name) for name in ("operations", "messages", "bytes", "billing_units")]
-hour = F.expr("unix_micros(minute) div 3600000000")
-rows.groupBy("scope", "pair", "namespace", "entity", "kind", "date", hour).agg(*sums).count()
-"""
-"""What a run cannot do without, in two queries of Spark alone: it counts the hashes of ids, and sums by hour. It checks
-no row, chooses between no versions of a record, and prices nothing."""
-COMPACT = """
-import sys
-from datetime import UTC, datetime, timedelta
-from workers.compaction import compact
-for nights in range(1, 32):
-    compact(sys.argv[1], datetime(2026, 10, 1, 2, tzinfo=UTC) + timedelta(days=nights))
-"""
-
-
 def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
-    """The ratios of whole processes and of jobs in kept sessions, and what they were made of; seconds and megabytes."""
+    """The ratios of whole processes, and what they were made of; seconds and megabytes."""
     took: dict[str, Timed] = {}
-    kept: dict[str, list[Timed]] = {}
     with TemporaryDirectory(prefix="bench-pipeline-", dir=os.environ.get("BENCH_DIR")) as name:
         folder = Path(name)
-        identities = ["random"] if os.environ.get("BENCH_IDS") == "random" else []
-        printed("written", timed([sys.executable, "-c", GENERATE, str(rows), name, *identities]))
+        printed("written", timed([sys.executable, "-c", GENERATE, str(rows), name]))
         size = sum(file.stat().st_size for file in folder.rglob("*.parquet"))
         took["full"] = printed("full run", _charges(folder, rows))
         if duck := duckdb_of(folder):
             took["duckdb"] = agreed(duck, folder)
-        bare = timed([sys.executable, "-c", BARE, name], SPARK_DRIVER_MEMORY=_memory(rows))
-        took["bare"] = printed("Spark alone, two queries", bare)
-        kept["full_kept"] = _kept(folder, rows)
-        _as_collected(folder)
-        took["compaction"] = printed("compaction", timed([sys.executable, "-c", COMPACT, name]))
-        took["compacted"] = printed("full run of the compacted month", _charges(folder, rows))
-        if duck := duckdb_of(folder, "once"):
-            took["duckdb_compacted"] = agreed(duck, folder)
-        kept["compacted_kept"] = _kept(folder, rows)
-        took["first_incremental"] = printed("first incremental run", _charges(folder, rows, "--incremental"))
-        _change_a_day(folder, GROWN[0])
-        took["one_day_changed"] = printed("one day changed", _charges(folder, rows, "--incremental"))
-        kept["one_day_changed_kept"] = _kept(folder, rows, *GROWN[1:])
+        _grow_a_day(folder)
+        took["one_day_grown"] = printed("one day grown", _charges(folder, rows))
+        took["nothing_changed"] = printed("nothing changed", _charges(folder, rows))
+        took["version"] = printed("manage.py --version", timed([sys.executable, "manage.py", "--version"]))
     figures: dict[str, Any] = {"rows": rows, "input_mb": round(size / 1e6)}
     for name, one in took.items():
         figures |= {f"{name}_s": one.seconds, f"{name}_cpu_s": one.cpu_s, f"{name}_peak_mb": one.peak_mb}
-    for name, jobs in kept.items():
-        figures |= {f"{name}_s": [job.seconds for job in jobs], f"{name}_cpu_s": [job.cpu_s for job in jobs]}
-        figures[f"{name}_peak_mb"] = jobs[-1].peak_mb
-    return _ratios(took | {name: jobs[-1] for name, jobs in kept.items()}) | {"figures": figures}
+    return _ratios(took) | {"figures": figures}
 
 
 def _ratios(took: dict[str, Timed]) -> dict[str, Any]:
@@ -168,76 +114,40 @@ def agreed(duck: Timed, folder: Path) -> Timed:
     return duck
 
 
-def _charges(folder: Path, rows: int, *options: str) -> Timed:
-    return timed(command(folder, *options), SPARK_DRIVER_MEMORY=_memory(rows))
-
-
-def _kept(folder: Path, rows: int, *grown: str) -> list[Timed]:
-    """Jobs one after another in a kept session: each computes the month anew, or adds to one of the `grown` days."""
-    jobs: list[Timed] = []
-    options = ["--incremental"] if grown else []
-    with kept_session(SPARK_DRIVER_MEMORY=_memory(rows)) as session:
-        for day in grown or [""] * KEPT_JOBS:
-            if day:
-                _change_a_day(folder, day)
-            what = f"a kept session, job {len(jobs) + 1}{', one day changed' if day else ''}"
-            jobs.append(printed(what, session.run(arguments(folder, *options))))
-    return jobs
+def _charges(folder: Path, rows: int) -> Timed:
+    return timed(command(folder, "--table", str(folder / "table")), SPARK_DRIVER_MEMORY=_memory(rows))
 
 
 def command(folder: Path, *options: str) -> list[str]:
     """The job that computes the month in the folder, as a process of its own."""
-    return [sys.executable, "-m", "pipeline.jobs.charges", *arguments(folder, *options)]
-
-
-def arguments(folder: Path, *options: str) -> list[str]:
-    return ["--month", MONTH, "--usage", str(folder), "--result", str(folder / "result.jsonl"), *options]
+    given = ["--month", MONTH, "--usage", str(folder), "--result", str(folder / "result.jsonl"), *options]
+    return [sys.executable, "-m", "pipeline.jobs.charges", *given]
 
 
 def _memory(rows: int) -> str:
     return "10g" if rows > 50_000_000 else "4g"
 
 
-def _as_collected(folder: Path) -> None:
-    """The rows in the order in which they come, and in files of the collector's form; others are not compacted."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from workers.usage import SCHEMA
-
-    for day in folder.glob("usage/date=*"):
-        written = list(day.iterdir())  # Hadoop's checksums among them
-        files = [file for file in written if file.suffix == ".parquet"]
-        rows = pa.concat_tables([pq.ParquetFile(file).read().cast(SCHEMA) for file in files]).sort_by("minute")
-        for file in written:
-            file.unlink()
-        size = len(rows) // 24 + 1
-        for hour in range(24):
-            pq.write_table(rows.slice(hour * size, size), day / f"part-{hour}.parquet")
-
-
-def _change_a_day(folder: Path, day_of_month: str) -> None:
+def _grow_a_day(folder: Path) -> None:
     """One file more on one day: a hundredth of another's records, sent once more with a higher seq; the sums stay."""
     import pyarrow.parquet as pq
 
-    from workers.record_ids import with_note
     from workers.usage import SCHEMA
 
-    day = folder / "usage" / f"date={MONTH}-{day_of_month}"
+    day = folder / "usage" / f"date={MONTH}-{GROWN}"
     largest = max(day.glob("*.parquet"), key=lambda file: file.stat().st_size)
     table = pq.ParquetFile(largest).read().select(SCHEMA.names).cast(SCHEMA)
     some = table.slice(0, len(table) // 100)
     again = some.set_column(SCHEMA.get_field_index("seq"), "seq", [[2] * len(some)]).cast(SCHEMA)
-    pq.write_table(with_note(again), day / "again.parquet")
+    pq.write_table(again, day / "again.parquet")
 
 
-def duckdb_of(folder: Path, *options: str) -> Timed | None:
+def duckdb_of(folder: Path) -> Timed | None:
     """The same month by DuckDB; nothing where it is not installed."""
     if subprocess.run([sys.executable, "-c", "import duckdb"], capture_output=True).returncode != 0:
         return None
     command = [sys.executable, "-m", "tests.benchmarks.duckdb_month", str(folder), str(folder / "duckdb-spill")]
-    command += options
-    return printed(" ".join(["DuckDB", *options]), timed(command))
+    return printed("DuckDB", timed(command))
 
 
 def _tiers(folder: Path) -> list[list[Any]]:

@@ -33,7 +33,7 @@ MONTHS = {"wide": 5, "scopes": 1_000, "skewed": 5, "narrow": 5}
 
 GENERATE = textwrap.dedent("""
     import sys
-    from pipeline.spark import build_session
+    from pipeline.usage.spark import build_session
     month, folder = sys.argv[1], sys.argv[2]
     entities, days, scopes = map(int, sys.argv[3:])
     spark = build_session("generate")

@@ -5,9 +5,7 @@ The checks are the pipeline's, and so is its way with copies: eight bytes of eac
 whose hash occurs twice are looked at. Each row is then placed in the tiers: hours that lie in one tier as a whole, and
 the hours in which a tier begins row by row.
 
-    python -m tests.benchmarks.duckdb_month FOLDER SPILL [once]
-
-`once`: no record is repeated, as the footers of compacted files say, so that copies are not looked for.
+    python -m tests.benchmarks.duckdb_month FOLDER SPILL
 """
 
 import json
@@ -46,12 +44,10 @@ SUMS = f"""
 MADE = ("operations", "messages", "bytes", *RULES, "rows")
 
 
-def statements(folder: str, starts: list[int], *, is_once: bool) -> list[str]:
+def statements(folder: str, starts: list[int]) -> list[str]:
     """The month in SQL; `month` is the table of the report's rows."""
-    repeated = "select 0::ubigint as h where false"
-    if not is_once:
-        repeated = "select hash(record_id) as h from valid group by h having count(*) > 1"
-    suspects = "valid where false" if is_once else "valid where hash(record_id) in (select h from hashes)"
+    repeated = "select hash(record_id, date) as h from valid group by h having count(*) > 1"
+    suspects = "valid where hash(record_id, date) in (select h from hashes)"
     signed = ", ".join(f"-{name} as {name}" for name in MADE)
     summed = ", ".join(f"sum({name}) as {name}" for name in MADE)
     by_hour = f"select {KEY}, date_trunc('hour', minute) as hour, {SUMS} from {{rows}} group by all"
@@ -64,7 +60,7 @@ def statements(folder: str, starts: list[int], *, is_once: bool) -> list[str]:
         f"create table suspects as select * from {suspects}",
         f"""create table winners as select unnest(row) from (
             select max(struct_pack(seq, minute, {KEY}, {", ".join(COUNTS)})) as row
-            from suspects group by record_id)""",
+            from suspects group by record_id, date)""",
         f"""create table hours as select {KEY}, hour, {summed} from (
             {by_hour.format(rows="valid")}
             union all select {KEY}, hour, {signed} from ({by_hour.format(rows="suspects")})
@@ -108,13 +104,13 @@ def _tiers(starts: list[int]) -> str:
     return ", ".join(parts)
 
 
-def main(folder: str, spill: str, once: str = "") -> None:
+def main(folder: str, spill: str) -> None:
     """Print the invoices' units by tier as JSON, and how many rows the report has under each rule."""
     starts = list(read_prices(SAMPLE_PRICES, Month.parse("2026-10"), None).operations.starts)
     base = duckdb.connect(config={"threads": 2, "temp_directory": spill, "preserve_insertion_order": False})
     base.execute("set TimeZone = 'UTC'")
     base.execute("set enable_progress_bar = false")  # it would be written among the results
-    for statement in statements(folder, starts, is_once=bool(once)):
+    for statement in statements(folder, starts):
         base.execute(statement)
     sums = ", ".join(f"sum(tier_{number})" for number in range(len(starts)))
     rows = base.execute(f"select scope, rule, {sums} from month group by all order by all").fetchall()

@@ -18,8 +18,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline.errors import PipelineError
 from pipeline.java import require_java
 from pipeline.schemas import USAGE, ddl
-from pipeline.spark import FOR_LITTLE_DATA, INTERPRETED, build_session
+from pipeline.usage.spark import build_session
 
+FOR_A_HANDFUL_OF_ROWS = {
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 TYPES = {"timestamp": pa.timestamp("us", tz="UTC"), "string": pa.string(), "long": pa.int64()}
 Write = Callable[..., Path]
 
@@ -31,7 +37,7 @@ def spark() -> Iterator[SparkSession]:
     except PipelineError as error:
         (pytest.fail if os.environ.get("REQUIRE_JAVA") == "1" else pytest.skip)(str(error))
     logging.getLogger("py4j").setLevel(logging.WARNING)  # it would say good-bye to a stream that is closed by then
-    session = build_session("tests", **FOR_LITTLE_DATA, **INTERPRETED)
+    session = build_session("tests", **FOR_A_HANDFUL_OF_ROWS)
     yield session
     session.stop()
 

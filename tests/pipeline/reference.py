@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
@@ -15,12 +16,12 @@ SETTLES = ("settle", "syphon_settle")
 
 
 def facts(records: Iterable[Record]) -> list[Record]:
-    """Each record_id once, with its highest seq."""
-    newest: dict[str, Record] = {}
+    """Each record_id once within the day of its minute, with its highest seq."""
+    newest: dict[tuple[str, date], Record] = {}
     for record in records:
-        known = newest.get(record["record_id"])
-        if known is None or record["seq"] > known["seq"]:
-            newest[record["record_id"]] = record
+        identity = record["record_id"], record["minute"].date()
+        if identity not in newest or record["seq"] > newest[identity]["seq"]:
+            newest[identity] = record
     return list(newest.values())
 
 

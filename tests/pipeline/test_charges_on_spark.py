@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -13,49 +13,24 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from pipeline import transforms
-from pipeline.charges import Request, compute
+from pipeline.charges import Request, compute_readable
 from pipeline.invoice import Invoice
 from pipeline.jobs.charges import SAMPLE_PRICES
 from pipeline.months import Month
 from pipeline.prices import read_prices
 from pipeline.results import Outcome
-from pipeline.schemas import CONNECTIONS, KINDS, OF_A_PROCESS, USAGE
-from pipeline.spark import INTERPRETED
-from tests.pipeline.conftest import Write
-from tests.pipeline.reference import charges
-from tests.selection import is_nightly, nightly
+from pipeline.schemas import CONNECTIONS, KINDS, USAGE
+from pipeline.usage.folder import UsageFolder
+from pipeline.usage.table import DayTable
+from tests.pipeline.conftest import Write, write_table
+from tests.pipeline.reference import charges, facts
+from tests.selection import is_nightly
 
 pytestmark = pytest.mark.spark
 OCTOBER = Month.parse("2026-10")
 PRICES = read_prices(SAMPLE_PRICES, OCTOBER)
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 MILLION = 1_000_000
-COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-
-
-@pytest.fixture
-def compiled(spark: SparkSession) -> Iterator[None]:
-    """Plans are compiled as for much data; elsewhere they are interpreted as for a handful of rows."""
-    for name, value in COMPILED.items():
-        spark.conf.set(name, value)
-    yield
-    for name, value in INTERPRETED.items():
-        spark.conf.set(name, value)
-
-
-@pytest.fixture(autouse=True)
-def compiled_at_night(request: pytest.FixtureRequest) -> None:
-    """All plans of this file; `make test` compiles those of one test."""
-    if is_nightly():
-        request.getfixturevalue("compiled")
-
-
-def as_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are summed as many rows are: without being held, and with most of the checks made of the sums."""
-    monkeypatch.setattr(transforms, "FEW", 0)
-    monkeypatch.setattr(transforms, "expected_hours", lambda rows, number: 0)
-    monkeypatch.delattr(transforms, "hourly_without_copies")
 
 
 def record(record_id: str, minute: datetime = OCTOBER.start, **fields: Any) -> dict[str, Any]:
@@ -77,8 +52,15 @@ def record(record_id: str, minute: datetime = OCTOBER.start, **fields: Any) -> d
     } | fields
 
 
-def computed(spark: SparkSession, usage: Path, **terms: Any) -> Outcome:
-    return compute(spark, Request(month=OCTOBER, usage=str(usage), prices=PRICES, **terms), NOW)
+def request(usage: Path, table: Path | None = None, **terms: Any) -> Request:
+    """The request of the month's charges; without a `table` all days are summed."""
+    folder = UsageFolder.of(str(usage))
+    kept = DayTable.of(table or Path(mkdtemp(dir=usage.parent)), folder.url)
+    return Request(month=OCTOBER, usage=folder, table=kept, prices=PRICES, **terms)
+
+
+def computed(spark: SparkSession, usage: Path, table: Path | None = None, **terms: Any) -> Outcome:
+    return compute_readable(lambda: spark, request(usage, table, **terms), NOW)
 
 
 def invoice_of(outcome: Outcome, rule: str = "published", scope: str = "sub") -> Invoice:
@@ -157,7 +139,6 @@ def test_a_month_without_usage_has_no_rows(spark: SparkSession, usage: Path, fol
     assert computed(spark, usage).priced == ()
 
 
-@pytest.mark.usefixtures("compiled")
 def test_the_peaks_of_processes_add_up_unless_somebody_knows_the_whole_namespaces(
     spark: SparkSession, usage: Path, write: Write
 ) -> None:
@@ -174,7 +155,7 @@ def test_the_peaks_of_processes_add_up_unless_somebody_knows_the_whole_namespace
         peak(first, 900, "host:1"),  # delivered again
         peak(second, 5_000, "host:1"),
     ]
-    write(reported, CONNECTIONS | OF_A_PROCESS, "connections")
+    write(reported, CONNECTIONS | {"reporter": "string"}, "connections")
     write([{key: value for key, value in peak(second, 100).items() if key != "reporter"}], CONNECTIONS, "connections")
     (line,) = invoice_of(computed(spark, usage)).lines
     assert (line.kind, line.quantity, line.cents) == ("connections", 1_300 + 100, 1_200)
@@ -195,7 +176,7 @@ def months(draw: st.DrawFn) -> Rows:
     return [
         record(
             str(number),
-            minutes[number % len(minutes)],
+            draw(st.sampled_from(minutes)),
             seq=seq,
             units=draw(SIZES),
             namespace=draw(st.sampled_from(["contoso", "contoso-dr"])),
@@ -214,30 +195,25 @@ def months(draw: st.DrawFn) -> Rows:
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-@pytest.mark.parametrize("are_many", [False, *nightly(True)])
 @given(cases=st.lists(months(), min_size=40, max_size=40))
 def test_random_months_agree_with_the_reference_to_the_last_digit(
-    spark: SparkSession, usage: Path, write: Write, are_many: bool, cases: list[Rows]
+    spark: SparkSession, usage: Path, write: Write, cases: list[Rows]
 ) -> None:
-    with pytest.MonkeyPatch.context() as patched:
-        if are_many:
-            as_of_many_rows(patched)
-        agree_with_the_reference(spark, usage, write, cases)
-
-
-def agree_with_the_reference(spark: SparkSession, usage: Path, write: Write, cases: list[Rows]) -> None:
+    """Also where half of the records come later, and a file lies in the folder of another day."""
     rows = [
         row | {"scope": f"scope-{n}", "record_id": f"{n}-{row['record_id']}"}
         for n, case in enumerate(cases)
         for row in case
     ]
     shutil.rmtree(usage / "usage", ignore_errors=True)
-    half = len(rows) // 2
+    half, table = len(rows) // 2, Path(mkdtemp(dir=usage.parent))
     write(rows[:half], USAGE)
-    write(rows[half:] + rows[:50], USAGE)
-    outcome = computed(spark, usage)
+    computed(spark, usage, table)
+    write(rows[half:], USAGE)
+    write_table(usage / "usage" / "date=2026-10-07" / "elsewhere.parquet", rows[:50], USAGE)
+    outcome = computed(spark, usage, table)
     written = len(rows) + len(rows[:50])
-    assert outcome.counts.copies == written - len({row["record_id"] for row in rows})
+    assert outcome.counts.copies == written - len(facts(rows))
     assert outcome.counts.quarantined == 0
     for rule in ("published", "settlements"):
         found = {

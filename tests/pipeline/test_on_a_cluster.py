@@ -143,10 +143,10 @@ def test_spark_master_names_the_cluster_for_the_job_of_the_control_plane(
     assert cluster.executors(before) == set(WORKERS)
 
 
-def test_the_documented_line_submits_the_job_from_an_environment_with_nothing_but_spark(
+def test_the_documented_line_submits_the_job_to_executors_that_have_nothing_but_spark(
     cluster: Cluster, usage: Path, here: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    """`--py-files` brings the package; the driver's Python has no package at all, and the executors need none."""
+    """`--py-files` brings the package; the driver's Python has PyArrow beside PySpark, and the executors need none."""
     file, before = tmp_path / "result.jsonl", cluster.applications()
     pack, submit = block("docs/costs.md", 5).commands
     address = f"--conf spark.driver.host={DRIVER} --conf spark.driver.bindAddress={DRIVER}"
@@ -166,7 +166,7 @@ def test_the_documented_line_submits_the_job_from_an_environment_with_nothing_bu
     command = shlex.split(submit)
     command[0] = str(HOME / "bin/spark-submit")
 
-    found = result(command, file, PYSPARK_PYTHON=bare, PYTHONPATH="")
+    found = result(command, file, PYSPARK_PYTHON=bare, PYSPARK_DRIVER_PYTHON=sys.executable)
 
     assert found == here
     assert cluster.executors(before) == set(WORKERS)

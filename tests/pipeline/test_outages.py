@@ -70,7 +70,7 @@ ENTITIES = ("orders", "payments", "invoices", "archive", "shipments")
 
 
 @pytest.fixture
-def outcome(request: pytest.FixtureRequest, spark: SparkSession, usage: Path, write: Write) -> Outcome:
+def outcome(spark: SparkSession, usage: Path, write: Write) -> Outcome:
     """A month with usage of two episodes, and of a time before any."""
     backlog = {"scope": "sub-dr", "namespace": "contoso-dr"}
     rows = [
@@ -95,15 +95,9 @@ def outcome(request: pytest.FixtureRequest, spark: SparkSession, usage: Path, wr
     write([*rows, rows[1], *polls], USAGE)
     path = folded(usage, EVENTS)
     inventory = tuple(("contoso", entity) for entity in ENTITIES)
-    terms = {"outages": str(path), "inventory": inventory, "incremental": getattr(request, "param", False)}
-    return computed(spark, usage, **terms)
+    return computed(spark, usage, outages=path, inventory=inventory)
 
 
-@pytest.mark.parametrize(
-    "outcome",
-    [pytest.param(False, id="full", marks=pytest.mark.nightly), pytest.param(True, id="incremental")],
-    indirect=True,
-)
 def test_episodes_availability_and_the_operations_of_each(outcome: Outcome) -> None:
     described = [(each.entity, each.cause, each.reason, each.started, each.down_s) for each in outcome.episodes]
     assert described == [
@@ -174,7 +168,7 @@ def test_what_comes_home_after_midnight_on_the_first_is_of_the_outage_before_the
     ]
     write([record("a", at(minutes=20), kind="syphon_receive", units=100)], USAGE)
     path = folded(usage, described)
-    outcome = computed(spark, usage, outages=str(path), inventory=(("contoso", "orders"),))
+    outcome = computed(spark, usage, outages=path, inventory=(("contoso", "orders"),))
     assert [(each.entity, each.started, each.down_s, each.units) for each in outcome.episodes] == [
         ("orders", at(hours=-2), 0, {"syphon_receive": 100})
     ]

@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.counts import Counts
 from pipeline.errors import PriceError
 from pipeline.jobs import charges
 from pipeline.jobs import prices as prices_job
 from pipeline.jobs.charges import SAMPLE_PRICES
 from pipeline.months import Month
 from pipeline.prices import PriceList, parse_items, price_list, read_prices
-from pipeline.results import Outcome
 
 OCTOBER = Month.parse("2026-10")
 OPERATIONS = "Standard Messaging Operations"
@@ -77,8 +75,11 @@ def test_both_jobs_say_that_the_prices_are_samples_however_the_list_was_given(
     tmp_path: Path, given: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = tmp_path / "result.jsonl"
-    options = charges.parser().parse_args(["--month", "2026-10", "--usage", "usage", "--result", str(result), *given])
-    charges.run(options, lambda *_: Outcome(counts=Counts(), priced=(), episodes=(), availability=()))
+    options = charges.parser().parse_args(
+        ["--month", "2026-10", "--usage", str(tmp_path), "--result", str(result), *given]
+    )
+    options.may_be_empty = True
+    charges.run(options)
     assert json.loads(result.read_text().splitlines()[0])["sample_prices"]
     capsys.readouterr()
     assert prices_job.main(["--month", "2026-10", *given]) == 0

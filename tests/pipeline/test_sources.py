@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline import checks, transforms
-from pipeline.charges import Request, compute
-from pipeline.checks import is_good_hour
-from pipeline.counts import Counts, refuse_too_much
+from pipeline.charges import compute
 from pipeline.errors import InputError
 from pipeline.schemas import CONNECTIONS, USAGE
-from pipeline.sources import list_month, parse_schema, read_files
+from pipeline.usage.counts import Counts, refuse_too_much
 from tests.pipeline.conftest import Write, write_table
-from tests.pipeline.test_charges_on_spark import OCTOBER, PRICES, as_of_many_rows, computed, invoice_of, record
+from tests.pipeline.test_charges_on_spark import OCTOBER, computed, invoice_of, record, request
 from tests.selection import nightly
 
 pytestmark = pytest.mark.spark
@@ -39,9 +36,9 @@ def test_files_that_cannot_be_read_are_named_with_the_reason(spark: SparkSession
     (usage / "usage" / "date=notadate").mkdir()
     (usage / "usage" / "_SUCCESS").touch()
     write_table(usage / "usage" / "stray.parquet", [record("b")], USAGE)
-    listing = list_month(spark, str(usage / "usage"), OCTOBER, USAGE)
-    assert [Path(file.path).name for file in listing.files] == ["good.parquet"]
-    assert {Path(file.path).name: file.reason for file in listing.rejected} == {
+    counts = computed(spark, usage, max_quarantined=1).counts
+    assert (counts.accepted, counts.files, counts.files_rejected) == (1, 9, 8)
+    assert {Path(path).name: reason for path, reason in counts.rejected} == {
         "empty.parquet": "is empty (0 bytes)",
         "truncated.parquet": "is not Parquet, or is truncated",
         "readme.txt": "is not Parquet, or is truncated",
@@ -53,12 +50,9 @@ def test_files_that_cannot_be_read_are_named_with_the_reason(spark: SparkSession
     }
 
 
-@pytest.mark.parametrize("are_many", [False, True], ids=["few rows", "many rows"])
 def test_rows_that_cannot_be_billed_are_counted_by_reason_and_the_rest_is_billed(
-    spark: SparkSession, usage: Path, write: Write, monkeypatch: pytest.MonkeyPatch, are_many: bool
+    spark: SparkSession, usage: Path, write: Write
 ) -> None:
-    if are_many:
-        as_of_many_rows(monkeypatch)
     good = [record(f"good-{n}", units=1_000) for n in range(400)]
     dearest = record("dearest", operations=1, messages=1, units=1_600)  # a message of 100 MiB
     bad: list[dict[str, Any]] = [
@@ -73,10 +67,11 @@ def test_rows_that_cannot_be_billed_are_counted_by_reason_and_the_rest_is_billed
         record("") | {"record_id": None},
         record("long", entity="x" * 301),
         record("zero", pair="contoso\0"),
+        record("early", entity="early") | {"minute": datetime(1969, 12, 31, tzinfo=UTC)},
         good[7] | {"seq": 2, "kind": "teleport"},  # of two versions, the one that can be billed counts
     ]
-    write([*good, *good[:9], dearest, *bad], USAGE)
-    write_table(usage / DAY / "wrong-day.parquet", [record("day", OCTOBER.start + timedelta(days=1))], USAGE)
+    write([*good, *good[:9], dearest], USAGE)
+    write_table(usage / DAY / "bad.parquet", bad, USAGE)
     outcome = computed(spark, usage)
     assert outcome.counts.reasons == {
         "entity is missing": 1,
@@ -90,58 +85,28 @@ def test_rows_that_cannot_be_billed_are_counted_by_reason_and_the_rest_is_billed
         "the minute is not a whole minute": 1,
         "billing_units is more than the messages can cost": 1,
         "operations is more than a minute can have": 2,
-        "the minute is not of the folder's day": 1,
+        "the minute lies before 1970": 1,
     }
     assert (outcome.counts.read, outcome.counts.accepted, outcome.counts.quarantined) == (424, 401, 14)
-    assert (outcome.counts.copies, outcome.counts.adds_up) == (9, True)
+    assert outcome.counts.copies == 9
     examples = {(row["record_id"], Path(row["file"]).name, row["reason"]) for row in outcome.counts.examples}
-    assert ("day", "wrong-day.parquet", "the minute is not of the folder's day") in examples
+    assert ("kind", "bad.parquet", "the kind is unknown") in examples
     assert invoice_of(outcome).units == 400_000 + 1_600
 
 
-@pytest.mark.parametrize("are_summed", [True, False], ids=["", "each in an hour of its own"])
-@pytest.mark.parametrize("bad", [{"pair": "x" * 64}, {"record_id": None}], ids=["in a bad hour", "without an id"])
-def test_bad_rows_that_cannot_be_added_up_end_no_month(
-    spark: SparkSession,
-    usage: Path,
-    write: Write,
-    monkeypatch: pytest.MonkeyPatch,
-    bad: dict[str, Any],
-    are_summed: bool,
-) -> None:
-    largest = {"messages": 2**36, "bytes": 2**62, "units": 2**36}  # of 10**12 bytes, nine million rows do the same
-    monkeypatch.setattr(checks, "MOST", 2**62)
-    as_of_many_rows(monkeypatch)
-    if not are_summed:
-        monkeypatch.setattr(transforms, "expected_hours", lambda rows, number: number)
+def test_bad_rows_that_cannot_be_added_up_end_no_month(spark: SparkSession, usage: Path, write: Write) -> None:
     write([record(f"good-{n}", units=10) for n in range(100)], USAGE)
-    write([record(f"bad-{n}", **largest) | bad for n in range(3)], USAGE)
+    write([record(f"bad-{n}", units=2**62, pair="x" * 64) | {"messages": 2**62} for n in range(3)], USAGE)
     outcome = computed(spark, usage)
-    assert (outcome.counts.accepted, outcome.counts.quarantined, outcome.counts.adds_up) == (100, 3, True)
+    assert (outcome.counts.accepted, outcome.counts.quarantined) == (100, 3)
     assert invoice_of(outcome).units == 1_000
 
 
-@pytest.mark.parametrize("missing", [1, 2])
-def test_rows_without_an_id_are_no_versions_of_each_other(
-    spark: SparkSession, usage: Path, write: Write, monkeypatch: pytest.MonkeyPatch, missing: int
-) -> None:
-    as_of_many_rows(monkeypatch)
-    write([record(f"good-{n}") for n in range(60)] + [record("") | {"record_id": None}] * missing, USAGE)
+def test_rows_without_an_id_are_no_versions_of_each_other(spark: SparkSession, usage: Path, write: Write) -> None:
+    write([record(f"good-{n}") for n in range(60)] + [record("") | {"record_id": None}] * 2, USAGE)
     outcome = computed(spark, usage)
-    assert outcome.counts.reasons == {"record_id is missing": missing}
+    assert outcome.counts.reasons == {"record_id is missing": 2}
     assert (outcome.counts.accepted, outcome.counts.copies) == (60, 0)
-
-
-def test_what_rows_have_in_common_is_asked_of_their_sums_only(spark: SparkSession, usage: Path, write: Write) -> None:
-    write([record("a")], USAGE)
-    rows = read_files(spark, list_month(spark, str(usage / "usage"), OCTOBER, USAGE), USAGE)
-    plan: Any = transforms.hourly(rows).where(is_good_hour())._jdf.queryExecution().optimizedPlan()
-    steps = [plan.nodeName()]
-    while not plan.children().isEmpty():
-        plan = plan.children().head()
-        steps.append(plan.nodeName())
-    assert steps[:2] == ["Filter", "Aggregate"]
-    assert "Filter" not in steps[1:]
 
 
 def test_a_clock_that_runs_ahead_is_noticed_in_the_running_month(
@@ -149,7 +114,7 @@ def test_a_clock_that_runs_ahead_is_noticed_in_the_running_month(
 ) -> None:
     now = OCTOBER.start + timedelta(days=3)
     write([record(f"a{n}") for n in range(30)] + [record("b", now + timedelta(days=1))], USAGE)
-    outcome = compute(spark, Request(month=OCTOBER, usage=str(usage), prices=PRICES), now)
+    outcome = compute(lambda: spark, request(usage), now)
     assert outcome.counts.reasons == {"the minute lies in the future": 1}
 
 
@@ -210,18 +175,3 @@ def test_each_source_is_measured_by_itself(
     else:
         counts = computed(spark, usage).counts
         assert (counts.read, counts.accepted, counts.quarantined) == (40, 39, 1)
-
-
-def test_the_printed_schema_of_a_file_is_understood() -> None:
-    text = """message schema {
-      required binary record_id (STRING) = 1;
-      optional int64 minute (TIMESTAMP(MICROS,true));
-      optional int32 seq (INTEGER(32,true));
-      optional fixed_len_byte_array(16) other;
-    }"""
-    assert parse_schema(text) == {
-        "record_id": ("binary", "STRING"),
-        "minute": ("int64", "TIMESTAMP(MICROS,true)"),
-        "seq": ("int32", "INTEGER(32,true)"),
-        "other": ("fixed_len_byte_array", ""),
-    }

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.fs as pafs
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.charges import Request, compute
+from pipeline.charges import compute
 from pipeline.errors import InputError
-from pipeline.jobs.charges import SAMPLE_PRICES
-from pipeline.months import Month
-from pipeline.prices import read_prices
+from pipeline.jobs import charges
 from pipeline.schemas import USAGE
-from pipeline.usage_place import VARIABLE, AddressError, missing_connector, place_of, without_keys
+from pipeline.usage.folder import UsageFolder
+from pipeline.usage.place import VARIABLE, AddressError, missing_connector, place_of, without_keys
 from tests.pipeline.conftest import Write
-from tests.pipeline.test_charges_on_spark import record
-from tests.selection import nightly
+from tests.pipeline.test_charges_on_spark import NOW, OCTOBER, computed, record, request
 
 ROOT = Path(__file__).resolve().parents[2]
-OCTOBER = Month.parse("2026-10")
-PRICES = read_prices(SAMPLE_PRICES, OCTOBER)
-NOW = datetime(2026, 11, 20, tzinfo=UTC)
 MINIO = "s3://KEY:SEC%2FRET@usage/metering?region=eu-west-1&scheme=http&endpoint_override=127.0.0.1:9000"
 AZURE_KEY = "fs.azure.account.key.contoso.dfs.core.windows.net"
 
@@ -120,69 +115,63 @@ def test_the_connector_that_spark_lacks_is_named_with_its_version(url: str, conn
         assert missing_connector(url, {"SPARK_CONF_DIR": str(tmp_path)}) == ""
 
 
-def request(usage: str, **others: object) -> Request:
-    return Request(month=OCTOBER, usage=usage, prices=PRICES, **others)  # type: ignore[arg-type]
-
-
-@pytest.mark.spark
-def test_a_store_whose_connector_is_missing_says_what_to_set(spark: SparkSession) -> None:
-    place = place_of(MINIO, {})
-
-    with pytest.raises(InputError) as refused:
-        compute(spark, request(place.address, store=place.settings), NOW)
-
-    assert str(refused.value) == (
+def test_a_store_whose_connector_is_missing_says_what_to_set(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--month", "2026-10", "--usage", "s3://usage/metering", "--result", str(tmp_path / "r.jsonl")]
+    assert charges.main(given) == 2
+    assert capsys.readouterr().err == (
         "Spark cannot read s3a://… without org.apache.hadoop:hadoop-aws:3.5.0. Set "
         "SPARK_JARS_PACKAGES=org.apache.hadoop:hadoop-aws:3.5.0, with which Spark downloads it, or name its JARs in "
-        "SPARK_JARS."
+        "SPARK_JARS.\n"
     )
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("incremental", [True, *nightly(False)])
-def test_a_folder_has_the_same_charges_by_its_path_its_url_and_through_a_file_system_of_hadoop(
-    spark: SparkSession, write: Write, usage: Path, incremental: bool
+def test_a_folder_has_the_same_charges_and_the_same_table_by_its_path_and_its_url(
+    spark: SparkSession, write: Write, usage: Path
 ) -> None:
-    """`viewfs` comes with Spark and, like a store, is not read as files of this machine."""
     write([record("1", units=3), record("1", units=3), record("2", OCTOBER.start.replace(day=9), units=4)], USAGE)
-    mounted = {"fs.viewfs.mounttable.stored.link./metering": f"file://{usage}"}
-    found = []
+    found = [computed(spark, Path(f"{scheme}{usage}"), usage.parent / "table") for scheme in ("", "file:")]
+    assert found[0].counts.accepted == 2
+    assert found[0] == found[1]
+    assert len(list((usage.parent / "table").iterdir())) == 1
 
-    for address, settings in ((str(usage), {}), (f"file://{usage}", {}), ("viewfs://stored/metering", mounted)):
-        outcome = compute(spark, request(address, store=settings, incremental=incremental), NOW)
-        found.append((outcome.counts, [one.invoice for one in outcome.priced]))
 
-    assert found[0][0].accepted == 2
-    assert found == [found[0]] * 3
+@pytest.mark.spark
+def test_the_settings_of_a_store_reach_hadoop_at_run_time(spark: SparkSession, write: Write, usage: Path) -> None:
+    """`viewfs` comes with Spark: only with this setting does it know the folder."""
+    write([record("1", units=3)], USAGE)
+    settings = {"fs.viewfs.mounttable.stored.link./metering": f"file://{usage}"}
+    asked = request(usage)
+    elsewhere = replace(asked.usage, address="viewfs://stored/metering", settings=settings)
+    assert compute(lambda: spark, replace(asked, usage=elsewhere), NOW).counts.accepted == 1
 
 
 @pytest.mark.spark
 def test_a_folder_that_is_not_the_one_of_the_records_is_refused(spark: SparkSession, write: Write, usage: Path) -> None:
     write([record("1")], USAGE)
-
     for wrong in (usage / "usage", usage.parent, usage / "nowhere"):
         with pytest.raises(InputError, match=f"^{wrong} has no usage/ and no connections/: give the folder"):
-            compute(spark, request(str(wrong), may_be_empty=False), NOW)
-    assert compute(spark, request(str(usage), may_be_empty=False), NOW).counts.accepted == 1
+            computed(spark, wrong, usage, may_be_empty=False)
+    assert computed(spark, usage, may_be_empty=False).counts.accepted == 1
 
 
 @pytest.mark.spark
 def test_a_file_that_may_not_be_read_ends_the_run_instead_of_being_left_out(
     spark: SparkSession, write: Write, usage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The user of the tests may read every file: the error is the one that Java has for others."""
+    """The user of the tests may read every file: the error is the one that others get."""
     write([record("1")], USAGE)
 
-    def denied(self: object, path: str, column: str, note: str) -> None:
-        raise OSError(f"java.io.FileNotFoundException: {path} (Permission denied)")
+    def denied(source: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("pipeline.folders.Footers.read", denied)
-
+    monkeypatch.setattr("pipeline.usage.files.pq.ParquetFile", denied)
     with pytest.raises(InputError, match=r"0\.parquet may not be read: permission denied to the user of the job"):
-        compute(spark, request(str(usage)), NOW)
+        computed(spark, usage)
 
 
-@pytest.mark.spark
-def test_a_folder_that_spark_takes_for_a_pattern_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_that_spark_takes_for_a_pattern_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"usage\[1\] has \[ \], which Spark takes for a pattern: rename the folder"):
-        compute(spark, request(str(tmp_path / "usage[1]")), NOW)
+        UsageFolder.of(str(tmp_path / "usage[1]"))

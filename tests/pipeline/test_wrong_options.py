@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,9 +11,12 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 
-from pipeline import amounts
 from pipeline.jobs import charges
-from tests.pipeline.test_damaged_files import SCHEMA
+from pipeline.schemas import USAGE
+from tests.pipeline.conftest import write_table
+from tests.pipeline.test_charges_on_spark import record
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -41,29 +45,11 @@ def test_a_share_is_a_number(capsys: pytest.CaptureFixture[str]) -> None:
     assert "invalid" in capsys.readouterr().err
 
 
-def test_what_is_wrong_with_a_footer_or_a_link_is_left_to_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import pyarrow.parquet as pq
-
-    day = tmp_path / "usage" / "date=2026-10-01"
-    day.mkdir(parents=True)
-    pq.write_table(SCHEMA.empty_table(), day / "a.parquet")
-    (day / "itself.parquet").symlink_to(day / "itself.parquet")
-
-    def not_text(_: Path) -> None:
-        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
-
-    monkeypatch.setattr(pq, "read_metadata", not_text)
-    assert amounts.of_month(str(tmp_path), "2026-10").rows == 0
-
-
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
         ("[JAVA_GATEWAY_EXITED] Java gateway process exited.", "check SPARK_MASTER, SPARK"),
         ("Cannot call methods on a stopped SparkContext.", "check SPARK_MASTER, and that its workers can reach"),
-        ("Mkdirs failed to create /usage/hourly (exists=false)", "let the user of the job write to hourly/"),
         ("Something else.\nmore", "Spark could not finish: Something else."),
     ],
 )
@@ -75,14 +61,10 @@ def test_what_spark_says_becomes_what_to_do(said: str, sentence: str) -> None:
 @pytest.mark.nightly
 def test_names_that_are_not_ascii_are_found_without_a_language(tmp_path: Path) -> None:
     """LC_ALL=C, which the control plane passes on; Java would look for files with other names."""
-    script = (
-        "import sys; from pipeline.spark import *; from pipeline.folders import Footers\n"
-        "from pathlib import Path; import pyarrow as pa, pyarrow.parquet as pq\n"
-        "path = Path(sys.argv[1], 'gr\\u00f6\\u00dfe.parquet'); pq.write_table(pa.table({'minute': [1, 2]}), path)\n"
-        "session = build_session('test', **FOR_LITTLE_DATA)\n"
-        "print(Footers.of(session).read(str(path), 'minute', 'note').rows)"
-    )
-    command = [sys.executable, "-c", script, str(tmp_path)]
+    write_table(tmp_path / "usage" / "date=2026-10-01" / "gr\u00f6\u00dfe.parquet", [record("a")], USAGE)
+    result = tmp_path / "result.jsonl"
+    given = ["--month", "2026-10", "--usage", str(tmp_path), "--result", str(result)]
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=True)
-    assert done.stdout.strip() == "2"
+    command = [sys.executable, "-m", "pipeline.jobs.charges", *given]
+    subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, timeout=300, check=True)
+    assert json.loads(result.read_text().splitlines()[0])["counts"]["accepted"] == 1

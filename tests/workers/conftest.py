@@ -10,7 +10,6 @@ from dashboard.fleet.pairs_file import PairConfig, load_pairs
 from dashboard.site import redis as dashboard_redis
 from tests.prompt_links import prompt_links
 from workers import connections
-from workers.warm_session import SessionKeeper
 
 PAIRS = """
 [pairs.contoso]
@@ -47,14 +46,6 @@ def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, PairConf
     reported = load_pairs(file, VARIABLES)
     monkeypatch.setattr(connections, "pairs", lambda: reported)
     return reported
-
-
-@pytest.fixture(scope="session")
-def kept_session() -> Iterator[SessionKeeper]:
-    """What keeps a Spark session for the jobs of all tests of this process."""
-    keeper = SessionKeeper(3600.0)
-    yield keeper
-    keeper.close()
 
 
 @pytest.fixture(autouse=True)

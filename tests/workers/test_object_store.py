@@ -24,10 +24,13 @@ import pytest
 from dashboard.checks import usage_folder
 from dashboard.checks.findings import Level
 from pairing.telemetry.metering import UsageRecord
+from pipeline.usage.compaction import compact
+from pipeline.usage.folder import UsageFolder
+from pipeline.usage.listing import changed_days
+from pipeline.usage.table import DayTable
 from tests.emulator.clients.installed import python_with
 from tests.ports import free_port
 from tools.build_packages import ROOT
-from workers.compaction import compact, days_with_new_files
 from workers.usage import write
 
 MOTO = "moto[server]>=5.1,!=5.2.1"
@@ -92,14 +95,15 @@ def stored(url: str) -> tuple[list[str], list[str]]:
     return sorted(table["record_id"].to_pylist()), [info.base_name for info in files if info.is_file]
 
 
-def test_usage_is_written_and_compacted_in_an_object_store(url: str) -> None:
+def test_usage_is_written_and_compacted_in_an_object_store(url: str, tmp_path: Path) -> None:
     for number in range(FILES):
         write([record(number)], url)
     expected = sorted(str(number) for number in range(FILES))
     assert (stored(url)[0], len(stored(url)[1])) == (expected, FILES)
-    assert days_with_new_files(url, NOW, {}) == [DAY.date()]
+    folder = UsageFolder.of(url, {})
+    assert changed_days(folder, DayTable.of(tmp_path, folder.url)) == [f"{DAY:%Y-%m-%d}"]
 
-    assert compact(url, NOW) == FILES
+    assert compact(folder, NOW) == FILES
 
     ids, files = stored(url)
     assert ids == expected

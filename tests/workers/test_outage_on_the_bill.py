@@ -23,7 +23,6 @@ from azure.servicebus.exceptions import ServiceBusError
 from django.core.management import call_command
 from django.test import Client
 
-from dashboard.costs.warm_session import SOCKET
 from dashboard.fleet import projection
 from dashboard.models import Charge, Outage
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
@@ -31,7 +30,6 @@ from pairing.events import Event
 from pairing.telemetry.metering import UsageRecord
 from tests.workers.readings import Readings, of_money
 from workers import usage
-from workers.warm_session import SessionKeeper
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.spark]
 # What the library calls by purpose, a namespace counts by what it saw.
@@ -140,10 +138,8 @@ def test_a_mended_outage_is_on_the_report_and_its_operations_are_those_the_names
     fleet: redis.Redis,
     redis_url: str,
     namespaces: Namespaces,
-    kept_session: SessionKeeper,
     tmp_path: Path,
     settings: Any,
-    monkeypatch: pytest.MonkeyPatch,
     admin_client: Client,
 ) -> None:
     settings.PAIRS_FILE = tmp_path / "none.toml"
@@ -152,9 +148,7 @@ def test_a_mended_outage_is_on_the_report_and_its_operations_are_those_the_names
     projection.record_events(reported)
     collected(fleet, tmp_path)
     month = f"{datetime.now(UTC):%Y-%m}"
-    with kept_session.session() as variables:
-        monkeypatch.setenv(SOCKET, variables[SOCKET])
-        call_command("compute_charges", month=month, usage=str(tmp_path), rule="settlements")
+    call_command("compute_charges", month=month, usage=str(tmp_path), rule="settlements")
 
     charged: dict[str, Counter[str]] = {name: Counter() for name in counted}
     for charge in Charge.objects.filter(invoice__rule="settlements", namespace__in=counted):

@@ -9,6 +9,7 @@ import redis
 from celery.beat import SchedulingError
 from celery.schedules import crontab
 
+from dashboard.costs import jobs
 from workers import connections, heartbeats, pipeline
 from workers.celery import QUEUES, app
 from workers.scheduler import Scheduler
@@ -45,25 +46,25 @@ def test_a_tick_is_void_before_ticks_can_pile_up(name: str) -> None:
     ],
     ids=["in the month", "on its first day, the last one too", "over the turn of the year"],
 )
-def test_charges_are_computed_for_the_month_and_for_the_one_that_just_ended(now: datetime, months: list[str]) -> None:
-    assert pipeline.months(now) == months
+def test_charges_are_computed_for_the_month_for_the_one_that_just_ended_and_where_files_changed(
+    monkeypatch: pytest.MonkeyPatch, now: datetime, months: list[str]
+) -> None:
+    said = {"stage": "done", "days": ["2020-01-31", f"{now:%Y-%m-%d}"]}
+    monkeypatch.setattr(jobs, "run_job", lambda module, words, on_progress, usage: on_progress(said))
+    assert jobs.months_to_compute(now) == [*months, "2020-01"]
 
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch, fleet: redis.Redis) -> list[str]:
     """What workers of the fleet really do of the long tasks, in place of doing it."""
     done: list[str] = []
-    monkeypatch.setattr(pipeline, "last_computed", dict)
-    monkeypatch.setattr(pipeline, "note_late_days", lambda *_: None)
-    monkeypatch.setattr(pipeline.compaction, "days_with_new_files", lambda *_: [])
-    monkeypatch.setattr(pipeline.compaction, "compact", lambda *_: done.append("compact"))
-    monkeypatch.setattr(pipeline.compaction, "compact_today", lambda *_: done.append("compact_today"))
+    monkeypatch.setattr(pipeline, "compact_usage", lambda: done.append("compact"))
     monkeypatch.setattr(pipeline, "months_to_compute", lambda _: ["2026-11"])
-    monkeypatch.setattr(pipeline, "compute", lambda *_: done.append("charges"))
+    monkeypatch.setattr(pipeline, "run", lambda *_: done.append("charges"))
     return done
 
 
-@pytest.mark.parametrize("task", ["compact", "compact_today", "charges"])
+@pytest.mark.parametrize("task", ["compact", "charges"])
 def test_of_two_beats_one_tick_of_a_long_task_is_taken(task: str, taken: list[str], fleet: redis.Redis) -> None:
     for _ in ("a worker, from the first beat", "another one, from the second"):
         getattr(pipeline, task)()

@@ -21,7 +21,6 @@ from dashboard.costs.charges import OPEN, is_stalled, latest_run, request_run, r
 from dashboard.costs.csv_export import write_csv
 from dashboard.costs.forms import BudgetForm, TermsForm
 from dashboard.costs.jobs import JobFailed
-from dashboard.costs.late_usage import late_days
 from dashboard.costs.parquet_export import write_parquet
 from dashboard.costs.refusals import recorded
 from dashboard.costs.since_run import as_now, live_availability, live_outages, not_priced
@@ -70,7 +69,6 @@ def _page(
         "report": cost_report.report(month, choice_of(request, "rule", BY_RULE, "Counting rule"), _filters(request)),
         "latest_run": run,
         "is_stalled": run is not None and is_stalled(run, now),
-        "late_days": [str(day) for day in late_days(month)],
         "terms": next_terms(month),
         "chosen_terms": CostTerms.objects.filter(month__in=(ALL_MONTHS, month)),
         "is_closed": ClosedMonth.objects.filter(month=month).exists(),

@@ -41,9 +41,9 @@ def share(text: str) -> str:
 
 GIVEN = (
     *("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month"),
-    *("incremental", "for_all_months", "allow_empty", "max_quarantined"),
+    *("for_all_months", "allow_empty", "max_quarantined"),
 )
-OF_THE_JOB = ("usage", "prices", "region", "allocation", "hours_in_month", "incremental", "max_quarantined")
+OF_THE_JOB = ("usage", "prices", "region", "allocation", "hours_in_month", "max_quarantined")
 """What the job is given where it runs elsewhere. The rule is not: a result has the charges under each."""
 BESIDE_A_MONTH = (*GIVEN[1:], "close", "output")
 
@@ -95,11 +95,6 @@ class Command(OneSentenceCommand):
             help="record the given rule, allocation, hours, price list and region for all months, not for this one",
         )
         parser.add_argument(
-            "--incremental",
-            action="store_true",
-            help="store sums by hour in USAGE_DIR/hourly, and update only changed days",
-        )
-        parser.add_argument(
             "--allow-empty", action="store_true", help="store a month without usage, even if it had some before"
         )
         parser.add_argument(
@@ -123,7 +118,7 @@ class Command(OneSentenceCommand):
 
     def _compute_wanted(self) -> None:
         while (run := take_requested(timezone.now())) is not None:
-            request = ChargesRequest(month=run.month, incremental=True)
+            request = ChargesRequest(month=run.month)
             try:
                 self._summary(compute_month(request, self._tell, run))
             except JobFailed as error:  # reported on the page that requested it; the next request is not affected

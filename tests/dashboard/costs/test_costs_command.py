@@ -69,7 +69,7 @@ def test_a_month_is_computed_stored_and_written_as_csv(tmp_path: Path, capsys: p
 
 def shows_progress(written: str) -> None:
     lines = written.splitlines()
-    assert lines[0].endswith("starting Spark")
+    assert lines[0].endswith("looking at the files")
     assert any("3 rows" in line for line in lines)
 
 
@@ -117,7 +117,7 @@ def test_a_folder_too_deep_is_no_month_without_usage(tmp_path: Path) -> None:
 def test_no_key_of_an_object_store_is_stored_or_shown(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
     settings.USAGE_DIR = "s3://KEY:SECRET@usage/metering?region=eu-west-1"
     with pytest.raises(CommandError) as failed:
-        call_command("compute_charges", month="2026-10", incremental=True)
+        call_command("compute_charges", month="2026-10")
     assert "Spark cannot read s3a://… without org.apache.hadoop:hadoop-aws:" in str(failed.value)
     said = capsys.readouterr()
     assert "SECRET" not in f"{failed.value} {said} {ChargeRun.objects.get().error}"
@@ -174,6 +174,5 @@ def test_from_a_shell_an_error_is_one_sentence_without_the_name_of_a_class(tmp_p
 @pytest.mark.django_db
 def test_progress_is_reported_while_the_job_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_usage(tmp_path)
-    call_command("compute_charges", month="2026-10", usage=str(tmp_path), incremental=True)
+    call_command("compute_charges", month="2026-10", usage=str(tmp_path))
     shows_progress(capsys.readouterr().err)
-    assert (tmp_path / "hourly" / "date=2026-10-01").is_dir()

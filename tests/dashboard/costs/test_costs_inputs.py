@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.costs.charges import depths_for, may_keep_hours, namespaces_for
+from dashboard.costs.charges import depths_for, namespaces_for
 from dashboard.costs.storing import store
 from dashboard.models import BacklogQueue, BacklogRollup, ChargeRun, DepthSample, Pair, PairDepth
 
@@ -71,14 +71,6 @@ def test_samples_of_the_month_and_of_single_queues_since_yesterday_reach_the_job
 def run(status: str = "running", minutes_ago: int = 0) -> ChargeRun:
     heard = datetime.now(UTC) - timedelta(minutes=minutes_ago)
     return ChargeRun.objects.create(month=MONTH, status=status, started_at=heard, heard_at=heard)
-
-
-@pytest.mark.parametrize(
-    ("status", "minutes_ago", "may"), [("running", 0, False), ("running", 400, True), ("succeeded", 0, True)]
-)
-def test_only_one_run_of_a_month_keeps_its_hours(status: str, minutes_ago: int, may: bool) -> None:
-    run(status, minutes_ago)
-    assert may_keep_hours(run()) is may
 
 
 def rollup(deepest: int, day: int = 1) -> dict[str, object]:

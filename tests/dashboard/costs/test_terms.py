@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,9 @@ from django.utils import timezone
 
 from dashboard.costs.charges import ChargesRequest, compute_month, request_run, rule_of, take_requested
 from dashboard.costs.jobs import JobFailed
-from dashboard.costs.late_usage import late_days, note_late_days
 from dashboard.costs.storing import close_month
 from dashboard.costs.terms import ClosedTerms, set_terms, terms_of
-from dashboard.models import Adjustment, AuditEntry, ChargeRun, CostTerms, LateUsage
+from dashboard.models import Adjustment, AuditEntry, ChargeRun, CostTerms
 from pipeline.months import Month
 from pipeline.prices import read_prices
 from tests.dashboard.costs.test_costs import BASE, BOTH_RULES, MONTH, RUN, SEPTEMBER, invoice, line
@@ -57,7 +55,7 @@ def runs(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> list
 
 
 def by_night(month: str = MONTH) -> ChargeRun:
-    return compute_month(ChargesRequest(month=month, incremental=True))
+    return compute_month(ChargesRequest(month=month))
 
 
 def by_hand(**given: Any) -> None:
@@ -229,7 +227,6 @@ def test_a_result_from_elsewhere_with_other_terms_is_refused_for_a_closed_month(
         (["--prices", "prices.json", "--region", "eastus"], "--prices, --region"),
         (["--allocation", "pro-rata", "--hours-in-month", "100"], "--allocation, --hours-in-month"),
         (["--hours-in-month", "0"], "--hours-in-month"),
-        (["--incremental"], "--incremental"),
         (["--max-quarantined", "1"], "--max-quarantined"),
     ],
 )
@@ -359,18 +356,3 @@ def test_an_operator_sees_and_sets_the_terms(runs: list[dict[str, str]], as_role
 def test_a_viewer_may_not_set_them(as_role: Callable[[str], Client]) -> None:
     assert as_role("viewer").post("/costs/terms/", {"month": MONTH, "of": "*"}).status_code == 403
     assert not CostTerms.objects.exists()
-
-
-def test_a_run_prices_late_days_and_the_page_names_them(
-    runs: list[dict[str, str]], as_role: Callable[[str], Client]
-) -> None:
-    by_night()
-    note_late_days([date(2026, 10, 3), date(2026, 10, 5), date(2026, 9, 30)], datetime(2026, 11, 20, tzinfo=UTC))
-    page = one_line(as_role("viewer").get("/costs/", {"month": MONTH}).content.decode())
-    assert "Records of past days (2026-10-03, 2026-10-05) arrived late. The next nightly run includes them." in page
-    compute_month(ChargesRequest(month=MONTH, usage="/elsewhere"))
-    assert late_days(MONTH) == [date(2026, 10, 3), date(2026, 10, 5)], "another folder was priced"
-    by_night()
-    page = one_line(as_role("viewer").get("/costs/", {"month": MONTH}).content.decode())
-    assert "Records of past days (2026-10-03, 2026-10-05) arrived late. These figures include them." in page
-    assert LateUsage.objects.get().day == date(2026, 9, 30)

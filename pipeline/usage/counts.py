@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from pipeline.errors import FilesLieError, InputError
+from pipeline.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The rows that were read, and their results; without `adds_up`, rows were lost.
+    """The rows that were read, and their results.
 
     `rejected`: ignored files, and why; `examples`: some of the quarantined rows, with place and reason.
     """
@@ -26,10 +26,6 @@ class Counts:
     reasons: Mapping[str, int] = field(default_factory=dict)
     rejected: Sequence[tuple[str, str]] = ()
     examples: Sequence[Mapping[str, str]] = ()
-
-    @property
-    def adds_up(self) -> bool:
-        return self.read == self.accepted + self.copies + self.quarantined
 
 
 def total(parts: Iterable[Counts]) -> Counts:
@@ -49,20 +45,6 @@ def total(parts: Iterable[Counts]) -> Counts:
         rejected=[entry for part in known for entry in part.rejected],
         examples=[row for part in known for row in part.examples],
     )
-
-
-def require_sum(day: str, counts: Counts, liars: Sequence[tuple[str, str]]) -> None:
-    """Raises InputError if rows of the day disappeared or appeared between two reads of its files.
-
-    `liars`: files with another number of rows than their footers say, and what they say.
-    """
-    if not counts.adds_up:
-        cause = f"{' '.join(liars[0])}: leave it out" if liars else "its files changed while they were read"
-        sentence = (
-            f"The rows of {day} do not add up: {counts.read} read, {counts.accepted} accepted, "
-            f"{counts.copies} repeated, {counts.quarantined} quarantined; {cause}, and run it again."
-        )
-        raise FilesLieError(sentence, liars) if liars else InputError(sentence)
 
 
 REMEDY = (

@@ -1,0 +1,232 @@
+"""Brings the table of day sums up to date: a day is summed again when one of its files has changed."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.errors import FilesChangedError
+from pipeline.months import Month
+from pipeline.progress import Progress
+from pipeline.schemas import KEY, SUMS, USAGE
+from pipeline.usage.counts import Counts
+from pipeline.usage.files import SourceFile, check, place_of
+from pipeline.usage.folder import Child, UsageFolder, day_number, day_of
+from pipeline.usage.listing import Listing
+from pipeline.usage.table import Day, DayTable, Header
+
+if TYPE_CHECKING:  # loaded when something has changed: it takes longer than to see that nothing has
+    from pyspark.sql import SparkSession
+
+    from pipeline.usage.summing import Odd, Records
+
+CLOCK_SKEW = timedelta(hours=1)
+LATE = timedelta(days=1)
+ROWS_AT_ONCE = 25_000_000
+FUTURE = "the minute lies in the future"
+ZERO_BYTE, REPLACEMENT = "\0", "\ufffd"
+_NAMES, _NUMBERS = [(name, pa.string()) for name in KEY], [(name, pa.int64()) for name in SUMS]
+NO_MINUTES = pa.schema([*_NAMES, ("minute", pa.int64()), *_NUMBERS]).empty_table()
+NO_SUMS = pa.schema([*_NAMES, *((name, pa.int64()) for name in ("hour", *SUMS, "read", "misplaced"))]).empty_table()
+
+
+@dataclass(slots=True)
+class Refreshing:
+    """A run's way to the sums of a month. `session`: starts Spark when it is needed; `left_out`: files that an earlier
+    attempt could not read, by name, and why; `late`: the days before yesterday that it sums although they had been.
+    """
+
+    folder: UsageFolder
+    table: DayTable
+    month: Month
+    now: datetime
+    session: Callable[[], SparkSession]
+    progress: Progress
+    left_out: Mapping[str, str]
+    summed: list[Records] = field(default_factory=list)
+    again: set[str] = field(default_factory=set)
+    late: set[str] = field(default_factory=set)
+
+    def days(self) -> tuple[list[Day], Counts]:
+        """The sums of the month's days, up to date, and the results of all rows and files."""
+        while stale := self._stale(listing := Listing(self.folder, self.table.headers())):
+            self.late |= {day for day in stale if day in listing.headers and day < f"{self.now - LATE:%Y-%m-%d}"}
+            for some in self._portions(listing, stale):
+                self._sum(listing, some)
+        days = [self.table.open(day) for day in listing.of_month(str(self.month))]
+        rejected = len(listing.others)
+        return days, Counts(files=rejected, files_rejected=rejected, rejected=listing.others)
+
+    def _stale(self, listing: Listing) -> list[str]:
+        """Of days that are not final, those are left that this run has summed."""
+        return [
+            day
+            for day in listing.stale(str(self.month))
+            if day not in self.again or listing.headers[day].sources != listing.marks(day)
+        ]
+
+    @property
+    def _not_after(self) -> datetime | None:
+        """In a future month no minute is refused as being in the future."""
+        return self.now + CLOCK_SKEW if self.month.start <= self.now else None
+
+    def _portions(self, listing: Listing, days: list[str]) -> Iterator[dict[str, dict[str, SourceFile | str]]]:
+        """By day its checked files, each as it is or why it is left out: as many days as have ROWS_AT_ONCE."""
+        portion: dict[str, dict[str, SourceFile | str]] = {}
+        rows = 0
+        for day in days:
+            files = self._checked(listing.sources(day))
+            more = sum(file.rows for file in files.values() if isinstance(file, SourceFile))
+            if portion and rows + more > ROWS_AT_ONCE:
+                yield portion
+                portion, rows = {}, 0
+            portion[day] = files
+            rows += more
+        yield portion
+
+    def _checked(self, sources: Mapping[str, Child]) -> dict[str, SourceFile | str]:
+        return {name: self.left_out.get(name) or check(self.folder, child, USAGE) for name, child in sources.items()}
+
+    def _records(self, days: Mapping[str, Mapping[str, SourceFile | str]]) -> Records | None:
+        """The records of the days; nothing where no file has any."""
+        from pipeline.usage.summing import Records
+
+        every = {name: file for files in days.values() for name, file in files.items() if isinstance(file, SourceFile)}
+        files = [file for file in every.values() if file.rows]
+        if not files:
+            return None
+        spark = self.session()
+        for name, value in self.folder.settings.items():  # not of the session's JVM, whose arguments others can read
+            spark.conf.set(name, value)
+        self.progress("summing by hour", 0.1, sum(file.rows for file in files))
+        return Records(spark, f"{self.folder.address}/usage", files, set(map(day_number, days)), self._not_after)
+
+    def _sum(self, listing: Listing, days: Mapping[str, Mapping[str, SourceFile | str]]) -> None:
+        """Sum the days into the table."""
+        sums: pa.Table = NO_SUMS
+        odd: list[Odd] = []
+        examples: list[dict[str, str]] = []
+        if (records := self._records(days)) is not None:
+            sums = records.sums("hour")
+            odd, examples = _require_sum(records, sums)
+            self.summed.append(records)
+        by_day, root = _by_day(sums), f"{self.folder.root}/usage"
+        for day, files in days.items():
+            of_day = by_day.get(day, NO_SUMS)
+            counts = _counts(day, root, files, of_day, odd)
+            header = Header(
+                sources=listing.marks(day),
+                elsewhere=_elsewhere(day, odd),
+                counts=replace(counts, examples=[row for row in examples if row["date"] == day]),
+                is_final=FUTURE not in counts.reasons and self.month.start <= self.now,
+            )
+            self.table.write(day, _storable(of_day).select([*KEY, "hour", *SUMS]), header)
+        self.again |= days.keys()
+
+    def minutes(self, days: Collection[Day], hours: Collection[int]) -> pa.Table:
+        """The sums by minute of these hours; what is not kept is summed, and kept. Raises FilesChangedError."""
+        found: list[pa.Table] = [NO_MINUTES]
+        missing: dict[str, tuple[Day, set[int]]] = {}
+        for day in days:
+            of_day = {hour for hour in hours if day_of(hour // 24) == day.day}
+            if of_day and (kept := self.table.minutes(day, of_day)) is not None:
+                found.append(kept)
+            elif of_day:
+                missing[day.day] = day, of_day
+        if missing:
+            made = _by_day(self._minutes_of(missing), "minute")
+            for name, (day, of_day) in missing.items():
+                sums = _storable(made.get(name, NO_MINUTES)).select(NO_MINUTES.column_names)
+                _require_same(day, sums, of_day)
+                self.table.write_minutes(day, sums, of_day)
+                found.append(sums)
+        every = pa.concat_tables([table.cast(NO_MINUTES.schema) for table in found])
+        return every.filter(pc.is_in(pc.divide(every["minute"], 60), pa.array(sorted(hours), pa.int64())))
+
+    def _minutes_of(self, wanted: Mapping[str, tuple[Day, set[int]]]) -> pa.Table:
+        """The sums of the wanted hours, from the records that this run has found already, or from the files."""
+        days = {day_number(name): each for name, each in wanted.items()}
+        parts = [NO_MINUTES]
+        for known in reversed(self.summed):
+            mine = days.keys() & known.days
+            parts += [known.sums("minute", {hour for day in mine for hour in days[day][1]})] if mine else []
+            days = {day: each for day, each in days.items() if day not in mine}
+        checked = {day.day: self._as_before(day) for day, _ in days.values()}
+        if checked and (records := self._records(checked)) is not None:
+            parts.append(records.sums("minute", {hour for _, hours in days.values() for hour in hours}))
+        return pa.concat_tables([part.select(NO_MINUTES.column_names).cast(NO_MINUTES.schema) for part in parts])
+
+    def _as_before(self, day: Day) -> dict[str, SourceFile | str]:
+        """The files that the day's sums were made of."""
+        listing = Listing(self.folder, self.table.headers())
+        if listing.marks(day.day) != day.header.sources:
+            raise FilesChangedError(f"The folder of {day.day}")
+        without = {place_of(path): reason for path, reason in day.header.counts.rejected}
+        return {name: without.get(name) or file for name, file in self._checked(listing.sources(day.day)).items()}
+
+
+def _require_sum(records: Records, sums: pa.Table) -> tuple[list[Odd], list[dict[str, str]]]:
+    """The rows that are not in the sums, and examples of them. Raises InputError where others are missing."""
+    read, misplaced = (pc.sum(sums[name]).as_py() or 0 for name in ("read", "misplaced"))
+    if not misplaced and read == sum(file.rows for file in records.files):
+        return [], []
+    odd = records.odd()
+    records.require_all(read + sum(each.rows for each in odd if each.reason or each.day not in records.days))
+    return odd, records.examples() if any(each.reason for each in odd) else []
+
+
+def _require_same(day: Day, minutes: pa.Table, hours: Collection[int]) -> None:
+    """Raises FilesChangedError where minutes do not add up to the hours: the files were replaced in between."""
+    sums = day.sums()
+    of_hours = sums.filter(pc.is_in(sums["hour"], pa.array(sorted(hours), pa.int64())))
+    if any(pc.sum(minutes[name]) != pc.sum(of_hours[name]) for name in ("rows", "billing_units")):
+        raise FilesChangedError(f"A file of {day.day}")
+
+
+def _by_day(sums: pa.Table, time: str = "hour") -> dict[str, pa.Table]:
+    """The sums of each day."""
+    days = pc.divide(sums[time], 24 if time == "hour" else 1440)
+    return {day_of(number): sums.filter(pc.equal(days, number)) for number in pc.unique(days).to_pylist()}
+
+
+def _storable(sums: pa.Table) -> pa.Table:
+    """The sums of which a row is left, with the zero bytes of entities replaced, which databases reject."""
+    sums = sums.filter(pc.not_equal(sums["rows"], 0))
+    place = sums.column_names.index("entity")
+    return sums.set_column(place, "entity", pc.replace_substring(sums["entity"], ZERO_BYTE, REPLACEMENT))
+
+
+def _elsewhere(day: str, odd: Iterable[Odd]) -> dict[str, list[str]]:
+    """Of the files in the day's folder the other days of which they have good rows."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for each in odd:
+        if each.file.startswith(f"date={day}/") and each.day is not None and not each.reason:
+            found[each.file].add(day_of(each.day))
+    return {name: sorted(days - {day}) for name, days in found.items() if days - {day}}
+
+
+def _counts(day: str, root: str, files: Mapping[str, SourceFile | str], sums: pa.Table, odd: Iterable[Odd]) -> Counts:
+    """The results of the rows of a day, and of the files in its folder."""
+    own = f"date={day}/"
+    reasons: Counter[str] = Counter()
+    for each in odd:
+        if each.reason and each.file.startswith(own):
+            reasons[each.reason] += each.rows
+    accepted, good = (pc.sum(sums[name]).as_py() or 0 for name in ("rows", "read"))
+    rejected = [(f"{root}/{name}", why) for name, why in sorted(files.items()) if isinstance(why, str)]
+    return Counts(
+        read=good + reasons.total(),
+        accepted=accepted,
+        copies=good - accepted,
+        quarantined=reasons.total(),
+        files=sum(name.startswith(own) for name in files),
+        files_rejected=sum(path.startswith(f"{root}/{own}") for path, _ in rejected),
+        reasons=dict(reasons),
+        rejected=rejected,
+    )
