@@ -1,17 +1,12 @@
 """Any bytes, to every place that reads bytes from outside: nothing but the room's own errors may come out.
 
-`test_fuzzing.py` feeds it from a seed in every run, `fuzz.py` for as long as one likes, guided by coverage.
+`test_fuzzing.py` feeds it from a seed in every run.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import sqlite3
-import struct
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -21,16 +16,13 @@ from emulator.administration.messages import AdminRequest
 from emulator.amqp import performatives as p
 from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 from emulator.broker import message
-from emulator.broker.delivery_encoding import encode_delivery
 from emulator.broker.descriptions import QueueDescription, SubscriptionDescription, TopicDescription
-from emulator.broker.message import Message, StoredMessage
 from emulator.broker.namespace import Namespace
-from emulator.broker.sql import SqlError, parse_action, parse_condition
+from emulator.broker.properties import MessageProperties
+from emulator.broker.sql import FilterError, SqlError, parse_action, parse_condition
 from emulator.encoding.codec import encode
 from emulator.encoding.types import AmqpError, Array, Described, Long, ULong
 from emulator.host import Host
-from emulator.store import Store, StoreError
-from emulator.store.rows import MESSAGE_FIELDS, PUT_MESSAGE, STORED_FIELDS, from_message
 from emulator.websocket import WebSocketChannel
 
 NOW = 1_800_000_000.0
@@ -161,87 +153,15 @@ ADDRESSES = (
 
 def to_sql(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
-    for read in (parse_condition, parse_action):
-        with contextlib.suppress(SqlError):
-            read(text)
+    with contextlib.suppress(SqlError):
+        parse_action(text)
+    with contextlib.suppress(SqlError, FilterError):
+        parse_condition(text).value(MessageProperties(message.parse(MESSAGE)))
 
 
-# What a record may do to the file of a store; the last of each are the values.
-CHANGES = (
-    "INSERT OR REPLACE INTO sessions VALUES (1, 'a', ?, 0)",
-    "INSERT OR REPLACE INTO sessions VALUES (1, ?, x'00', 0)",
-    "INSERT OR REPLACE INTO history VALUES (1, ?, 0)",
-    "INSERT OR REPLACE INTO queues VALUES (7, ?, 0)",
-    "UPDATE queues SET last_sequence = ?",
-    "UPDATE entities SET document = ? WHERE kind = 'queue'",
-    "UPDATE entities SET document = ? WHERE kind = 'subscription'",
-    "UPDATE rules SET document = ?",
-    "UPDATE entities SET spelling = ? WHERE kind = 'queue'",
-    *(f"UPDATE messages SET sent_{field} = ? WHERE sequence = 1" for field in MESSAGE_FIELDS),
-    *(f"UPDATE messages SET {field} = ? WHERE sequence = 1" for field in STORED_FIELDS),
-)
+TARGETS = (to_http, to_messages, to_a_stranger, to_a_client, to_links, to_the_administration, to_sql)
 
-
-def to_the_journal(data: bytes) -> None:
-    """Records (kind, size, form of the value, value): a store that holds them is restored or reported as damaged."""
-    records = []
-    while len(data) >= 4:
-        kind, size, form = struct.unpack_from(">BHB", data)
-        records.append((kind, form, data[4 : 4 + size]))
-        data = data[4 + size :]
-    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-        path = Path(folder) / "contoso.sqlite3"
-        path.write_bytes(_some_store())
-        _write_records(path, records)
-        namespace = Namespace("contoso")
-        with contextlib.suppress(StoreError), contextlib.closing(Store(path)) as store:
-            store.restore(namespace, NOW)
-            namespace.advance(NOW + 1000)
-            store.commit()
-        for queue in namespace.entities():
-            for stored in queue.contents.messages():
-                with contextlib.suppress(AmqpError):
-                    encode_delivery(stored)
-
-
-MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-
-
-@functools.cache
-def _some_store() -> bytes:
-    """The file of a store with a queue, a topic and three messages."""
-    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-        path = Path(folder) / "contoso.sqlite3"
-        with contextlib.closing(Store(path)) as store:
-            namespace = Namespace("contoso", store)
-            store.restore(namespace, NOW)
-            queue = namespace.create_queue("orders", QueueDescription("orders"), NOW)
-            namespace.create_topic("shipments", TopicDescription("shipments"), NOW)
-            namespace.create_subscription("shipments", SubscriptionDescription("shipments", "audit"), NOW)
-            for _ in range(3):
-                queue.enqueue(message.parse(MESSAGE), NOW)
-        return path.read_bytes()
-
-
-def _write_records(path: Path, records: list[tuple[int, int, bytes]]) -> None:
-    with contextlib.closing(sqlite3.connect(path)) as database, database:
-        for index, (kind, form, data) in enumerate(records):
-            if kind < 128:
-                stored = StoredMessage(Message(data), index + 4, NOW)
-                with contextlib.suppress(AmqpError):
-                    stored.message = message.parse(data)
-                database.execute(PUT_MESSAGE, from_message(1, stored))
-            else:
-                values = (data, data.decode("utf-8", "replace"), form, form / 7, None, -(1 << 40))
-                with contextlib.suppress(sqlite3.IntegrityError, OverflowError):
-                    database.execute(CHANGES[kind % len(CHANGES)], [values[form % len(values)]])
-
-
-TARGETS = (
-    *(to_http, to_messages, to_a_stranger, to_a_client, to_links, to_the_administration, to_sql, to_the_journal),
-)
-
-# Well-formed input of every place, for a fuzzer to begin with.
+# Well-formed input of every place, to be mutated.
 REQUEST = (
     b"PUT /orders?api-version=2024-05 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
 )
@@ -270,7 +190,6 @@ ENTRY = """<entry xmlns="http://www.w3.org/2005/Atom"><content type="application
  </RuleDescription></content></entry>"""
 SEEDS = {
     to_the_administration: b"\x00\x04" + ENTRY.encode(),
-    to_the_journal: b"\x00" + struct.pack(">HB", len(MESSAGE), 1) + MESSAGE,
     to_sql: b"SET [a b] = sys.MessageId + 'x'; REMOVE \"q\"",
     to_http: REQUEST
     + UPGRADE
@@ -280,14 +199,3 @@ SEEDS = {
     to_a_client: sent(p.Transfer(2, 1, b"t", 0), MESSAGE) + sent(p.Disposition(True, 0, 5, False, p.accepted())),
     to_links: b"".join(bytes([kind, len(MESSAGE)]) + MESSAGE for kind in range(0, 40, 3))[:2000],
 }
-
-
-def starting_corpus() -> list[bytes]:
-    """Inputs of `one_input` that reach each place."""
-    return [bytes([index]) + SEEDS[target] for index, target in enumerate(TARGETS)]
-
-
-def one_input(data: bytes) -> None:
-    """Give the bytes to the place their first byte names."""
-    if data:
-        TARGETS[data[0] % len(TARGETS)](data[1:])

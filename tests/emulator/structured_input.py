@@ -336,23 +336,10 @@ def _expression(random: Random, depth: int) -> str:
     )
 
 
-# --- rows of the journal --------------------------------------------------------------------------------------------
-
-
-def journal(random: Random) -> bytes:
-    """What `fuzzing.to_the_journal` writes: bytes it takes numbers, texts and messages from, by their lengths."""
-    records = []
-    for _ in range(random.randint(1, 30)):
-        body = random.choice((messages, document, text, value))(random)[:65535]
-        records.append(struct.pack(">BHB", random.randrange(256), len(body), random.randrange(256)) + body)
-    return b"".join(records)
-
-
 GENERATORS: dict[Callable[[bytes], None], Generator] = {
     fuzzing.to_messages: messages,
     fuzzing.to_a_stranger: stranger,
     fuzzing.to_a_client: conversation,
     fuzzing.to_the_administration: document,
     fuzzing.to_sql: sql,
-    fuzzing.to_the_journal: journal,
 }

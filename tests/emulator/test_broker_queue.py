@@ -7,17 +7,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from emulator.broker.delivery_encoding import encode_delivery
 from emulator.broker.descriptions import EntityStatus, QueueDescription
 from emulator.broker.errors import (
     BrokerError,
     EntityDisabled,
     MessageLockLost,
     MessageNotFound,
-    NotAllowed,
     QuotaExceeded,
-    SessionCannotBeLocked,
-    SessionLockLost,
 )
 from emulator.broker.message import PING_CONTENT_TYPE, MessageState, parse, parse_batch
 from emulator.broker.namespace import Namespace, parse_address
@@ -130,13 +126,6 @@ def test_a_batch_of_something_else_than_messages_is_refused():
         parse_batch(b"\x00\x53\x75\xa1\x01x")
 
 
-def test_annotations_of_another_broker_are_dropped_and_the_senders_own_kept(make):
-    sent = parse(encoded(annotations={"x-opt-sequence-number": 99, "x-mine": "kept", "x-opt-locked-until": 1}))
-    delivered = parse(encode_delivery(make().enqueue(sent, NOW)))
-    assert delivered.annotation_count == 1
-    assert b"x-mine" in delivered.annotations
-
-
 def test_the_longest_lives_stand_in_the_timestamps():
     days = 86400 * 1000
     properties = [(8, Timestamp(100 * days)), (9, Timestamp(0))]
@@ -146,73 +135,12 @@ def test_the_longest_lives_stand_in_the_timestamps():
 # --- order, locks, counts -------------------------------------------------------------------------------------------
 
 
-def test_numbers_rise_by_one_and_messages_leave_in_their_order(make):
-    queue = make()
-    for body in (b"a", b"b", b"c"):
-        queue.enqueue(message(body), NOW)
-    assert [queue.deliveries.receive(NOW).sequence_number for _ in range(3)] == [1, 2, 3]
-    assert queue.deliveries.receive(NOW) is None
-
-
-def test_a_message_given_back_is_first_again(make):
-    queue = make()
-    for _ in range(3):
-        queue.enqueue(message(), NOW)
-    first, second = queue.deliveries.receive(NOW), queue.deliveries.receive(NOW)
-    queue.deliveries.release(second.lock_token, NOW)
-    queue.deliveries.abandon(first.lock_token, NOW)
-    got = [queue.deliveries.receive(NOW) for _ in range(3)]
-    assert [(stored.sequence_number, stored.delivery_count) for stored in got] == [(1, 1), (2, 0), (3, 0)]
-
-
-def test_a_lock_ends_at_its_time_and_not_before(namespace, make):
-    queue = make(lock_duration_s=30)
-    queue.enqueue(message(), NOW)
-    stored = queue.deliveries.receive(NOW)
-    assert namespace.next_due() == NOW + 30
-    namespace.advance(NOW + 29.9)
-    assert queue.deliveries.receive(NOW + 29.9) is None
-    namespace.advance(NOW + 30)
-    again = queue.deliveries.receive(NOW + 30)
-    assert (again, again.delivery_count) == (stored, 1)
-
-
 def test_a_lock_that_has_ended_settles_nothing_even_before_anybody_noticed(make):
     queue = make(lock_duration_s=30)
     queue.enqueue(message(), NOW)
     token = queue.deliveries.receive(NOW).lock_token
     with pytest.raises(MessageLockLost):
         queue.deliveries.complete(token, NOW + 30)
-
-
-def test_a_renewed_lock_counts_from_now(namespace, make):
-    queue = make(lock_duration_s=30)
-    queue.enqueue(message(), NOW)
-    stored = queue.deliveries.receive(NOW)
-    assert queue.deliveries.renew(stored.lock_token, NOW + 20) == NOW + 50
-    namespace.advance(NOW + 30)
-    queue.deliveries.complete(stored.lock_token, NOW + 49)
-    assert len(queue) == 0
-
-
-def test_a_lock_is_settled_once(make):
-    queue = make()
-    queue.enqueue(message(), NOW)
-    token = queue.deliveries.receive(NOW).lock_token
-    queue.deliveries.complete(token, NOW)
-    for settle in (queue.deliveries.complete, queue.deliveries.abandon, queue.deliveries.defer, queue.deliveries.renew):
-        with pytest.raises(MessageLockLost):
-            settle(token, NOW)
-
-
-def test_too_many_deliveries_end_in_the_dead_letter_queue(make):
-    queue = make(max_delivery_count=2)
-    queue.enqueue(message(b"poison"), NOW)
-    for _ in range(2):
-        queue.deliveries.abandon(queue.deliveries.receive(NOW).lock_token, NOW)
-    dead = queue.dead_letters.deliveries.receive(NOW)
-    assert dead.message.application_properties["DeadLetterReason"] == "MaxDeliveryCountExceeded"
-    assert (dead.dead_letter_source, queue.counters.dead_lettered) == ("orders", 1)
 
 
 def test_a_dead_letter_queue_keeps_its_messages_whatever_happens_to_them(namespace, make):
@@ -227,15 +155,6 @@ def test_a_dead_letter_queue_keeps_its_messages_whatever_happens_to_them(namespa
 
 
 # --- time -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("own_ms", "entity_s", "lives_s"), [(5000, 60, 5), (120_000, 60, 60), (None, 60, 60)])
-def test_the_shorter_life_counts(namespace, make, own_ms, entity_s, lives_s):
-    queue = make(default_message_time_to_live_s=entity_s)
-    stored = queue.enqueue(message(ttl_ms=own_ms), NOW)
-    assert stored.expires_at == NOW + lives_s
-    namespace.advance(NOW + lives_s)
-    assert (len(queue), queue.counters.expired, queue.contents.active_count) == (0, 1, 0)
 
 
 def test_an_expired_message_is_not_delivered_even_before_anybody_noticed(make):
@@ -306,12 +225,6 @@ def test_a_full_entity_refuses_pings_too(make):
             queue.enqueue(refused, NOW)
 
 
-def test_a_ping_is_counted_and_kept_nowhere(make):
-    queue = make()
-    assert queue.enqueue(message(b"", content_type=PING_CONTENT_TYPE), NOW) is None
-    assert (queue.counters.pings_swallowed, len(queue), queue.counters.enqueued) == (1, 0, 0)
-
-
 @pytest.mark.parametrize("status", [EntityStatus.DISABLED, EntityStatus.SEND_DISABLED])
 def test_a_disabled_entity_refuses_messages_and_pings(make, status):
     queue = make(status=status)
@@ -343,14 +256,6 @@ def test_messages_are_given_to_waiting_receivers_in_turn(make):
 # --- duplicates and forwarding --------------------------------------------------------------------------------------
 
 
-def test_a_duplicate_is_known_for_the_window_and_no_longer(make):
-    queue = make(requires_duplicate_detection=True, duplicate_detection_history_time_window_s=60)
-    assert queue.enqueue(message(id="1"), NOW) is not None
-    assert queue.enqueue(message(id="1"), NOW + 59) is None
-    assert queue.enqueue(message(id="1"), NOW + 60) is not None
-    assert (len(queue), queue.counters.duplicates) == (2, 1)
-
-
 def test_cancelling_a_scheduled_duplicate_cancels_no_other_message(make):
     queue = make(requires_duplicate_detection=True)
     in_a_minute = {"x-opt-scheduled-enqueue-time": Timestamp(int((NOW + 60) * 1000))}
@@ -375,13 +280,6 @@ def test_chains_of_forwarding_end_after_four_hops(namespace, make):
     assert len(namespace.queue("q5")) == 1
 
 
-def test_a_circle_of_forwarding_ends(namespace, make):
-    make("a", forward_to="b")
-    make("b", forward_to="a")
-    namespace.queue("a").enqueue(message(), NOW)
-    assert sum(len(part) for queue in namespace.queues() for part in queue.sub_queues()) == 1
-
-
 def test_what_waits_is_forwarded_when_forwarding_begins(namespace, make):
     queue, _ = make("a"), make("b")
     queue.enqueue(message(), NOW)
@@ -397,16 +295,6 @@ def sessions(make):
     return make("sessions", requires_session=True, lock_duration_s=30)
 
 
-def test_a_session_has_one_receiver(sessions):
-    first, second = Receiver(), Receiver()
-    sessions.receivers.accept_session("s", first, NOW)
-    with pytest.raises(SessionCannotBeLocked):
-        sessions.receivers.accept_session("s", second, NOW)
-    sessions.receivers.close_session("s", first, NOW)
-    sessions.receivers.accept_session("s", second, NOW)
-    assert second.session_id == "s"
-
-
 def test_who_waits_for_a_session_gets_the_next_with_messages(sessions):
     waiting = [Receiver(), Receiver()]
     for receiver in waiting:
@@ -418,33 +306,6 @@ def test_who_waits_for_a_session_gets_the_next_with_messages(sessions):
     assert not sessions.receivers.stop_accepting(waiting[0])
 
 
-def test_messages_of_a_lapsed_session_go_to_the_next_holder_counted(namespace, sessions):
-    first, second = Receiver(), Receiver()
-    sessions.enqueue(message(session="a"), NOW)
-    sessions.receivers.accept_session("a", first, NOW)
-    sessions.receivers.wait_in_session("a", NOW)
-    sessions.receivers.accept_next_session(second, NOW)
-    token = first.got[0].lock_token
-    namespace.advance(NOW + 30)
-    assert (first.session_id, second.session_id) == (None, "a")
-    with pytest.raises(MessageLockLost):
-        sessions.deliveries.complete(token, NOW + 30)
-    sessions.receivers.wait_in_session("a", NOW + 30)
-    assert second.got[0].delivery_count == 1
-
-
-def test_state_is_set_and_read_by_the_holder_only(sessions):
-    with pytest.raises(SessionLockLost):
-        sessions.receivers.set_session_state("a", b"x", NOW)
-    holder = Receiver()
-    sessions.receivers.accept_session("a", holder, NOW)
-    sessions.receivers.set_session_state("a", b"x", NOW)
-    sessions.receivers.close_session("a", holder, NOW)
-    assert sessions.contents.sessions.with_state_since(NOW - 1) == ["a"]
-    assert sessions.contents.sessions.with_state_since(NOW) == []
-    assert sessions.contents.sessions.in_use() == ["a"]
-
-
 def test_sessions_that_hold_nothing_are_forgotten(sessions):
     for number in range(100):
         holder = Receiver()
@@ -454,11 +315,6 @@ def test_sessions_that_hold_nothing_are_forgotten(sessions):
         sessions.deliveries.complete(holder.got[0].lock_token, NOW)
         sessions.receivers.close_session(str(number), holder, NOW)
     assert sessions.contents.sessions._sessions == {}
-
-
-def test_a_message_without_a_session_is_refused(sessions):
-    with pytest.raises(NotAllowed):
-        sessions.enqueue(message(), NOW)
 
 
 # --- addresses and small things -------------------------------------------------------------------------------------

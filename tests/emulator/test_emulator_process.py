@@ -14,14 +14,11 @@ from contextlib import contextmanager
 
 import pytest
 import trustme
-from azure.core.credentials import AzureNamedKeyCredential
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusError, ServiceBusServerBusyError
-from azure.servicebus.management import ServiceBusAdministrationClient
 
 from emulator.amqp.frames import SASL_FRAME, frame
 from emulator.amqp.performatives import SaslInit, encode_performative
-from emulator.host import KEY_NAME
 from emulator.running import EmulatorError, running
 
 OWN_LOOPBACK = f"127.77.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}"
@@ -257,32 +254,6 @@ def secured(authority):
     arguments = ["--tls-cert", str(authority / "chain.pem"), "--tls-key", str(authority / "key.pem")]
     with running("secure", entities=["secure/orders"], arguments=arguments) as namespaces:
         yield namespaces["secure"]
-
-
-def test_the_administration_client_reaches_it_over_tls_on_the_same_port(secured, authority):
-    with ServiceBusAdministrationClient.from_connection_string(
-        secured.connection_string, connection_verify=str(authority / "ca.pem")
-    ) as administration:
-        assert [queue.name for queue in administration.list_queues()] == ["orders"]
-
-
-def test_the_messaging_client_reaches_it_over_tls(authority):
-    # Over TLS the SDK knows port 5671 only; an address of the loopback of our own keeps it free of others.
-    arguments = ["--tls-cert", str(authority / "chain.pem"), "--tls-key", str(authority / "key.pem")]
-    with running("secure:5671", entities=["secure/orders"], arguments=[*arguments, "--host", OWN_LOOPBACK]) as found:
-        key = found["secure"].connection_string.partition("SharedAccessKey=")[2].partition(";")[0]
-        with ServiceBusClient(
-            OWN_LOOPBACK,
-            AzureNamedKeyCredential(KEY_NAME, key),
-            connection_verify=str(authority / "ca.pem"),
-            retry_total=0,
-        ) as client:
-            with client.get_queue_sender("orders") as sender:
-                sender.send_messages(ServiceBusMessage(b"x" * 100_000))
-            with client.get_queue_receiver("orders") as receiver:
-                (message,) = receiver.receive_messages(1, max_wait_time=60)
-                receiver.complete_message(message)
-                assert len(b"".join(message.body)) == 100_000
 
 
 def test_a_client_that_gives_tls_up_ends_only_its_own_connection(secured, authority):

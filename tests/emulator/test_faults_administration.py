@@ -6,14 +6,12 @@ from azure.core.exceptions import (
     HttpResponseError,
     ResourceExistsError,
     ResourceNotFoundError,
-    ServiceRequestError,
     ServiceResponseError,
 )
-from azure.core.pipeline.transport import AioHttpTransport, RequestsTransport
-from azure.servicebus.aio.management import ServiceBusAdministrationClient as AsyncServiceBusAdministrationClient
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from emulator.running import running
+from pairing import emulator_transport
 
 STATUSES = [
     (401, ClientAuthenticationError),
@@ -23,18 +21,6 @@ STATUSES = [
     (429, HttpResponseError),
     (503, HttpResponseError),
 ]
-
-
-class PlainTransport(RequestsTransport):
-    def send(self, request, **kwargs):
-        request.url = request.url.replace("https://", "http://", 1)
-        return super().send(request, **kwargs)
-
-
-class AsyncPlainTransport(AioHttpTransport):
-    async def send(self, request, **kwargs):
-        request.url = request.url.replace("https://", "http://", 1)
-        return await super().send(request, **kwargs)
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +38,7 @@ def namespace(running_namespace):
 @pytest.fixture
 def administration(namespace):
     with ServiceBusAdministrationClient.from_connection_string(
-        namespace.connection_string, transport=PlainTransport(), retry_total=0
-    ) as client:
-        yield client
-
-
-@pytest.fixture
-async def async_administration(namespace):
-    async with AsyncServiceBusAdministrationClient.from_connection_string(
-        namespace.connection_string, transport=AsyncPlainTransport(), retry_total=0
+        namespace.connection_string, transport=emulator_transport(), retry_total=0
     ) as client:
         yield client
 
@@ -73,24 +51,10 @@ def test_a_status_raises_what_the_service_would(namespace, administration, statu
     assert (type(raised.value), raised.value.status_code) == (raises, status)
 
 
-@pytest.mark.parametrize(("status", "raises"), STATUSES)
-async def test_a_status_raises_what_the_service_would_in_asyncio(namespace, async_administration, status, raises):
-    namespace.fault("admin", "status", status=status)
-    with pytest.raises(HttpResponseError) as raised:
-        await async_administration.get_queue("orders")
-    assert (type(raised.value), raised.value.status_code) == (raises, status)
-
-
 def test_a_reset_is_a_lost_answer(namespace, administration):
     namespace.fault("admin", "reset")
     with pytest.raises(ServiceResponseError):
         administration.get_queue("orders")
-
-
-async def test_a_reset_is_a_failed_request_in_asyncio(namespace, async_administration):
-    namespace.fault("admin", "reset")
-    with pytest.raises(ServiceRequestError):
-        await async_administration.get_queue("orders")
 
 
 def test_silence_is_a_timeout_of_reading(namespace, administration):

@@ -6,9 +6,10 @@ All cases run at once, each on an entity of its own, because most of the time go
 import asyncio
 import gc
 import warnings
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Thread
 from typing import Any
 
@@ -136,11 +137,55 @@ CASES = [
 ]
 
 
+class Blocking:
+    """A blocking client, or what it opens, as one of asyncio: each call on a thread, as the SDK can wait for ever."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._inner, name)
+        if name.startswith("get_"):
+            return lambda *arguments, **more: Blocking(call(*arguments, **more))
+        return lambda *arguments, **more: asyncio.wrap_future(in_thread(partial(call, *arguments, **more)))
+
+    async def __aenter__(self) -> "Blocking":
+        await asyncio.wrap_future(in_thread(self._inner.__enter__))
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await asyncio.wrap_future(in_thread(partial(self._inner.__exit__, *error)))
+
+
+def in_thread(call: Callable[[], Any]) -> Future[Any]:
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        future.set_running_or_notify_cancel()
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future
+
+
 WORLDS = ("blocking", "asyncio")
+
+
+def opened(world: str, namespace: RunningNamespace) -> Any:
+    if world == "asyncio":
+        return AsyncServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0)
+    return Blocking(ServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0))
 
 
 def entity_of(case: Case, world: str) -> str:
     return f"{world}/{case.id}"
+
+
+def connect_namespace(case: tuple[str, str], world: str) -> str:
+    return "-".join([world, *case])
 
 
 @pytest.fixture(scope="module")
@@ -152,25 +197,18 @@ def namespaces():
         yield namespaces
 
 
-def connect_namespace(case: tuple[str, str], world: str) -> str:
-    return "-".join([world, *case])
-
-
 @pytest.fixture(scope="module")
 def outcomes(namespaces):
     """What came of each case, by world and case id or effect: futures, since all of them run at once."""
-    main = namespaces["main"]
-    blocking = {("blocking", case.id): in_thread(perform, main, case) for case in CASES} | {
-        ("blocking", case): in_thread(connect_under, namespaces[connect_namespace(case, "blocking")], *case)
+    work = {(world, case.id): perform(namespaces["main"], world, case) for case in CASES for world in WORLDS}
+    work |= {
+        (world, case): connect_under(namespaces[connect_namespace(case, world)], world, *case)
         for case in CONNECT_CASES
+        for world in WORLDS
     }
     loop = asyncio.new_event_loop()
     Thread(target=loop.run_forever, daemon=True).start()
-    asynchronous = {("asyncio", case.id): perform_async(main, case) for case in CASES} | {
-        ("asyncio", case): connect_under_async(namespaces[connect_namespace(case, "asyncio")], *case)
-        for case in CONNECT_CASES
-    }
-    futures = blocking | {key: asyncio.run_coroutine_threadsafe(work, loop) for key, work in asynchronous.items()}
+    futures = {key: asyncio.run_coroutine_threadsafe(each, loop) for key, each in work.items()}
     yield futures
     loop.call_soon_threadsafe(loop.stop)
     futures.clear()
@@ -179,70 +217,51 @@ def outcomes(namespaces):
         gc.collect()
 
 
-def in_thread(call, *arguments) -> Future[Any]:
-    """Run something on a thread that nothing waits for in the end: the SDK can wait for ever."""
-    future: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call(*arguments))
-        except BaseException as error:
-            future.set_exception(error)
-
-    Thread(target=run, daemon=True).start()
-    return future
-
-
-# --- the blocking client --------------------------------------------------------------------------------------------
-
-
-def perform(namespace: RunningNamespace, case: Case) -> tuple[Exception | None, dict[str, Any]]:
+async def perform(namespace: RunningNamespace, world: str, case: Case) -> tuple[BaseException | None, dict[str, Any]]:
     """What the SDK's user gets, and the entity's counters afterwards."""
-    entity = entity_of(case, "blocking")
-    with ServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0) as client:
+    entity = entity_of(case, world)
+    async with opened(world, namespace) as client:
         if case.operation in ("receive", "settle", "manage"):
-            with client.get_queue_sender(entity) as sender:
-                sender.send_messages(ServiceBusMessage("waiting"))
-        fault = namespace.fault(case.operation, case.effect, entity=entity, **case.more)
-        attempt = in_thread(ACTIONS[case.operation], client, entity, case)
-        raised: BaseException | None = None
-        try:
-            raised = attempt.exception(case.watch_s)
-        except TimeoutError:
-            raised = StillWaiting()
-        stats = namespace.stats()[entity]
-        namespace.mend(fault)
-        return raised, stats
+            async with client.get_queue_sender(entity) as sender:
+                await sender.send_messages(ServiceBusMessage("waiting"))
+        fault = await asyncio.to_thread(namespace.fault, case.operation, case.effect, entity=entity, **case.more)
+        attempt = asyncio.ensure_future(ACTIONS[case.operation](client, entity, case))
+        await asyncio.wait([attempt], timeout=case.watch_s)
+        raised: BaseException | None = attempt.exception() if attempt.done() else StillWaiting()
+        attempt.cancel()  # nothing waits for its end: the SDK can miss that it was cancelled
+        stats = await asyncio.to_thread(namespace.stats)
+        await asyncio.to_thread(namespace.mend, fault)
+        return raised, stats[entity]
 
 
-def send(client, entity, case):
-    with client.get_queue_sender(entity) as sender:
-        sender.send_messages(ServiceBusMessage("x"), timeout=case.patience_s)
+async def send(client, entity, case):
+    async with client.get_queue_sender(entity) as sender:
+        await sender.send_messages(ServiceBusMessage("x"), timeout=case.patience_s)
 
 
-def open_and_send(client, entity, case):
-    sender = client.get_queue_sender(entity)  # entered by `with` it would open without a timeout
+async def open_and_send(client, entity, case):
+    sender = client.get_queue_sender(entity)  # entered by `async with` it would open without a timeout
     try:
-        sender.send_messages(ServiceBusMessage("x"), timeout=case.patience_s)
+        await sender.send_messages(ServiceBusMessage("x"), timeout=case.patience_s)
     finally:
-        sender.close()
+        await sender.close()
 
 
-def receive(client, entity, case):
-    with client.get_queue_receiver(entity) as receiver:
-        if not receiver.receive_messages(1, max_wait_time=case.patience_s):
+async def receive(client, entity, case):
+    async with client.get_queue_receiver(entity) as receiver:
+        if not await receiver.receive_messages(1, max_wait_time=case.patience_s):
             raise NothingReceived
 
 
-def settle(client, entity, case):
-    with client.get_queue_receiver(entity, timeout=case.settle_timeout_s) as receiver:
-        [message] = receiver.receive_messages(1, max_wait_time=case.patience_s)
-        receiver.complete_message(message)
+async def settle(client, entity, case):
+    async with client.get_queue_receiver(entity, timeout=case.settle_timeout_s) as receiver:
+        [message] = await receiver.receive_messages(1, max_wait_time=case.patience_s)
+        await receiver.complete_message(message)
 
 
-def peek(client, entity, case):
-    with client.get_queue_receiver(entity) as receiver:
-        assert receiver.peek_messages(1, timeout=case.patience_s)
+async def peek(client, entity, case):
+    async with client.get_queue_receiver(entity) as receiver:
+        assert await receiver.peek_messages(1, timeout=case.patience_s)
 
 
 ACTIONS = {
@@ -255,104 +274,21 @@ ACTIONS = {
 }
 
 
-def connect_under(namespace: RunningNamespace, operation: str, effect: str) -> Exception | None:
-    namespace.fault(operation, effect, **({"delay_s": 0.2} if effect == "delay" else {}))
-    with ServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0) as client:
+async def connect_under(namespace: RunningNamespace, world: str, operation: str, effect: str) -> Exception | None:
+    await asyncio.to_thread(namespace.fault, operation, effect, **({"delay_s": 0.2} if effect == "delay" else {}))
+    if (effect, world) == ("silent", "blocking"):
+        # The blocking SDK waits for ever here: removing the fault ends what it silenced.
+        asyncio.get_running_loop().call_later(2, in_thread, namespace.mend)
+    async with opened(world, namespace) as client:
+        sender = client.get_queue_sender("orders")
+        timeout_s = 2 if (effect, world) == ("silent", "asyncio") else 30
         try:
-            if effect == "silent":
-                return connect_silenced(client, namespace)
-            open_sender(client)
+            await sender.send_messages(ServiceBusMessage("x"), timeout=timeout_s)
         except ServiceBusError as error:
             return error
-    return None
-
-
-def open_sender(client):
-    sender = client.get_queue_sender("orders")
-    try:
-        sender.send_messages(ServiceBusMessage("x"), timeout=30)
-    finally:
-        sender.close()
-
-
-def connect_silenced(client, namespace) -> Exception | None:
-    """The SDK waits for ever here, so the fault is removed while it does: that ends what it silenced."""
-    attempt = in_thread(open_sender, client)
-    with suppress(TimeoutError):
-        attempt.result(2)
-        raise AssertionError("a silent connection was opened")
-    namespace.mend()
-    return attempt.exception(120)
-
-
-# --- the asyncio client ---------------------------------------------------------------------------------------------
-
-
-async def perform_async(namespace: RunningNamespace, case: Case) -> tuple[BaseException | None, dict[str, Any]]:
-    entity = entity_of(case, "asyncio")
-    async with AsyncServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0) as client:
-        if case.operation in ("receive", "settle", "manage"):
-            async with client.get_queue_sender(entity) as sender:
-                await sender.send_messages(ServiceBusMessage("waiting"))
-        fault = await asyncio.to_thread(namespace.fault, case.operation, case.effect, entity=entity, **case.more)
-        attempt = asyncio.ensure_future(ASYNC_ACTIONS[case.operation](client, entity, case))
-        await asyncio.wait([attempt], timeout=case.watch_s)
-        raised: BaseException | None = attempt.exception() if attempt.done() else StillWaiting()
-        attempt.cancel()  # nothing waits for its end: the SDK can miss that it was cancelled
-        stats = await asyncio.to_thread(namespace.stats)
-        await asyncio.to_thread(namespace.mend, fault)
-        return raised, stats[entity]
-
-
-async def send_async(client, entity, case):
-    async with client.get_queue_sender(entity) as sender:
-        await sender.send_messages(ServiceBusMessage("x"), timeout=case.patience_s)
-
-
-async def open_and_send_async(client, entity, case):
-    sender = client.get_queue_sender(entity)
-    try:
-        await sender.send_messages(ServiceBusMessage("x"), timeout=case.patience_s)
-    finally:
-        await sender.close()
-
-
-async def receive_async(client, entity, case):
-    async with client.get_queue_receiver(entity) as receiver:
-        if not await receiver.receive_messages(1, max_wait_time=case.patience_s):
-            raise NothingReceived
-
-
-async def settle_async(client, entity, case):
-    async with client.get_queue_receiver(entity, timeout=case.settle_timeout_s) as receiver:
-        [message] = await receiver.receive_messages(1, max_wait_time=case.patience_s)
-        await receiver.complete_message(message)
-
-
-async def peek_async(client, entity, case):
-    async with client.get_queue_receiver(entity) as receiver:
-        assert await receiver.peek_messages(1, timeout=case.patience_s)
-
-
-ASYNC_ACTIONS = {
-    "send": send_async,
-    "attach": open_and_send_async,
-    "cbs": open_and_send_async,
-    "receive": receive_async,
-    "settle": settle_async,
-    "manage": peek_async,
-}
-
-
-async def connect_under_async(namespace: RunningNamespace, operation: str, effect: str) -> Exception | None:
-    delay = {"delay_s": 0.2} if effect == "delay" else {}
-    await asyncio.to_thread(namespace.fault, operation, effect, **delay)
-    async with AsyncServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0) as client:
-        try:
-            sender = client.get_queue_sender("orders")  # entered by `async with` it would open without a timeout
-            await sender.send_messages(ServiceBusMessage("x"), timeout=2 if effect == "silent" else 30)
-        except ServiceBusError as error:
-            return error
+        finally:
+            if world == "blocking":
+                await sender.close()
     return None
 
 

@@ -1,6 +1,6 @@
 """Bytes that no client would send (tests/emulator/fuzzing.py, structured_input.py), and what was found by them."""
 
-import json
+import itertools
 import os
 import random
 import time
@@ -10,7 +10,7 @@ import pytest
 from emulator.broker.message import parse
 from emulator.encoding.codec import encode
 from emulator.encoding.types import DecodeError, ULong
-from tests.emulator import fuzz_by_structure, fuzzing
+from tests.emulator import fuzzing
 from tests.emulator.amqp.client import body
 from tests.emulator.structured_input import GENERATORS
 from tests.selection import depth
@@ -51,47 +51,29 @@ def test_an_error_of_ours_would_be_seen(monkeypatch):
 
 # --- by structure -----------------------------------------------------------------------------------------------------
 
-NIGHTLY_MINUTES = 5.0
+
+def try_well_formed(target, seed, number):
+    try:
+        target(GENERATORS[target](random.Random(f"{seed}/{target.__name__}/{number}")))
+    except Exception as error:
+        error.add_note(f"This is input {number} of seed {seed}.")
+        raise
 
 
 @pytest.mark.parametrize("target", GENERATORS, ids=lambda target: target.__name__)
 def test_well_formed_input_makes_nothing_but_the_rooms_own_errors(target):
     for number in range(20):
-        fuzz_by_structure.one(1, target.__name__, number)
+        try_well_formed(target, 1, number)
 
 
 @pytest.mark.nightly
-def test_well_formed_input_of_tonight_makes_nothing_but_the_rooms_own_errors(record_property, capsys):
-    """The seed is the day unless FUZZ_SEED says another; FUZZ_MINUTES says how long."""
-    seed = int(os.environ.get("FUZZ_SEED", time.strftime("%Y%m%d")))
-    reached = {}
-    fuzz_by_structure.run(seed, float(os.environ.get("FUZZ_MINUTES", NIGHTLY_MINUTES)), reached)
-    with capsys.disabled():
-        print(f"\nseed {seed}\n{fuzz_by_structure.table(reached)}")
-    assert all(each.inputs for each in reached.values())
-
-
-def test_a_run_goes_on_where_the_last_one_ended(tmp_path, monkeypatch):
-    progress, seen = tmp_path / "progress.json", []
-    monkeypatch.setattr(fuzz_by_structure, "TARGETS", {"to_sql": (seen.append, lambda random: random.randbytes(8))})
-    reached = {}
-    fuzz_by_structure.run(7, 0.0002, reached, progress)
-    count = len(seen)
-    kept = json.loads(progress.read_text())
-    assert (kept["seed"], kept["reached"]["to_sql"]["inputs"], kept["reached"]["to_sql"]["bytes"]) == (
-        7,
-        count,
-        8 * count,
-    )
-    fuzz_by_structure.run(7, 0.0002, reached, progress)
-    assert len(set(seen)) == len(seen) > count
-
-
-def test_what_it_may_not_raise_is_named_by_its_number(monkeypatch):
-    monkeypatch.setattr(fuzz_by_structure, "TARGETS", {"to_sql": (lambda data: 1 / 0, lambda random: b"x")})
-    with pytest.raises(ZeroDivisionError) as caught:
-        fuzz_by_structure.run(7, 1.0, {})
-    assert caught.value.__notes__ == ["This is input to_sql/0 of seed 7."]
+@pytest.mark.parametrize("target", GENERATORS, ids=lambda target: target.__name__)
+def test_well_formed_input_of_tonight_makes_nothing_but_the_rooms_own_errors(target):
+    """The seed is the day unless FUZZ_SEED says another; FUZZ_MINUTES is how long all targets together are tried."""
+    seed, minutes = os.environ.get("FUZZ_SEED", time.strftime("%Y%m%d")), float(os.environ.get("FUZZ_MINUTES", 5))
+    end, numbers = time.monotonic() + minutes * 60 / len(GENERATORS), itertools.count()
+    while time.monotonic() < end:
+        try_well_formed(target, seed, next(numbers))
 
 
 # --- what was found ---------------------------------------------------------------------------------------------------

@@ -128,116 +128,6 @@ def test_entities_come_back_as_they_were(disk):
     ]
 
 
-def test_messages_come_back_with_everything_known_of_them(disk):
-    description = QueueDescription("q", requires_duplicate_detection=True, dead_lettering_on_message_expiration=True)
-    queue = disk.namespace.create_queue("q", description, NOW)
-    queue.enqueue(message("a", message_id="1", color="red"), NOW)
-    queue.enqueue(message("b", message_id="2", ttl_ms=60_000), NOW + 1)
-    queue.enqueue(message("c", scheduled_at=NOW + 3600), NOW + 2)
-    abandoned, deferred, buried = (queue.enqueue(message(text), NOW + 3) for text in "def")
-    taken = [queue.deliveries.receive(NOW + 4) for _ in range(5)]
-    for stored in taken:
-        if stored is abandoned:
-            queue.deliveries.abandon(stored.lock_token, NOW + 5)
-        elif stored is deferred:
-            queue.deliveries.defer(stored.lock_token, NOW + 5)
-        elif stored is buried:
-            queue.deliveries.dead_letter(stored.lock_token, "because", "of it", NOW + 5)
-    disk.store.commit()
-    before = contents(disk.namespace)
-
-    disk.crash()
-
-    assert contents(disk.namespace) == before
-    queue = disk.namespace.queue("q")
-    assert (
-        queue.contents.active_count,
-        queue.contents.scheduled_count,
-        queue.contents.deferred_count,
-        len(queue.dead_letters),
-    ) == (3, 1, 1, 1)
-    assert queue.enqueue(message("again", message_id="1"), NOW + 6) is None
-    queue.advance(NOW + 3600)
-    assert len(queue.dead_letters) == 2
-    assert [queue.deliveries.receive(NOW + 3600).message.bare[-1:] for _ in range(3)] == [b"a", b"d", b"c"]
-
-
-def test_what_was_not_committed_never_happened(disk):
-    queue = disk.namespace.create_queue("q", QueueDescription("q"), NOW)
-    queue.enqueue(message("kept"), NOW)
-    disk.store.commit()
-    before = contents(disk.namespace)
-    queue.enqueue(message("lost"), NOW)
-    queue.deliveries.receive_and_delete(NOW)
-    disk.namespace.create_queue("other", QueueDescription("other"), NOW)
-
-    disk.crash()
-
-    assert contents(disk.namespace) == before
-
-
-def test_sequence_numbers_are_never_given_out_twice(disk):
-    queue = disk.namespace.create_queue("q", QueueDescription("q"), NOW)
-    for _ in range(3):
-        queue.enqueue(message(), NOW)
-        queue.deliveries.receive_and_delete(NOW)
-    disk.store.commit()
-    disk.crash()
-    assert disk.namespace.queue("q").enqueue(message(), NOW).sequence_number == 4
-
-
-def test_session_state_and_order_come_back(disk):
-    queue = disk.namespace.create_queue("q", QueueDescription("q", requires_session=True), NOW)
-    for text, session in (("a", "s"), ("b", "t"), ("c", "s")):
-        queue.enqueue(message(text, session_id=session), NOW)
-    queue.restore_session_state("s", b"\x00state", NOW)
-    disk.store.session_state("q", "s", b"\x00state", NOW)
-    disk.store.session_state("q", "t", b"x", NOW)
-    disk.store.session_state("q", "t", None, NOW)
-    disk.store.commit()
-    before = contents(disk.namespace)
-
-    disk.crash()
-
-    assert contents(disk.namespace) == before
-
-
-def test_a_topic_keeps_its_scheduled_messages_and_its_subscriptions_theirs(disk):
-    disk.namespace.create_topic("t", TopicDescription("t"), NOW)
-    disk.namespace.create_subscription("t", SubscriptionDescription("t", "s"), NOW)
-    disk.namespace.enqueue_all("t", [message("now"), message("later", scheduled_at=NOW + 60)], NOW)
-    disk.store.commit()
-    before = contents(disk.namespace)
-
-    disk.crash()
-
-    assert contents(disk.namespace) == before
-    disk.namespace.advance(NOW + 60)
-    queue = disk.namespace.topic("t").subscription("s").queue
-    assert [stored.message.bare[-3:] for stored in queue.contents.messages()] == [b"now", b"ter"]
-
-
-def test_deleting_an_entity_takes_all_it_held_and_its_successor_begins_anew(disk):
-    queue = disk.namespace.create_queue("q", QueueDescription("q", max_delivery_count=1), NOW)
-    queue.enqueue(message(), NOW)
-    queue.deliveries.abandon(queue.deliveries.receive(NOW).lock_token, NOW)
-    queue.enqueue(message(), NOW)
-    disk.store.commit()
-
-    disk.namespace.delete_queue("Q")
-    disk.namespace.create_queue("q", QueueDescription("q"), NOW)
-    disk.namespace.queue("q").enqueue(message("new"), NOW)
-    disk.store.commit()
-    before = contents(disk.namespace)
-    disk.crash()
-
-    assert contents(disk.namespace) == before
-    assert [stored.sequence_number for stored in disk.namespace.queue("q").contents.messages()] == [1]
-    assert len(disk.namespace.queue("q").dead_letters) == 0
-    rows = disk.store._database.execute("SELECT count(*) FROM messages").fetchone()
-    assert rows == (1,)
-
-
 def test_one_store_belongs_to_one_process_at_a_time(disk, tmp_path):
     with pytest.raises(StoreError, match="locked"):
         Store(tmp_path / "kept" / "contoso.sqlite3")
@@ -435,18 +325,6 @@ def test_the_duplicate_history_comes_back(disk):
     assert queue.enqueue(message(message_id="seen"), NOW + 599) is None
     assert queue.enqueue(message(message_id="new"), NOW + 599) is not None
     assert queue.enqueue(message(message_id="seen"), NOW + 601) is not None
-
-
-def test_a_store_that_holds_the_unknown_is_reported_in_one_sentence(disk, tmp_path):
-    disk.namespace.create_topic("t", TopicDescription("t"), NOW)
-    disk.namespace.create_subscription("t", SubscriptionDescription("t", "s"), NOW)
-    disk.store.close()
-    path = tmp_path / "kept" / "contoso.sqlite3"
-    with closing(sqlite3.connect(path)) as database, database:
-        database.execute("UPDATE rules SET document = replace(document, 'TrueFilter', 'OracleFilter')")
-    with pytest.raises(StoreError, match="OracleFilter"):
-        disk.start()
-    disk.store.close()
 
 
 def test_a_late_word_about_a_deleted_entity_is_forgotten(disk):

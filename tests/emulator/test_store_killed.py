@@ -13,16 +13,11 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from azure.core.pipeline.transport import RequestsTransport
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
 from azure.servicebus.exceptions import ServiceBusError
 from azure.servicebus.management import ServiceBusAdministrationClient, SqlRuleFilter
 
-
-class PlainTransport(RequestsTransport):
-    def send(self, request, **kwargs):
-        request.url = request.url.replace("https://", "http://", 1)
-        return super().send(request, **kwargs)
+from pairing import emulator_transport
 
 
 class Emulator:
@@ -84,7 +79,7 @@ class Emulator:
 
     def administration(self) -> ServiceBusAdministrationClient:
         return ServiceBusAdministrationClient.from_connection_string(
-            self.connection_string, transport=PlainTransport(), retry_total=0
+            self.connection_string, transport=emulator_transport(), retry_total=0
         )
 
 

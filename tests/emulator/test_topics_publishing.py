@@ -9,16 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.broker.descriptions import (
-    DescriptionError,
     EntityStatus,
-    QueueDescription,
     RuleDescription,
     SubscriptionDescription,
     TopicDescription,
 )
-from emulator.broker.errors import EntityDisabled, EntityExists, EntityNotFound, NotAllowed, QuotaExceeded
-from emulator.broker.filters import CorrelationFilter, SqlFilter, SqlRuleAction
-from emulator.broker.message import PING_CONTENT_TYPE, Message, parse
+from emulator.broker.errors import QuotaExceeded
+from emulator.broker.filters import SqlFilter, SqlRuleAction
+from emulator.broker.message import Message, parse
 from emulator.broker.namespace import Namespace
 from emulator.broker.properties import _SYSTEM, MessageProperties, from_amqp, to_amqp
 from emulator.broker.sql.parser import SETTABLE, SYSTEM_PROPERTIES
@@ -62,13 +60,6 @@ def stored(queue) -> list[Message]:
     return [each.message for each in queue.contents.messages()]
 
 
-def test_the_same_bytes_reach_every_subscription(namespace):
-    one, other = subscribe(namespace, "one"), subscribe(namespace, "other")
-    sent = message({"a": 1})
-    publish(namespace, sent)
-    assert stored(one) == stored(other) == [sent]
-
-
 def test_copies_know_their_number_in_the_topic_and_have_one_of_their_own(namespace):
     queue = subscribe(namespace, "s", (SqlFilter("n > 1"),))
     publish(namespace, *(message({"n": number}) for number in range(4)))
@@ -76,25 +67,6 @@ def test_copies_know_their_number_in_the_topic_and_have_one_of_their_own(namespa
         (1, 3),
         (2, 4),
     ]
-
-
-def test_a_ping_is_swallowed_by_the_topic(namespace):
-    queue = subscribe(namespace)
-    publish(namespace, message(content_type=PING_CONTENT_TYPE))
-    assert stored(queue) == []
-    assert namespace.topic("t").inbox.counters.pings_swallowed == 1
-
-
-def test_a_topic_without_subscriptions_takes_messages_and_keeps_none(namespace):
-    publish(namespace, message())
-    assert len(namespace.topic("t").inbox) == 0
-
-
-def test_messages_sent_to_a_dead_letter_queue_or_subscription_are_refused(namespace):
-    subscribe(namespace)
-    for path in ("t/Subscriptions/s", "t/subscriptions/s/$DeadLetterQueue", "t/$DeadLetterQueue"):
-        with pytest.raises((NotAllowed, EntityNotFound)):
-            publish(namespace, message(), topic=path)
 
 
 def test_a_topic_is_full_when_its_subscriptions_together_are(namespace):
@@ -108,31 +80,12 @@ def test_a_topic_is_full_when_its_subscriptions_together_are(namespace):
     publish(namespace, message(body=b"x" * 100_000))
 
 
-def test_a_disabled_subscription_is_passed_over_and_a_disabled_topic_refuses(namespace):
-    off = subscribe(namespace, "off", status=EntityStatus.DISABLED)
-    on = subscribe(namespace, "on", status=EntityStatus.RECEIVE_DISABLED)
-    publish(namespace, message())
-    assert (len(off), len(on)) == (0, 1)
-
-    namespace.update_topic("t", TopicDescription("t", status=EntityStatus.SEND_DISABLED), NOW)
-    with pytest.raises(EntityDisabled):
-        publish(namespace, message())
-
-
 def test_a_disabled_topic_closes_its_subscriptions_until_it_is_active_again(namespace):
     queue = subscribe(namespace)
     namespace.update_topic("t", TopicDescription("t", status=EntityStatus.DISABLED), NOW)
     assert not queue.description.status.accepts_receives
     namespace.update_topic("t", TopicDescription("t"), NOW)
     assert queue.description.status is EntityStatus.ACTIVE
-
-
-def test_an_update_of_the_topic_shortens_the_life_of_later_messages(namespace):
-    queue = subscribe(namespace, default_message_time_to_live_s=60.0)
-    publish(namespace, message())
-    namespace.update_topic("t", TopicDescription("t", default_message_time_to_live_s=10.0), NOW)
-    publish(namespace, message())
-    assert [each.expires_at - NOW for each in queue.contents.messages()] == [60.0, 10.0]
 
 
 def test_topics_may_be_chained_but_not_for_ever(namespace):
@@ -146,14 +99,6 @@ def test_topics_may_be_chained_but_not_for_ever(namespace):
     publish(namespace, message({"a": 2}))
     assert len(end) <= 8
     assert sum(len(queue.transfer_dead_letters) for queue in (circle, namespace.resolve("t/subscriptions/on"))) == 1
-
-
-def test_a_subscription_whose_target_is_gone_keeps_the_message_in_its_transfer_dead_letter_queue(namespace):
-    namespace.create_queue("target", QueueDescription("target"), NOW)
-    queue = subscribe(namespace, forward_to="target")
-    namespace.delete_queue("target")
-    publish(namespace, message())
-    assert (len(queue), len(queue.transfer_dead_letters)) == (0, 1)
 
 
 def test_application_properties_that_cannot_be_read_are_delivered_where_nobody_asks_for_them(namespace):
@@ -250,40 +195,6 @@ def test_an_action_converts_to_the_type_the_property_had(namespace):
         "new": 1.5,
         "RuleName": "r0",
     }
-
-
-def test_a_bad_rule_leaves_the_subscription_as_it_was(namespace):
-    subscription = namespace.create_subscription("t", SubscriptionDescription("t", "s"), NOW)
-    for rule in (
-        RuleDescription("r", SqlFilter("a =")),
-        RuleDescription("r", CorrelationFilter()),
-        RuleDescription("a b"),
-        RuleDescription("r", action=SqlRuleAction("SET")),
-    ):
-        with pytest.raises(DescriptionError):
-            subscription.create_rule(rule, NOW)
-        with pytest.raises(DescriptionError):
-            subscribe(namespace, "other", (rule.filter, rule.action)) if rule.name == "r" else rule_name(
-                namespace, rule
-            )
-    assert [rule.name for rule in subscription.rules()] == ["$Default"]
-    assert not namespace.topic("t").has_subscription("other")
-
-
-def rule_name(namespace, rule):
-    namespace.create_subscription("t", SubscriptionDescription("t", "other"), NOW, [rule])
-
-
-def test_names_are_compared_without_case_and_kept_as_written(namespace):
-    subscribe(namespace, "Audit")
-    assert namespace.resolve("T/SUBSCRIPTIONS/audit").path == "t/Subscriptions/Audit"
-    with pytest.raises(EntityExists):
-        subscribe(namespace, "AUDIT")
-    with pytest.raises(EntityExists):
-        namespace.create_queue("T", QueueDescription("T"), NOW)
-    namespace.delete_subscription("T", "AUDIT", NOW)
-    with pytest.raises(EntityNotFound):
-        namespace.resolve("t/Subscriptions/Audit")
 
 
 def test_a_topic_nobody_uses_goes_by_itself_though_it_takes_every_message(namespace):
