@@ -1,185 +1,45 @@
-"""The declarations of the actions on alerts, rules and channels: permission-checked, audited, idempotent."""
+"""The actions on alerts, rules and channels."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from dashboard.access import audited
-from dashboard.access.audited import ActionError, Outcome, Person, done, unchanged
+from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
 from dashboard.access.declaration import Action, Operation
 from dashboard.access.rights import Right
 from dashboard.alerts import notices
 from dashboard.alerts.config import load_channels
-from dashboard.models import Alert, AlertRule, AuditEntry, ChannelState
+from dashboard.models import Alert, AlertRule, ChannelState, Pair
 
-EVERYWHERE = "*"
-"""The pair of actions that do not concern a single pair."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """The operator, the input and the time. Sending the same `request_id` twice is one action."""
-
-    user: Person
-    at: datetime
-    request_id: str = ""
-    reason: str = ""
-    via: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertAction(Action):
-    """An action that does not change the shared state of a pair. Its outcome has one sentence."""
-
-    def perform(
-        self, request: Request, pair: str, target: str, run: Callable[[], Outcome], *, is_limited: bool = False
-    ) -> Outcome:
-        """Execute the action on the audited path. `is_limited`: it changes only what the person sees."""
-        entry = AuditEntry(
-            request_id=request.request_id or uuid.uuid4().hex,
-            at=request.at,
-            operator=request.user.get_username(),
-            via=request.via,
-            verb=self.name,
-            pair=pair,
-            target=target,
-            reason=request.reason,
-        )
-        return audited.carry_out(entry, request.user, run, right=self.right, is_limited=is_limited)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcknowledgeAlert(AlertAction):
-    """Acknowledges one or all open alerts: somebody takes care of them."""
-
-    operation_of_all: Operation
-
-    def run(self, request: Request, key: int) -> Outcome:
-        """One alert."""
-
-        alert = Alert.objects.filter(pk=key).first()
-
-        def run() -> Outcome:
-            if alert is None:
-                raise ActionError("The alert no longer exists.")
-            if _acknowledge(request, pk=key):
-                return done("Acknowledged.")
-            return unchanged("It was already acknowledged or over.")
-
-        pair, target = (alert.pair, alert.key) if alert else (EVERYWHERE, f"alert {key}")
-        return self.perform(request, pair, target, run, is_limited=alert is None)
-
-    def run_on_all(self, request: Request, last: int | None = None) -> Outcome:
-        """Acknowledge all open alerts that the person sees; those that began after alert `last` are not."""
-        known = {} if last is None else {"pk__lte": last}
-
-        def run() -> Outcome:
-            count = _acknowledge(request, **known)
-            return done(f"{count:,} acknowledged.") if count else unchanged("There were no alerts to acknowledge.")
-
-        return self.perform(request, EVERYWHERE, "all open alerts", run, is_limited=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaveRule(AlertAction):
-    """Creates or changes a rule."""
-
-    def run(self, request: Request, rule: AlertRule) -> Outcome:
-        def run() -> Outcome:
-            if rule.pk and not AlertRule.objects.select_for_update().filter(pk=rule.pk).exists():
-                raise ActionError(f"Rule {rule.name} was deleted in the meantime. Create a new one.")
-            rule.changed_by, rule.changed_at = request.user.get_username(), request.at
-            try:
-                with transaction.atomic():
-                    rule.save()
-            except IntegrityError:
-                raise ActionError(f"A rule {rule.name} already exists.") from None
-            return done(f"Rule {rule.name}: {describe(rule)}")
-
-        return self.perform(request, rule.pair, rule.name, run)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRule(AlertAction):
-    """Deletes a rule. Its messages in the outbox are still sent."""
-
-    def run(self, request: Request, rule: AlertRule) -> Outcome:
-        said = describe(rule)
-
-        def run() -> Outcome:
-            rule.delete()
-            return done(f"Rule {rule.name} is deleted. It was: {said}")
-
-        return self.perform(request, rule.pair, rule.name, run)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelAction(AlertAction):
-    """An action on one channel. `choice` is its name in the URL."""
-
-    choice: str
-    change: Callable[[Request, str], Outcome]
-
-    def run(self, request: Request, channel: str) -> Outcome:
-        return self.perform(request, EVERYWHERE, channel, lambda: self.change(request, channel))
-
-
-def _acknowledge(request: Request, **which: int) -> int:
-    mine = Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True, **which)
-    return mine.update(acknowledged_at=request.at, acknowledged_by=request.user.get_username())
-
-
-def _try_channel(request: Request, channel: str) -> Outcome:
-    if channel not in load_channels():
-        raise ActionError(f"CHANNELS_FILE has no channel {channel}.")
-    notices.write_test(channel, request.user.get_username(), request.at)
-    return done(f"A test message to {channel} is queued. Its result appears under Deliveries.")
-
-
-def _enable_channel(_: Request, channel: str) -> Outcome:
-    disabled = ChannelState.objects.filter(channel=channel, disabled_at__isnull=False)
-    if disabled.update(disabled_at=None, failing_since=None, reason=""):
-        return done(f"{channel} is used again.")
-    return unchanged(f"{channel} was already in use.")
-
-
-def describe(rule: AlertRule) -> str:
-    """A rule in one sentence, for the audit trail."""
-    names: dict[str, Any] = {
-        field.name: getattr(rule, field.name)
-        for field in AlertRule._meta.concrete_fields
-        if field.name not in ("id", "name", "changed_by", "changed_at")
-    }
-    return ", ".join(f"{name} {value}" for name, value in names.items() if value not in (None, "", []))
-
-
-ACKNOWLEDGE_ALERT = AcknowledgeAlert(
+ACKNOWLEDGE_ALERT = Action(
     name="acknowledge_alert",
     label="Acknowledge alert",
+    is_limited=True,
     operation=Operation(
         "/alerts/{alert}/acknowledge",
         "acknowledge_alert",
         "Acknowledge an open alert: somebody takes care of it.",
         "Acknowledge",
     ),
-    operation_of_all=Operation(
+)
+ACKNOWLEDGE_ALERTS = Action(
+    name="acknowledge_alerts",
+    label="Acknowledge all alerts",
+    is_limited=True,
+    operation=Operation(
         "/alerts/acknowledge-all", "acknowledge_alerts", "Acknowledge all open alerts.", "Acknowledge All"
     ),
 )
-TRY_CHANNEL = ChannelAction(
+TRY_CHANNEL = Action(
     name="try_alert_channel",
     label="Test alert channel",
     operation=Operation("/alerts/channels/{channel}/try", "try_channel", "Send a test message through a channel."),
-    choice="test",
-    change=_try_channel,
 )
-ENABLE_CHANNEL = ChannelAction(
+ENABLE_CHANNEL = Action(
     name="enable_alert_channel",
     label="Enable alert channel",
     right=Right.ADMINISTER,
@@ -188,18 +48,15 @@ ENABLE_CHANNEL = ChannelAction(
         "enable_channel",
         "Enable a channel that was disabled because its target was gone.",
     ),
-    choice="enable",
-    change=_enable_channel,
 )
-CHANNEL_ACTIONS = (TRY_CHANNEL, ENABLE_CHANNEL)
-MAKE_RULE = SaveRule(
+MAKE_RULE = Action(
     name="make_alert_rule",
     label="Create alert rule",
     undo="Delete alert rule",
     right=Right.ADMINISTER,
     operation=Operation("/alerts/rules", "make_alert_rule", "Create a rule.", "Make Rule"),
 )
-CHANGE_RULE = SaveRule(
+CHANGE_RULE = Action(
     name="change_alert_rule",
     label="Change alert rule",
     right=Right.ADMINISTER,
@@ -210,7 +67,7 @@ CHANGE_RULE = SaveRule(
         "Change Rule",
     ),
 )
-DELETE_RULE = DeleteRule(
+DELETE_RULE = Action(
     name="delete_alert_rule",
     label="Delete alert rule",
     right=Right.ADMINISTER,
@@ -221,9 +78,96 @@ DELETE_RULE = DeleteRule(
         "Delete Rule",
     ),
 )
-ACTIONS = (ACKNOWLEDGE_ALERT, *CHANNEL_ACTIONS, MAKE_RULE, CHANGE_RULE, DELETE_RULE)
+ACTIONS = (ACKNOWLEDGE_ALERT, ACKNOWLEDGE_ALERTS, TRY_CHANNEL, ENABLE_CHANNEL, MAKE_RULE, CHANGE_RULE, DELETE_RULE)
+
+
+def acknowledge(request: Request, key: int) -> Outcome:
+    """Acknowledge one alert that the person sees."""
+    alert = Alert.objects.filter(pk=key).first()
+    pair, target = (alert.pair, alert.key) if alert else (request.pair.name, f"alert {key}")
+
+    def run() -> Outcome:
+        if alert is None:
+            raise ActionError("The alert no longer exists.")
+        if _acknowledge(request, pk=key):
+            return done("Acknowledged.")
+        return unchanged("It was already acknowledged or over.")
+
+    return ACKNOWLEDGE_ALERT.execute(replace(request, pair=Pair(name=pair), target=target), run)
+
+
+@ACKNOWLEDGE_ALERTS.audited
+def acknowledge_all(request: Request, last: int | None = None) -> Outcome:
+    """Acknowledge all open alerts that the person sees; those that began after alert `last` are not."""
+    known = {} if last is None else {"pk__lte": last}
+    count = _acknowledge(request, **known)
+    return done(f"{count:,} acknowledged.") if count else unchanged("There were no alerts to acknowledge.")
+
+
+def _acknowledge(request: Request, **which: int) -> int:
+    mine = Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True, **which)
+    return mine.update(acknowledged_at=request.at, acknowledged_by=request.operator)
+
+
+@TRY_CHANNEL.audited
+def try_channel(request: Request) -> Outcome:
+    """Send a test message through the channel that is the request's target."""
+    if request.target not in load_channels():
+        raise ActionError(f"CHANNELS_FILE has no channel {request.target}.")
+    notices.write_test(request.target, request.operator, request.at)
+    return done(f"A test message to {request.target} is queued. Its result appears under Deliveries.")
+
+
+@ENABLE_CHANNEL.audited
+def enable_channel(request: Request) -> Outcome:
+    """Use the channel that is the request's target again."""
+    disabled = ChannelState.objects.filter(channel=request.target, disabled_at__isnull=False)
+    if disabled.update(disabled_at=None, failing_since=None, reason=""):
+        return done(f"{request.target} is used again.")
+    return unchanged(f"{request.target} was already in use.")
+
+
+ON_CHANNEL: Mapping[str, tuple[Action, Callable[[Request], Outcome]]] = {
+    "test": (TRY_CHANNEL, try_channel),
+    "enable": (ENABLE_CHANNEL, enable_channel),
+}
+"""The actions on a channel and their executions, by their names in addresses of pages."""
 
 
 def save_rule(request: Request, rule: AlertRule) -> Outcome:
     """Create a new rule, or change an existing one."""
-    return (CHANGE_RULE if rule.pk else MAKE_RULE).run(request, rule)
+
+    def run() -> Outcome:
+        if rule.pk and not AlertRule.objects.select_for_update().filter(pk=rule.pk).exists():
+            raise ActionError(f"Rule {rule.name} was deleted in the meantime. Create a new one.")
+        rule.changed_by, rule.changed_at = request.operator, request.at
+        try:
+            with transaction.atomic():
+                rule.save()
+        except IntegrityError:
+            raise ActionError(f"A rule {rule.name} already exists.") from None
+        return done(f"Rule {rule.name}: {describe(rule)}")
+
+    action = CHANGE_RULE if rule.pk else MAKE_RULE
+    return action.execute(replace(request, pair=Pair(name=rule.pair), target=rule.name), run)
+
+
+def delete_rule(request: Request, rule: AlertRule) -> Outcome:
+    """Delete a rule. Its messages in the outbox are still sent."""
+    description = describe(rule)
+
+    def run() -> Outcome:
+        rule.delete()
+        return done(f"Rule {rule.name} is deleted. It was: {description}")
+
+    return DELETE_RULE.execute(replace(request, pair=Pair(name=rule.pair), target=rule.name), run)
+
+
+def describe(rule: AlertRule) -> str:
+    """A rule in one sentence, for the audit trail."""
+    names: dict[str, Any] = {
+        field.name: getattr(rule, field.name)
+        for field in AlertRule._meta.concrete_fields
+        if field.name not in ("id", "name", "changed_by", "changed_at")
+    }
+    return ", ".join(f"{name} {value}" for name, value in names.items() if value not in (None, "", []))

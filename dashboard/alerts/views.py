@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -14,17 +15,11 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from dashboard.access.audited import Request
 from dashboard.access.idempotency import following
 from dashboard.access.rights import require
-from dashboard.alerts.actions import (
-    ACKNOWLEDGE_ALERT,
-    CHANNEL_ACTIONS,
-    DELETE_RULE,
-    MAKE_RULE,
-    TRY_CHANNEL,
-    save_rule,
-)
-from dashboard.alerts.actions import Request as AlertRequest
+from dashboard.alerts import actions
+from dashboard.alerts.actions import ACKNOWLEDGE_ALERT, DELETE_RULE, MAKE_RULE, ON_CHANNEL, TRY_CHANNEL
 from dashboard.alerts.channels import kinds
 from dashboard.alerts.config import ChannelsFileError, load_channels
 from dashboard.alerts.forms import DeliveryFilter, HistoryFilter, LastShown, RuleForm
@@ -94,7 +89,7 @@ def rule(request: HttpRequest, rule: int | None = None) -> HttpResponse:
     is_there = rule is None or row is not None
     if is_there and request.method == "POST" and form.is_valid():
         wanted = _wanted(request, str(form.cleaned_data.get("request_id") or ""))
-        messages.success(request, save_rule(wanted, form.save(commit=False)).sentence)
+        messages.success(request, actions.save_rule(wanted, form.save(commit=False)).sentence)
         return redirect("alert-rules")
     require(request.user, MAKE_RULE.right)  # of what is to be done, the audited path decides and records it
     if not is_there:
@@ -117,7 +112,7 @@ def rule(request: HttpRequest, rule: int | None = None) -> HttpResponse:
 def delete_rule(request: HttpRequest, rule: int) -> HttpResponse:
     """Delete a rule."""
     if row := AlertRule.objects.filter(pk=rule).first():
-        messages.success(request, DELETE_RULE.run(_wanted(request), row).sentence)
+        messages.success(request, actions.delete_rule(_wanted(request), row).sentence)
     else:
         require(request.user, DELETE_RULE.right)
         messages.info(request, "The rule no longer exists.")
@@ -134,9 +129,9 @@ def acknowledge(request: HttpRequest, alert: int | None = None) -> HttpResponse:
         require(request.user, ACKNOWLEDGE_ALERT.right)
         raise Http404
     if alert is None:
-        outcome = ACKNOWLEDGE_ALERT.run_on_all(wanted, shown.cleaned_data["last"])
+        outcome = actions.acknowledge_all(wanted, shown.cleaned_data["last"])
     else:
-        outcome = ACKNOWLEDGE_ALERT.run(wanted, alert)
+        outcome = actions.acknowledge(wanted, alert)
     messages.success(request, outcome.sentence)
     return redirect("alerts")
 
@@ -144,19 +139,18 @@ def acknowledge(request: HttpRequest, alert: int | None = None) -> HttpResponse:
 @require_POST
 def channel(request: HttpRequest, channel: str, verb: str) -> HttpResponse:
     """`test` or `enable` a channel."""
-    what = next((action for action in CHANNEL_ACTIONS if action.choice == verb), None)
-    if what is None:
+    if verb not in ON_CHANNEL:
         require(request.user, TRY_CHANNEL.right)
         raise Http404
     given = request.POST.get("request_id", "")
-    wanted = _wanted(request, following(given, f"{verb} {channel}") if given else "")  # the page has one id for all
-    messages.success(request, what.run(wanted, channel).sentence)
+    once = following(given, f"{verb} {channel}") if given else ""  # the page has one id for all
+    _, run = ON_CHANNEL[verb]
+    messages.success(request, run(replace(_wanted(request, once), target=channel)).sentence)
     return redirect("alert-rules")
 
 
-def _wanted(request: HttpRequest, request_id: str = "") -> AlertRequest:
-    given = request_id or request.POST.get("request_id", "")[:36]
-    return AlertRequest(user=request.user, at=timezone.now(), request_id=given)
+def _wanted(request: HttpRequest, request_id: str = "") -> Request:
+    return Request(request.user, request_id=request_id or request.POST.get("request_id", "")[:36])
 
 
 def _open_ones() -> QuerySet[Alert]:

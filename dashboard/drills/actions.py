@@ -8,7 +8,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.utils import timezone
 
 from dashboard.access.audited import Outcome, Request, done, unchanged
-from dashboard.access.declaration import Action, Operation
+from dashboard.access.declaration import Action, Operation, Verb
 from dashboard.drills import requests
 from dashboard.drills.canary import canary_of, is_marked, look, moment
 from dashboard.drills.requests import SCHEDULE, USUAL, Delegate, Wanted
@@ -77,4 +77,5 @@ ABORT_DRILL = AbortDrill(
         "/drills/{drill}/abort", "abort_drill", "Abort a drill; a worker rolls it back within seconds."
     ),
 )
-ACTIONS = (START_DRILL, ABORT_DRILL)
+DRILL_ENDED = Verb(name="drill_ended", label="Drill ended")
+ACTIONS = (START_DRILL, ABORT_DRILL, DRILL_ENDED)

@@ -20,12 +20,13 @@ from dashboard.access.idempotency import following
 from dashboard.actions import entities
 from dashboard.drills import canary
 from dashboard.drills import requests as wanting
+from dashboard.drills.actions import DRILL_ENDED
 from dashboard.drills.canary import Moment
 from dashboard.drills.course import FAILED, Course, Step
 from dashboard.drills.messages import make_canary, mark_of, message_of, number_of, receiver, remove_canary, sender
 from dashboard.drills.report import PREPARING, cost, operations, report
 from dashboard.drills.steps import TROUBLES, Drilling, Lost, Unfit
-from dashboard.models import AuditEntry, Drill
+from dashboard.models import Drill
 from dashboard.site.redis import RedisError, announce_change, shared_state
 from pairing import PairedServiceBusClient
 from pairing.fleet.presence import Presences
@@ -68,17 +69,10 @@ def _end(row: Drill, outcome: str, detail: str, **changes: Any) -> None:
     now = datetime.now(UTC)
     with transaction.atomic():
         if row.keep(ended_at=now, outcome=outcome, detail=detail, **changes):
-            AuditEntry(
-                request_id=following(row.request_id, "end"),
-                at=now,
-                operator=row.by,
-                verb="drill_ended",
-                pair=row.pair.name,
-                target=row.path,
-                reason=row.reason,
-                outcome="done",
-                detail=f"{outcome}: {detail}",
-            ).save()
+            who = wanting.Delegate.of(row)
+            once = following(row.request_id, "end")
+            request = Request(who, row.pair, row.path, reason=row.reason, request_id=once, at=now)
+            DRILL_ENDED.record(request, f"{outcome}: {detail}")
     announce_change()
 
 

@@ -5,15 +5,14 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
-from django.utils import timezone
 from ninja import Query, Router, Schema
 
-from dashboard.access.audited import Outcome
-from dashboard.alerts.actions import ACKNOWLEDGE_ALERT, CHANNEL_ACTIONS, AlertAction, ChannelAction
-from dashboard.alerts.actions import Request as AlertRequest
-from dashboard.api.authentication import via
+from dashboard.access.audited import ALL_PAIRS, Outcome, Request
+from dashboard.access.declaration import Action
+from dashboard.alerts import actions
+from dashboard.alerts.actions import ACKNOWLEDGE_ALERT, ACKNOWLEDGE_ALERTS
 from dashboard.api.fields import Number, Path, Why, Word
-from dashboard.api.idempotency import Key, identity
+from dashboard.api.idempotency import Key, perform
 from dashboard.api.operations import operation
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
@@ -57,35 +56,21 @@ def alerts(request: HttpRequest, query: Annotated[AlertQuery, Query()]) -> dict[
     return page(rows, ("-opened_at", "-id"), query, lambda row: {name: getattr(row, name) for name in names})
 
 
-def perform(
-    request: HttpRequest, action: AlertAction, key: str, reason: str, run: Callable[[AlertRequest], Outcome]
-) -> dict[str, Any]:
-    """Execute the action once, on the audited path of alerts."""
-    request_id, earlier = identity(request, key)
-    if earlier:
-        return {"outcome": earlier.outcome, "sentence": earlier.detail, "is_repeated": True}
-    wanted = AlertRequest(
-        user=request.user, at=timezone.now(), request_id=request_id, reason=reason, via=via(request)[:80]
-    )
-    outcome = run(wanted)
-    return {"outcome": outcome.outcome, "sentence": outcome.sentence}
-
-
 @operation(router, ACKNOWLEDGE_ALERT)
 def acknowledge(request: HttpRequest, alert: Number, body: Why, key: Key = "") -> dict[str, Any]:
-    return perform(request, ACKNOWLEDGE_ALERT, key, body.reason, lambda wanted: ACKNOWLEDGE_ALERT.run(wanted, alert))
+    return perform(request, key, ALL_PAIRS, "*", body.reason, lambda wanted: actions.acknowledge(wanted, alert))
 
 
-@operation(router, ACKNOWLEDGE_ALERT, at=ACKNOWLEDGE_ALERT.operation_of_all)
+@operation(router, ACKNOWLEDGE_ALERTS)
 def acknowledge_all(request: HttpRequest, body: Why, key: Key = "") -> dict[str, Any]:
-    return perform(request, ACKNOWLEDGE_ALERT, key, body.reason, ACKNOWLEDGE_ALERT.run_on_all)
+    return perform(request, key, ALL_PAIRS, "*", body.reason, actions.acknowledge_all)
 
 
-def _add(action: ChannelAction) -> None:
+def _add(action: Action, run: Callable[[Request], Outcome]) -> None:
     @operation(router, action)
     def on_channel(request: HttpRequest, channel: Path, body: Why, key: Key = "") -> dict[str, Any]:
-        return perform(request, action, key, body.reason, lambda wanted: action.run(wanted, channel))
+        return perform(request, key, ALL_PAIRS, channel, body.reason, run)
 
 
-for _action in CHANNEL_ACTIONS:
-    _add(_action)
+for _action, _run in actions.ON_CHANNEL.values():
+    _add(_action, _run)

@@ -7,16 +7,15 @@ from django.http import Http404, HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from dashboard.access.audited import ActionError, Outcome
+from dashboard.access.audited import ALL_PAIRS, ActionError, Outcome, Request
+from dashboard.access.declaration import Action
 from dashboard.access.rights import require
-from dashboard.alerts import channel_board
-from dashboard.alerts.actions import CHANGE_RULE, DELETE_RULE, MAKE_RULE, SaveRule, save_rule
-from dashboard.alerts.actions import Request as AlertRequest
-from dashboard.alerts.api.alerts import perform
+from dashboard.alerts import actions, channel_board
+from dashboard.alerts.actions import CHANGE_RULE, DELETE_RULE, MAKE_RULE, save_rule
 from dashboard.alerts.config import ChannelsFileError, load_channels
 from dashboard.alerts.forms import RuleForm
 from dashboard.api.fields import WHOLE, Body, Number, Reason, Why, Word
-from dashboard.api.idempotency import ActionResult, Key
+from dashboard.api.idempotency import ActionResult, Key, perform
 from dashboard.api.operations import operation
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
@@ -138,10 +137,10 @@ def change_rule(request: HttpRequest, rule: Number, body: RuleWanted, key: Key =
 
 @operation(router, DELETE_RULE, response=RuleResult)
 def delete_rule(request: HttpRequest, rule: Number, body: Why, key: Key = "") -> dict[str, Any]:
-    def run(wanted: AlertRequest) -> Outcome:
-        return DELETE_RULE.run(wanted, _rule_to_change(request, rule))
+    def run(wanted: Request) -> Outcome:
+        return actions.delete_rule(wanted, _rule_to_change(request, rule))
 
-    return perform(request, DELETE_RULE, key, body.reason, run)
+    return perform(request, key, ALL_PAIRS, "*", body.reason, run)
 
 
 @router.get("/alerts/channels", response={200: Channels, **PROBLEMS}, operation_id="channels")
@@ -162,10 +161,10 @@ def deliveries(request: HttpRequest, query: Annotated[DeliveryQuery, Query()]) -
     return page(rows, ("-created_at", "-id"), query, lambda row: {name: getattr(row, name) for name in names})
 
 
-def _save(request: HttpRequest, action: SaveRule, key: str, body: RuleWanted, row: AlertRule | None) -> dict[str, Any]:
+def _save(request: HttpRequest, action: Action, key: str, body: RuleWanted, row: AlertRule | None) -> dict[str, Any]:
     """Save through the page's form, for the same validation and audit."""
 
-    def run(wanted: AlertRequest) -> Outcome:
+    def run(wanted: Request) -> Outcome:
         form = RuleForm(body.model_dump(exclude={"reason"}), instance=row, known=_known())
         if not form.is_valid():
             require(request.user, action.right)  # of what is to be done, the audited path decides and records it
@@ -173,7 +172,7 @@ def _save(request: HttpRequest, action: SaveRule, key: str, body: RuleWanted, ro
             raise ActionError(f"{name}: {errors[0]}")
         return save_rule(wanted, form.save(commit=False))
 
-    answer = perform(request, action, key, body.reason, run)
+    answer = perform(request, key, ALL_PAIRS, "*", body.reason, run)
     saved = AlertRule.objects.filter(name=body.name.strip()).values_list("pk", flat=True).first()
     return {**answer, "rule": saved}
 

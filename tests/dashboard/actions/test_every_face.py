@@ -65,8 +65,8 @@ class Place:
     def request(self, role: str, target: str) -> Request:
         return Request(self.people[role], self.pair, target, REASON)
 
-    def alert_request(self, role: str) -> alerts.Request:
-        return alerts.Request(user=self.people[role], at=timezone.now(), reason=REASON)
+    def alert_request(self, role: str, target: str = "*") -> Request:
+        return Request(self.people[role], target=target, reason=REASON)
 
 
 @dataclass(frozen=True)
@@ -136,10 +136,11 @@ def on_letters(action: Any, *prepare: Callable[[Place], Any]) -> Case:
     )
 
 
-def on_channel(action: Any, *prepare: Callable[[Place], Any]) -> Case:
+def on_channel(verb: str, *prepare: Callable[[Place], Any]) -> Case:
+    action, run = alerts.ON_CHANNEL[verb]
     return Case(
-        rule=lambda place, role: action.run(place.alert_request(role), "mail"),
-        page=(f"/alerts/channels/mail/{action.choice}/", {}),
+        rule=lambda place, role: run(place.alert_request(role, "mail")),
+        page=(f"/alerts/channels/mail/{verb}/", {}),
         api=(action.operation.path.format(channel="mail"), {}),
         prepare=prepare,
         page_says_why=False,
@@ -147,13 +148,13 @@ def on_channel(action: Any, *prepare: Callable[[Place], Any]) -> Case:
 
 
 def on_rule(
-    action: Any, page: str, form: dict[str, Any], body: dict[str, Any], *prepare: Callable[[Place], Any]
+    action: Any, run: Any, page: str, form: dict[str, Any], body: dict[str, Any], *prepare: Callable[[Place], Any]
 ) -> Case:
     def row() -> AlertRule:
         return AlertRule.objects.filter(pk=7).first() or AlertRule(name="nights", channels=["mail"])
 
     return Case(
-        rule=lambda place, role: action.run(place.alert_request(role), row()),
+        rule=lambda place, role: run(place.alert_request(role), row()),
         page=(page, form),
         api=(action.operation.path.format(rule=7), body),
         prepare=prepare,
@@ -248,17 +249,24 @@ CASES = {
         prepare=(begun,),
     ),
     "acknowledge_alert": Case(
-        rule=lambda place, role: alerts.ACKNOWLEDGE_ALERT.run(place.alert_request(role), 7),
+        rule=lambda place, role: alerts.acknowledge(place.alert_request(role), 7),
         page=("/alerts/7/acknowledge/", {}),
         api=("/alerts/7/acknowledge", {}),
         prepare=(alerted,),
         page_says_why=False,
     ),
-    "try_alert_channel": on_channel(alerts.TRY_CHANNEL),
-    "enable_alert_channel": on_channel(alerts.ENABLE_CHANNEL, disabled),
-    "make_alert_rule": on_rule(alerts.MAKE_RULE, "/alerts/rules/new/", RULE_FORM, RULE),
-    "change_alert_rule": on_rule(alerts.CHANGE_RULE, "/alerts/rules/7/", RULE_FORM, RULE, ruled),
-    "delete_alert_rule": on_rule(alerts.DELETE_RULE, "/alerts/rules/7/delete/", {}, {}, ruled),
+    "acknowledge_alerts": Case(
+        rule=lambda place, role: alerts.acknowledge_all(place.alert_request(role)),
+        page=("/alerts/acknowledge/", {}),
+        api=("/alerts/acknowledge-all", {}),
+        prepare=(alerted,),
+        page_says_why=False,
+    ),
+    "try_alert_channel": on_channel("test"),
+    "enable_alert_channel": on_channel("enable", disabled),
+    "make_alert_rule": on_rule(alerts.MAKE_RULE, alerts.save_rule, "/alerts/rules/new/", RULE_FORM, RULE),
+    "change_alert_rule": on_rule(alerts.CHANGE_RULE, alerts.save_rule, "/alerts/rules/7/", RULE_FORM, RULE, ruled),
+    "delete_alert_rule": on_rule(alerts.DELETE_RULE, alerts.delete_rule, "/alerts/rules/7/delete/", {}, {}, ruled),
     "make_token": Case(
         rule=made,
         page=("/tokens/make/", {"name": "export", "scope": "read", "days": "30"}),

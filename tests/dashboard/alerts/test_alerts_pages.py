@@ -5,8 +5,8 @@ import re
 import pytest
 from django.contrib.auth.models import Group
 
-from dashboard.access.audited import ActionError
-from dashboard.alerts.actions import DELETE_RULE, Request, save_rule
+from dashboard.access.audited import ActionError, Request
+from dashboard.alerts.actions import delete_rule, save_rule
 from dashboard.alerts.channels import INTEGRATIONS
 from dashboard.alerts.rounds import look
 from dashboard.models import Alert, AlertRule, AuditEntry, ChannelState, Notice
@@ -202,10 +202,10 @@ def test_deleting_is_confirmed_and_a_second_click_says_that_the_rule_is_gone(pai
 
 
 def test_a_rule_that_is_deleted_while_it_is_saved_is_not_made_anew(pair, people):
-    request = Request(user=people["administrator"], at=NOW)
+    request = Request(people["administrator"])
     rule = AlertRule.objects.create(name="At night", channels=["mail"], changed_at=NOW)
     seen = AlertRule.objects.get()
-    DELETE_RULE.run(request, rule)
+    delete_rule(request, rule)
 
     with pytest.raises(ActionError, match="deleted in the meantime"):
         save_rule(request, seen)
