@@ -3,7 +3,8 @@
 import threading
 from datetime import UTC, datetime
 
-from dashboard.alerts import delivery, rounds
+from dashboard.alerts import rounds
+from dashboard.alerts.sending import delivery
 from dashboard.site.redis import announce_change
 from workers.celery import SLICE_S, app
 from workers.slices import one_at_a_time, slice_of

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import DatabaseError
 from pyarrow import ArrowException
 
-from dashboard.alerts.conditions_of_usage import USAGE_PROBLEM
+from dashboard.alerts.watching.conditions_of_usage import USAGE_PROBLEM
 from dashboard.fleet import catching_up, metered, projection
 from dashboard.fleet.catching_up import catch_up
 from dashboard.fleet.reports import parsed

@@ -12,7 +12,7 @@ from dashboard.access.audited import ActionError, Outcome, Request, done, unchan
 from dashboard.access.declaration import Action, Operation
 from dashboard.access.rights import Right
 from dashboard.alerts import notices
-from dashboard.alerts.config import load_channels
+from dashboard.alerts.sending.config import load_channels
 from dashboard.models import Alert, AlertRule, ChannelState, Pair
 
 ACKNOWLEDGE_ALERT = Action(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.alerts.config import Channel, load_channels
+from dashboard.alerts.sending.config import Channel, load_channels
 from dashboard.models import ChannelState
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from dashboard.alerts.changes import AT_ONCE, Changes, parts
-from dashboard.alerts.conditions import threshold_of
 from dashboard.alerts.rules import Rule, Subject, matches
+from dashboard.alerts.watching.changes import AT_ONCE, Changes, parts
+from dashboard.alerts.watching.conditions import threshold_of
 from dashboard.models import Alert, Notice
 
 Phase = Notice.Phase

@@ -7,12 +7,12 @@ from datetime import datetime
 
 from django.db import transaction
 
-from dashboard.alerts import conditions_now as watch
 from dashboard.alerts import notices
-from dashboard.alerts.changes import AT_ONCE, CHANGING, Changes, alert_of, fit, open_alerts, save
-from dashboard.alerts.conditions import Condition, compared
-from dashboard.alerts.following import follow_failovers
 from dashboard.alerts.rules import Rule, rank
+from dashboard.alerts.watching import conditions_now as watch
+from dashboard.alerts.watching.changes import AT_ONCE, CHANGING, Changes, alert_of, fit, open_alerts, save
+from dashboard.alerts.watching.conditions import Condition, compared
+from dashboard.alerts.watching.following import follow_failovers
 from dashboard.models import Alert, AlertRound, AlertRule
 
 

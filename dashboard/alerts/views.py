@@ -20,9 +20,9 @@ from dashboard.access.idempotency import following
 from dashboard.access.rights import require
 from dashboard.alerts import actions
 from dashboard.alerts.actions import ACKNOWLEDGE_ALERT, DELETE_RULE, MAKE_RULE, ON_CHANNEL, TRY_CHANNEL
-from dashboard.alerts.channels import kinds
-from dashboard.alerts.config import ChannelsFileError, load_channels
 from dashboard.alerts.forms import DeliveryFilter, HistoryFilter, LastShown, RuleForm
+from dashboard.alerts.sending.channels import kinds
+from dashboard.alerts.sending.config import ChannelsFileError, load_channels
 from dashboard.models import Alert, AlertRound, AlertRule, ChannelState, EntityHealth, Notice, Pair
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read

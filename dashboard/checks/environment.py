@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.utils import timezone
 
-from dashboard.alerts.config import load_channels
+from dashboard.alerts.sending.config import load_channels
 from dashboard.checks import usage_folder
 from dashboard.checks.clocks import clock_finding
 from dashboard.checks.findings import Finding, ok, problem, warning

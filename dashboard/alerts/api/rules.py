@@ -12,8 +12,8 @@ from dashboard.access.declaration import Action
 from dashboard.access.rights import require
 from dashboard.alerts import actions, channel_board
 from dashboard.alerts.actions import CHANGE_RULE, DELETE_RULE, MAKE_RULE, save_rule
-from dashboard.alerts.config import ChannelsFileError, load_channels
 from dashboard.alerts.forms import RuleForm
+from dashboard.alerts.sending.config import ChannelsFileError, load_channels
 from dashboard.api.fields import WHOLE, Body, Number, Reason, Why, Word
 from dashboard.api.idempotency import ActionResult, Key, perform
 from dashboard.api.operations import operation

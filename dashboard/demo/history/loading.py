@@ -8,7 +8,7 @@ from uuid import NAMESPACE_URL, uuid5
 from django.db import transaction
 from django.db.models import Model
 
-from dashboard.alerts.conditions import key_of
+from dashboard.alerts.watching.conditions import key_of
 from dashboard.demo.history.plan import MARK, MINUTE, SIMULATION, DrillRun, History, Outage
 from dashboard.demo.history.scenery import BACKLOG_QUEUES, LIVE_PAIR
 from dashboard.demo.history.usage import rows_of_outage

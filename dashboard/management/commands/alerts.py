@@ -9,7 +9,8 @@ from typing import Any
 import structlog
 from django.db import DatabaseError, close_old_connections
 
-from dashboard.alerts import delivery, rounds
+from dashboard.alerts import rounds
+from dashboard.alerts.sending import delivery
 from dashboard.command_line.errors import OneSentenceCommand
 
 EVERY_S = 5.0

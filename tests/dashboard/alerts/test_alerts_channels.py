@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.alerts.channels import INTEGRATIONS
-from dashboard.alerts.channels.base import Mail, Post, Target
-from dashboard.alerts.channels.discord import LONGEST, LONGEST_TITLE
-from dashboard.alerts.message import Message, about, one_line
+from dashboard.alerts.sending.channels import INTEGRATIONS
+from dashboard.alerts.sending.channels.base import Mail, Post, Target
+from dashboard.alerts.sending.channels.discord import LONGEST, LONGEST_TITLE
+from dashboard.alerts.sending.message import Message, about, one_line
 from dashboard.models import Alert
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)

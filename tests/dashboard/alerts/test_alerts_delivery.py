@@ -10,12 +10,13 @@ from ipaddress import ip_network
 import pytest
 from django.db import DatabaseError
 
-from dashboard.alerts import delivery, notices
-from dashboard.alerts.channels.webhook import key_of, sign
-from dashboard.alerts.config import ChannelsFileError, load_channels
-from dashboard.alerts.delivery import deliver, due_channels
+from dashboard.alerts import notices
 from dashboard.alerts.rounds import look
-from dashboard.alerts.transport import Answer
+from dashboard.alerts.sending import delivery
+from dashboard.alerts.sending.channels.webhook import key_of, sign
+from dashboard.alerts.sending.config import ChannelsFileError, load_channels
+from dashboard.alerts.sending.delivery import deliver, due_channels
+from dashboard.alerts.sending.transport import Answer
 from dashboard.models import AlertRule, ChannelState, Notice
 from tests.dashboard.alerts.test_alerts_rounds import M, S, fail_over, recover
 from tests.dashboard.conftest import NOW

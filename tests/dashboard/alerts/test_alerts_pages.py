@@ -7,8 +7,8 @@ from django.contrib.auth.models import Group
 
 from dashboard.access.audited import ActionError, Request
 from dashboard.alerts.actions import delete_rule, save_rule
-from dashboard.alerts.channels import INTEGRATIONS
 from dashboard.alerts.rounds import look
+from dashboard.alerts.sending.channels import INTEGRATIONS
 from dashboard.models import Alert, AlertRule, AuditEntry, ChannelState, Notice
 from tests.dashboard.alerts.test_alerts_rounds import M, S, backlog_queue, fail_over, recover
 from tests.dashboard.conftest import NOW

@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from dashboard.alerts.channels.base import Request
-from dashboard.alerts.delivery import deliver
 from dashboard.alerts.rounds import look
-from dashboard.alerts.transport import Answer
+from dashboard.alerts.sending.channels.base import Request
+from dashboard.alerts.sending.delivery import deliver
+from dashboard.alerts.sending.transport import Answer
 from dashboard.models import Alert, AlertRule, Notice
 from tests.dashboard.alerts.test_alerts_rounds import fail_over, recover
 from tests.dashboard.conftest import NOW

@@ -12,9 +12,9 @@ import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.alerts.addresses import is_allowed
-from dashboard.alerts.channels.base import Post, Target, url_problem
-from dashboard.alerts.transport import post
+from dashboard.alerts.sending.addresses import is_allowed
+from dashboard.alerts.sending.channels.base import Post, Target, url_problem
+from dashboard.alerts.sending.transport import post
 from tests.dashboard.receivers import http_server
 from tests.pace import Stopwatch, slowed
 

@@ -56,7 +56,7 @@ pair.entities.filter(path="payments").update(state="healthy", since=now - timede
 rounds.look(now - timedelta(seconds=30))
 Notice.objects.filter(channel="team-chat").update(attempts=3, reason="Channel team-chat: set NOBODY_SET_THIS.")
 """
-DELIVER = "from dashboard.alerts import delivery; print(delivery.deliver('on-call-hook'))"
+DELIVER = "from dashboard.alerts.sending import delivery; print(delivery.deliver('on-call-hook'))"
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard.alerts.conditions_of_usage import replaced, unwritten
+from dashboard.alerts.watching.conditions_of_usage import replaced, unwritten
 from dashboard.fleet import projection
 from dashboard.site.redis import ControlPlaneRedis
 from pairing.fleet.coordination import SharedState

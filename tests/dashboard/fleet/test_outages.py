@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.alerts.failovers import Began, Ended, follow
-from dashboard.alerts.failovers import Report as Turned
+from dashboard.alerts.watching.failovers import Began, Ended, follow
+from dashboard.alerts.watching.failovers import Report as Turned
 from dashboard.fleet.outages import AWAY, Fold, Report, Turn, outages
 from dashboard.incidents.folding import incidents
 from dashboard.models import FailoverEvent

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from dashboard.alerts.conditions_now import less_ready
+from dashboard.alerts.watching.conditions_now import less_ready
 from dashboard.fleet import projection, pruning
 from dashboard.models import (
     BacklogQueue,

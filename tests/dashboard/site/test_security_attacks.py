@@ -26,12 +26,12 @@ from hypothesis import strategies as st
 
 from dashboard.access import tokens
 from dashboard.access.logins import MOST_OF_A_NAME
-from dashboard.alerts.addresses import is_allowed
-from dashboard.alerts.channels.base import Post
-from dashboard.alerts.delivery import deliver
 from dashboard.alerts.rounds import look
 from dashboard.alerts.rules import fits
-from dashboard.alerts.transport import post
+from dashboard.alerts.sending.addresses import is_allowed
+from dashboard.alerts.sending.channels.base import Post
+from dashboard.alerts.sending.delivery import deliver
+from dashboard.alerts.sending.transport import post
 from dashboard.fleet import live, projection
 from dashboard.models import AlertRule, AuditEntry, FailoverEvent
 from dashboard.site import processes

@@ -13,7 +13,7 @@ from django.template import Context, Template
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from dashboard.alerts.config import ChannelsFileError, load_channels
+from dashboard.alerts.sending.config import ChannelsFileError, load_channels
 from dashboard.backlog import browsing
 from dashboard.costs.azure_metrics import read_metrics
 from dashboard.costs.csv_export import write_csv

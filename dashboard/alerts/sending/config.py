@@ -20,8 +20,8 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from dashboard.alerts.channels import INTEGRATIONS
-from dashboard.alerts.channels.base import Integration, Target
+from dashboard.alerts.sending.channels import INTEGRATIONS
+from dashboard.alerts.sending.channels.base import Integration, Target
 from dashboard.site.environment import Environment
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")

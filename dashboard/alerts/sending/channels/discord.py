@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from dashboard.alerts.channels.base import Integration, Post, Target, json_post
-from dashboard.alerts.channels.teams import escaped
-from dashboard.alerts.message import Message
+from dashboard.alerts.sending.channels.base import Integration, Post, Target, json_post
+from dashboard.alerts.sending.channels.teams import escaped
+from dashboard.alerts.sending.message import Message
 
 COLOURS = {"critical": 0xB3261E, "warning": 0xA15C00, "info": 0x1B5EAB}
 DONE = 0x1B7F4B

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Any
 
-from dashboard.alerts.channels.base import Integration, Post, Target, json_post
-from dashboard.alerts.message import Message
+from dashboard.alerts.sending.channels.base import Integration, Post, Target, json_post
+from dashboard.alerts.sending.message import Message
 
 URL = "https://events.pagerduty.com/v2/enqueue"
 

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Any
 
-from dashboard.alerts.channels.base import Integration, Post, Target, json_post
-from dashboard.alerts.message import Message
+from dashboard.alerts.sending.channels.base import Integration, Post, Target, json_post
+from dashboard.alerts.sending.message import Message
 
 COLOURS = {"critical": "Attention", "warning": "Warning", "info": "Accent"}
 ACTIVE = r"\`*_{}[]()#+!|<>~-"

@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from dashboard.alerts.channels.base import Integration, Post, Target, json_post
-from dashboard.alerts.channels.teams import ACTIVE
-from dashboard.alerts.message import Message
+from dashboard.alerts.sending.channels.base import Integration, Post, Target, json_post
+from dashboard.alerts.sending.channels.teams import ACTIVE
+from dashboard.alerts.sending.message import Message
 
 COLOURS = {"critical": "#b3261e", "warning": "#a15c00", "info": "#1b5eab"}
 DONE = "#1b7f4b"

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from django.db.models import QuerySet
 
-from dashboard.alerts.conditions import Condition
+from dashboard.alerts.watching.conditions import Condition
 from dashboard.models import Alert
 from dashboard.site.fitting import fitted
 

@@ -15,12 +15,12 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
-from dashboard.alerts import transport
-from dashboard.alerts.channels.base import Mail, Post, Request
-from dashboard.alerts.config import Channel, ChannelsFileError, NotReady, load_channels
-from dashboard.alerts.message import Message, about, one_line
-from dashboard.alerts.results import judge
-from dashboard.alerts.transport import Answer
+from dashboard.alerts.sending import transport
+from dashboard.alerts.sending.channels.base import Mail, Post, Request
+from dashboard.alerts.sending.config import Channel, ChannelsFileError, NotReady, load_channels
+from dashboard.alerts.sending.message import Message, about, one_line
+from dashboard.alerts.sending.results import judge
+from dashboard.alerts.sending.transport import Answer
 from dashboard.models import ChannelState, Notice
 
 CLAIM_S = 120.0

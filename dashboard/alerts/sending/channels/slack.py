@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from dashboard.alerts.channels.base import Integration, Post, Target, json_post
-from dashboard.alerts.message import Message
+from dashboard.alerts.sending.channels.base import Integration, Post, Target, json_post
+from dashboard.alerts.sending.message import Message
 
 MARKS = {"critical": ":red_circle:", "warning": ":large_orange_circle:", "info": ":large_blue_circle:"}
 LONGEST = 2900  # Slack refuses a section of more than 3,000 characters

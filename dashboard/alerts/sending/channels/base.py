@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from dashboard.alerts.message import Message
+from dashboard.alerts.sending.message import Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Integrations of channels, one per file: each converts a message to a request, without sending it."""
 
-from dashboard.alerts.channels import discord, email, mattermost, pagerduty, slack, teams, webhook
-from dashboard.alerts.channels.base import Integration
+from dashboard.alerts.sending.channels import discord, email, mattermost, pagerduty, slack, teams, webhook
+from dashboard.alerts.sending.channels.base import Integration
 
 INTEGRATIONS: dict[str, Integration] = {
     one.kind: one

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from dashboard.alerts.transport import Answer
+from dashboard.alerts.sending.transport import Answer
 
 FIRST, LONGEST = timedelta(seconds=5), timedelta(minutes=15)
 PATIENCE = timedelta(hours=24)

@@ -16,8 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
-from dashboard.alerts.addresses import Network, address_of, is_allowed
-from dashboard.alerts.channels.base import Post
+from dashboard.alerts.sending.addresses import Network, address_of, is_allowed
+from dashboard.alerts.sending.channels.base import Post
 
 LIMIT_S = 15.0
 CONNECT_S = 5.0

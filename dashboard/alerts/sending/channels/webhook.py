@@ -7,8 +7,8 @@ import hmac
 from dataclasses import replace
 from datetime import datetime
 
-from dashboard.alerts.channels.base import Integration, Post, Target, json_post
-from dashboard.alerts.message import Message
+from dashboard.alerts.sending.channels.base import Integration, Post, Target, json_post
+from dashboard.alerts.sending.message import Message
 
 PREFIX = "whsec_"
 SHORTEST, LONGEST = 24, 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from datetime import datetime
 
-from dashboard.alerts.conditions import ANY, SILENCE, Condition, key_of
+from dashboard.alerts.watching.conditions import ANY, SILENCE, Condition, key_of
 from dashboard.fleet.unwritten_usage import LATE, replaced_usage, unwritten_usage
 from dashboard.models import Heartbeat
 from dashboard.site.redis import RedisError

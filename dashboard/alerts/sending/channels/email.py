@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from dashboard.alerts.channels.base import Integration, Mail, Target
-from dashboard.alerts.message import Message
+from dashboard.alerts.sending.channels.base import Integration, Mail, Target
+from dashboard.alerts.sending.message import Message
 
 
 def build(target: Target, message: Message, now: datetime) -> Mail:

@@ -1,0 +1,1 @@
+"""How messages leave: their content, channels, attempts and results."""

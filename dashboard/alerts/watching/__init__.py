@@ -1,0 +1,1 @@
+"""What alerts watch: conditions in the database and failovers, compared with the open alerts."""
