@@ -13,7 +13,6 @@ from dashboard import models
 from dashboard.access.audited import Request
 from dashboard.access.people import CHANGES
 from dashboard.access.visibility import sees_all
-from dashboard.site.read_only import ReadOnly, register
 
 
 class Recorded:
@@ -98,25 +97,3 @@ class GroupsAdmin(Recorded, SeesAll, GroupAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
         is_of_a_pair = isinstance(obj, Group) and models.Pair._base_manager.filter(groups=obj).exists()
         return super().has_delete_permission(request, obj) and not is_of_a_pair
-
-
-@admin.register(models.AuditEntry)
-class AuditAdmin(ReadOnly):
-    list_display = ("at", "operator", "verb", "pair", "target", "outcome", "reason")
-    list_filter = ("verb", "outcome", "pair")
-    search_fields = ("operator", "target", "reason", "detail")
-    date_hierarchy = "at"
-
-
-register(
-    models.ApiToken,
-    ("prefix", "name", "owner", "scope", "made_at", "expires_at", "used_at", "revoked_at", "revoked_by"),
-    ("scope", ("revoked_at", admin.EmptyFieldListFilter)),
-    ("name", "prefix", "owner__username"),
-)
-register(
-    models.Identity,
-    ("user", "issuer", "subject", "made_at", "seen_at"),
-    ("issuer",),
-    ("subject", "user__username"),
-)

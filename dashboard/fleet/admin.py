@@ -1,4 +1,4 @@
-"""Pairs, entities, events, depths and syphons in Django's admin."""
+"""Pairs with their groups, and heartbeats in Django's admin."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from dashboard.access.audited import Request
 from dashboard.access.people import set_groups
 from dashboard.access.visibility import sees_all
 from dashboard.models.syphon import WHOLE_PAIR
-from dashboard.site.read_only import ReadOnly, register
+from dashboard.site.read_only import ReadOnly
 
 
 @admin.register(models.Pair)
@@ -41,69 +41,9 @@ class PairAdmin(ReadOnly):
         set_groups(Request(request.user, form.instance, WHOLE_PAIR, via="administration"), form.cleaned_data["groups"])
 
 
-@admin.register(models.EntityHealth)
-class EntityAdmin(ReadOnly):
-    list_display = ("path", "pair", "kind", "state", "since", "held_by", "waiting", "is_configured")
-    list_filter = ("state", "pair", "kind", "origin", "is_configured")
-    list_select_related = ("pair",)
-    search_fields = ("path", "reason")
-
-
-@admin.register(models.FailoverEvent)
-class EventAdmin(ReadOnly):
-    list_display = ("time", "pair", "entity", "kind", "reason", "operator")
-    list_filter = ("kind", "pair")
-    search_fields = ("entity", "reason", "operator")
-    date_hierarchy = "time"
-
-
-@admin.register(models.PrunedCount)
-class PrunedCountAdmin(ReadOnly):
-    list_display = ("counter", "pair", "label", "count")
-    list_filter = ("counter", "pair")
-
-
 @admin.register(models.Heartbeat)
 class HeartbeatAdmin(ReadOnly):
     list_display = ("process", "role", "seen_at")
 
     def get_exclude(self, request: HttpRequest, obj: object | None = None) -> list[str]:
         return [] if sees_all() else ["problems"]  # they name pairs and queues
-
-
-register(
-    models.SyphonLedger,
-    ("queue", "pair", "began_at", "ended_at", "enqueued", "home", "missing"),
-    ("pair", ("ended_at", admin.EmptyFieldListFilter)),
-    ("queue",),
-)
-register(
-    models.SyphonRun,
-    ("queue", "pair", "holder", "started_at", "ended_at", "moved", "dead_lettered", "ended_because"),
-    ("pair", ("ended_at", admin.EmptyFieldListFilter)),
-    ("queue", "holder", "ended_because"),
-)
-register(
-    models.TopicSubscription,
-    ("name", "topic", "dead_lettered", "counted_at"),
-    ("topic__pair",),
-    ("name", "topic__path"),
-)
-register(models.PairDepth, ("at", "pair", "messages", "dead_lettered", "size_bytes"), ("pair",))
-register(
-    models.DepthSample,
-    ("at", "queue", "active", "scheduled", "dead_lettered", "size_bytes"),
-    ("queue__pair",),
-)
-register(models.DepthPeak, ("at", "pair", "path", "step_s", "peak", "last"), ("pair", "step_s"), ("path",))
-register(models.WaitingSample, ("at", "entity", "waiting"), ("entity__pair",), ("entity__path",))
-register(
-    models.MeteredRecord, ("minute", "pair", "entity", "kind", "operations", "messages"), ("pair", "kind"), ("entity",)
-)
-register(
-    models.MeteredUsage,
-    ("begins_at", "pair", "entity", "kind", "operations", "messages"),
-    ("pair", "kind"),
-    ("entity",),
-)
-register(models.PingTally, ("entity", "began_at", "last_at", "accepted", "count"), ("accepted",), ("entity__path",))

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
-from django.db.models import Model
+from django.db.models import BooleanField, CharField, JSONField, Model, TextField
 from django.http import HttpRequest
 
 if TYPE_CHECKING:
@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 else:
     ModelAdmin = admin.ModelAdmin
 
-Columns = tuple[str, ...]
-Filters = tuple[str | tuple[str, Any], ...]
+MOST_COLUMNS = 9
+HIDDEN = ("digest", "event_id", "request_id")
+FILTERED = ("pair", "month", "kind")
 
 
 class ReadOnly(ModelAdmin):
@@ -34,14 +35,19 @@ class ReadOnly(ModelAdmin):
         return self.admin_site.has_permission(request)
 
 
-def register(model: type[Model], columns: Columns, filters: Filters = (), searched: Columns = ()) -> None:
-    """Show a table with these columns. Related rows among the columns are joined; rows are not counted for a list."""
-    joined = tuple(name for name in columns if model._meta.get_field(name).is_relation)
+def register(model: type[Model]) -> None:
+    """Show a table with its short fields, filters of its pairs and choices, and a search in its texts."""
+    fields = [field for field in model._meta.concrete_fields if not field.primary_key and field.name not in HIDDEN]
+    columns = [field for field in fields if not isinstance(field, JSONField | TextField)][:MOST_COLUMNS]
     body: dict[str, Any] = {
-        "list_display": columns,
-        "list_filter": filters,
-        "search_fields": searched,
-        "list_select_related": joined or False,
+        "list_display": [field.name for field in columns],
+        "list_filter": [field.name for field in fields if field.name in FILTERED or _is_choice(field)],
+        "search_fields": [field.name for field in fields if isinstance(field, CharField | TextField)],
+        "list_select_related": [field.name for field in columns if field.is_relation] or False,
         "show_full_result_count": False,  # counting a million samples would slow down the list
     }
     admin.site.register(model, type(f"{model.__name__}Admin", (ReadOnly,), body))
+
+
+def _is_choice(field: Any) -> bool:
+    return bool(field.choices) or isinstance(field, BooleanField)

@@ -180,7 +180,7 @@ def test_a_command_of_django_says_that_the_database_is_not_migrated(tmp_path):
 def test_sync_pairs_changes_nothing_where_a_connection_string_is_missing(tmp_path):
     migrated.copy(tmp_path / "control-plane.sqlite3")
     assert "up to date" not in run(tmp_path, "manage.py sync_pairs").stdout
-    assert "contoso" not in run(tmp_path, "manage.py pairing status").stdout
+    assert "contoso" not in run(tmp_path, "manage.py pairing entities").stdout
 
 
 @pytest.mark.skipif(programs() is None, reason="PostgreSQL is not installed")
