@@ -152,6 +152,7 @@ def test_a_job_gets_a_url_in_its_environment_and_only_its_address_as_an_argument
 
 @pytest.mark.django_db
 def test_a_machine_without_java_is_informed_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_usage(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(CommandError, match="there is no bin/java in it"):

@@ -237,7 +237,7 @@ def test_a_description_that_the_report_cannot_show_is_refused(
 
 @pytest.mark.django_db
 def test_what_the_control_plane_says_of_a_run_is_not_taken_from_its_result(tmp_path: Path) -> None:
-    said = {"not_stored": 5, "late_days": 5, "note": 5, "terms": 5}
+    said = {"not_stored": 5, "note": 5, "terms": 5}
     call_command("compute_charges", store=write(tmp_path / "result.jsonl", [RUN | said, *GOOD]))
     assert not said.keys() & ChargeRun.objects.get().details.keys()
 
