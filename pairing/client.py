@@ -11,21 +11,22 @@ from azure.core.paging import ItemPaged
 from azure.servicebus import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from pairing.backlog.administration import CreateQueue, ListQueues, emulator_transport, perform
+from pairing.backlog.administration import emulator_transport
 from pairing.clock import Clock, seconds
-from pairing.drive import Reply, run
+from pairing.drive import run
 from pairing.ends import End, Endpoint, Role, SdkEnd, close_all
 from pairing.health.flows import PingResult
 from pairing.links import Link, Watchdog
-from pairing.maintenance import Maintenance
 from pairing.operations.client import ClientOperations
+from pairing.operations.maintenance import Maintenance
+from pairing.operations.pinger import Pinger
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import CLOSE_S
-from pairing.pinger import Pinger
 from pairing.receivers import MeteredPages, MeteredReceiver, MeteredSession
+from pairing.runtime import Threads
 from pairing.sender import PairedSender
 from pairing.sockets import punctual_context
-from pairing.threads import left_until
+from pairing.threads import joined, left_until
 
 _FLYING_S = 0.5
 
@@ -105,11 +106,12 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     def _build(
         self, primary: Endpoint, secondary: Endpoint, options: SendAvailabilityOptions | None, clock: Clock | None
     ) -> None:
+        self.runtime = Threads()
         super()._build(primary, secondary, options, clock)
         self._opening = threading.Lock()
-        self._closing = threading.Event()
         self._shutting: threading.Thread | None = None
-        self._syphon: Any = None
+        self._stop_syphon = threading.Event()
+        self._workers: dict[str, threading.Thread] = {}
         self.watchdog = Watchdog(self._tick)
         self._pinger = Pinger(self)
         self._maintenance = Maintenance(self)
@@ -132,21 +134,12 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
             self._check_new()  # it may have been closed meanwhile
             self._opened()
             self.watchdog.start()
-            self._maintenance.start()
+            self._workers["maintenance"] = self.runtime.spawn(self._maintenance.work(), "maintenance")
             self.fleet.start()
             if self.options.enable_pings:
-                self._pinger.start()
+                self._workers["pinger"] = self.runtime.spawn(self._pinger.work(), "pinger")
             if self.options.enable_syphon:
                 self._start_syphon()
-
-    def _breathe(self) -> None:
-        """Other threads go on by themselves."""
-
-    def _pause(self, wait_s: float) -> bool:
-        return self._closing.wait(wait_s)
-
-    def _administer(self, action: ListQueues | CreateQueue) -> Reply:
-        return perform(self.secondary.administration, action)
 
     def repair(self) -> None:
         """Try again to find the backlog queues, for a client that was opened without the secondary."""
@@ -166,21 +159,27 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
 
     def _shut_down(self) -> None:
         began = time.monotonic()
-        self._pinger.stop(1.0)
+        self._pinger.stop()
+        self._join("pinger", 1.0)
         grace = min(seconds(self.options.close_grace), CLOSE_S - 2.0)
         flying_until = min(time.monotonic() + grace, began + 3.5)
-        if self._syphon is not None:
-            self._syphon.stop(left_until(flying_until))
+        self._stop_syphon.set()
+        self._join("syphon", left_until(flying_until))
         for link in self.watchdog.links():
             link.close(left_until(flying_until))
         until = began + CLOSE_S - 1.0
-        self._maintenance.stop(min(left_until(until), 1.0))
+        self._maintenance.stop()
+        self._join("maintenance", min(left_until(until), 1.0))
         if self.coordination is not None:
             self.fleet.record(self.meter.drain(self.clock.now(), everything=True))
         self.fleet.close(max(left_until(until), 0.5))
         self.watchdog.stop(max(left_until(until), 0.2))
         self.primary.close(min(left_until(began + CLOSE_S) / 2, 1.0))
         self.secondary.close(min(left_until(began + CLOSE_S), 1.0))
+
+    def _join(self, name: str, timeout_s: float) -> None:
+        if name in self._workers:
+            joined(self._workers[name], timeout_s)
 
     def _stop_working(self) -> None:
         with self._lock:  # a concurrent close waits for a thread that has started
@@ -226,16 +225,14 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     def ping(self, path: str) -> PingResult:
         """Ping the entity now; an accepted ping makes an entity healthy unless it is held."""
         self.check_open()
-        return self._pinger.ping(path)
+        return run(self._pinger.ping(path))
 
     def ping_due(self, grace_s: float = 0.0) -> list[PingResult]:
         """Ping every failed-over entity whose ping is due and which this process can claim; for workers."""
         self.check_open()
-        return self._pinger.ping_due(grace_s)
+        return run(self._pinger.ping_due(grace_s))
 
     def _start_syphon(self) -> None:
-        from pairing.hosting import HostedSyphon  # only some clients host a syphon
-        from pairing.syphon import Syphon
+        from pairing.syphon import Syphon  # only some clients host one
 
-        self._syphon = HostedSyphon(Syphon(self).run)
-        self._syphon.start()
+        self._workers["syphon"] = self.runtime.spawn(Syphon(self).running(self._stop_syphon), "syphon")

@@ -1,132 +1,43 @@
-"""Flows: a rule is written once, as a generator that yields actions, and driven twice: blocking and in asyncio.
+"""Operations: what a client does, written once as a generator and run with threads or in asyncio.
 
-An action knows the type of its outcome. In a flow, ``outcome = yield from action`` has that type; in the code that
-performs it, ``return action.reply(outcome)`` accepts no other::
+An operation yields calls, receives their outcomes and continues other operations with ``yield from``::
 
-    @dataclass(slots=True)
-    class Count(Action[int]): ...
-
-
-    def flow() -> Generator[Count | Pause, Reply, str]:
-        count = yield from Count()  # an int
-        ...
+    def ping(link: Link) -> Operation[bool]:
+        failure = yield from call(link.warm, 10.0)
+        return failure is None
 
 
-    def perform(action: Count | Pause) -> Reply:
-        match action:
-            case Count():
-                return action.reply(42)
-            case Pause():
-                return action.reply(time.sleep(action.seconds))
-        assert_never(action)
+    run(ping(link))
+    await run_async(ping(link))
+
+What differs between the worlds is in their ``Runtime``.
 """
 
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
-from typing import Any, Generic, NewType, ParamSpec, Self, TypeAlias, TypeVar, cast, overload
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
-A = TypeVar("A")
-O = TypeVar("O")  # noqa: E741
 R = TypeVar("R")
-OutcomeT = TypeVar("OutcomeT")
 P = ParamSpec("P")
 
-Eventually: TypeAlias = OutcomeT | Awaitable[OutcomeT]
+Eventually: TypeAlias = R | Awaitable[R]
 """The result of a call: the outcome with threads, an awaitable of it in asyncio."""
-
-Reply = NewType("Reply", object)
-"""The outcome of an action, returned to the flow that yielded it; created by ``Action.reply`` only."""
-
-
-class Action(Generic[OutcomeT]):
-    """An operation requested by a flow, with the type of its outcome."""
-
-    __slots__ = ()
-
-    def __iter__(self) -> Generator[Self, Reply, OutcomeT]:
-        """``yield from action``: have it performed, and get its outcome."""
-        reply = yield self
-        return cast(OutcomeT, reply)
-
-    def reply(self, outcome: OutcomeT) -> Reply:
-        """Wrap the outcome for the flow."""
-        return Reply(outcome)
-
 
 Operation: TypeAlias = Generator[Callable[[], Any], Any, R]
 """An operation of a client, for threads and asyncio: it yields calls and receives their outcomes, by ``call`` only."""
 
 
 @overload
-def call(
-    function: Callable[P, Awaitable[OutcomeT]], *arguments: P.args, **keywords: P.kwargs
-) -> Operation[OutcomeT]: ...
+def call(function: Callable[P, Awaitable[R]], *arguments: P.args, **keywords: P.kwargs) -> Operation[R]: ...
 
 
 @overload
-def call(
-    function: Callable[P, Eventually[OutcomeT]], *arguments: P.args, **keywords: P.kwargs
-) -> Operation[OutcomeT]: ...
+def call(function: Callable[P, Eventually[R]], *arguments: P.args, **keywords: P.kwargs) -> Operation[R]: ...
 
 
 def call(function: Callable[P, Any], *arguments: P.args, **keywords: P.kwargs) -> Operation[Any]:
     """``yield from call(f, x)``: f(x), awaited in asyncio."""
     return (yield partial(function, *arguments, **keywords))
-
-
-def drive(flow: Generator[A, O, R], perform: Callable[[A], O]) -> R:
-    """Run a flow and return its result; actions are performed on the caller's thread, errors are raised in the flow."""
-    try:
-        action = next(flow)
-        while True:
-            try:
-                outcome = perform(action)
-            except BaseException as error:
-                action = flow.throw(error)
-            else:
-                action = flow.send(outcome)
-    except StopIteration as end:
-        result: R = end.value
-        return result
-    finally:
-        flow.close()
-
-
-async def drive_async(flow: Generator[A, O, R], perform: Callable[[A], Awaitable[O]]) -> R:
-    """Run a flow and return its result; actions are awaited, errors and cancellations are raised in the flow."""
-    try:
-        action = next(flow)
-        while True:
-            try:
-                outcome = await perform(action)
-            except BaseException as error:
-                action = flow.throw(error)
-            else:
-                action = flow.send(outcome)
-    except StopIteration as end:
-        result: R = end.value
-        return result
-    finally:
-        flow.close()
-
-
-def nested(flow: Generator[A, O, R], perform: Callable[[A], Operation[O]]) -> Operation[R]:
-    """Run a flow within an operation: each of its actions is performed by an operation."""
-    try:
-        action = next(flow)
-        while True:
-            try:
-                outcome = yield from perform(action)
-            except GeneratorExit:
-                flow.close()
-                raise
-            except BaseException as error:
-                action = flow.throw(error)
-            else:
-                action = flow.send(outcome)
-    except StopIteration as end:
-        result: R = end.value
-        return result
 
 
 def run(operation: Operation[R]) -> R:
@@ -161,3 +72,69 @@ async def run_async(operation: Operation[R]) -> R:
     except StopIteration as end:
         result: R = end.value
         return result
+
+
+class Event(Protocol):
+    """``threading.Event`` or ``asyncio.Event``."""
+
+    def is_set(self) -> bool: ...
+
+    def set(self) -> None: ...
+
+    def clear(self) -> None: ...
+
+
+class Lock(Protocol):
+    """``threading.Lock`` or ``asyncio.Lock``."""
+
+    def acquire(self) -> Any: ...
+
+    def release(self) -> None: ...
+
+
+class Runtime(Protocol):
+    """The differences between threads and asyncio."""
+
+    def run(self, operation: Operation[R]) -> Eventually[R]:
+        """Run an operation and return its result."""
+        ...
+
+    def event(self) -> Event: ...
+
+    def lock(self) -> Lock: ...
+
+    def sleep(self, seconds: float) -> Eventually[None]:
+        """Wait for this time."""
+        ...
+
+    def rest(self, event: Any, seconds: float) -> Eventually[object]:
+        """Wait for this time, or until the event is set."""
+        ...
+
+    def breathe(self) -> Eventually[None]:
+        """Let others go on, in the middle of a long computation."""
+        ...
+
+    def block(self, function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs) -> Eventually[R]:
+        """Call a function that may block on Redis."""
+        ...
+
+    def listed(self, queues: Any) -> Eventually[list[Any]]:
+        """All queues of a list of the administration."""
+        ...
+
+    def spawn(self, operation: Operation[Any], name: str) -> Any:
+        """Run an operation concurrently; returns a worker for ``is_busy``, ``wait`` and ``cancel``."""
+        ...
+
+    def is_busy(self, worker: Any) -> bool:
+        """Whether it is still running."""
+        ...
+
+    def wait(self, workers: list[Any], seconds: float | None) -> Eventually[None]:
+        """Wait until they have ended, or for this time."""
+        ...
+
+    def cancel(self, workers: list[Any]) -> Eventually[None]:
+        """Cancel those that can be cancelled from outside."""
+        ...

@@ -35,8 +35,6 @@ _LOGGER = logging.getLogger("pairing")
 Operation = Callable[[ServiceBusSender, float], object]
 _Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
 _get_ident = threading.get_ident  # a step that each send is spared
-_NOW = (False,)
-"""The arguments for acquiring a free lock."""
 
 
 class LinkCrowdedError(OperationTimeoutError):
@@ -279,42 +277,8 @@ class Link:
         return None
 
     def send(self, message: Any, timeout_s: float) -> LinkFailure | None:
-        """Send on the link within the timeout; on an open, idle link in as few steps as possible.
-
-        If the timeout is long, the watchdog alone guards it, because the SDK's own timeout costs some microseconds.
-        """
-        taken: list[bool] = []
-        is_over = False
-        try:
-            if self._sender is not None and timeout_s >= _SHORT_S:
-                taken += map(self._lock.acquire, _NOW)
-            if True in taken:
-                failure = self._send_now(message, timeout_s)
-                is_over = True
-                return failure
-        finally:
-            if True in taken:
-                try:
-                    if not is_over:  # as in ``attempt``
-                        self._drop(torn=True)
-                finally:
-                    self._until, self._thread = 0.0, 0
-                    self._lock.release()
+        """Send on the link within the timeout, opening it first if needed; None if it succeeded."""
         return self.attempt(_sending(message), timeout_s)
-
-    def _send_now(self, message: Any, timeout_s: float) -> LinkFailure | None:
-        self._thread = _get_ident()
-        sender = self._sender
-        if sender is None:
-            return LinkFailure(ServiceBusConnectionError(message="The link broke in the meantime."), True)
-        handled = sys.exc_info()[1]
-        try:
-            self._until = time.monotonic() + timeout_s - _AHEAD_S
-            sender.send_messages(message)
-        except Exception as error:
-            raise_interruption(error, handled)
-            return LinkFailure(self._failed(error, timeout_s), True)
-        return None
 
     def warm(self, timeout_s: float) -> LinkFailure | None:
         """Open the link ahead of its use."""
@@ -437,7 +401,15 @@ class Link:
 
 
 def _sending(message: Any) -> Operation:
-    return lambda sender, timeout_s: sender.send_messages(message, timeout=timeout_s)
+    """A send; if the timeout is long, the watchdog alone guards it: the SDK's own costs some microseconds."""
+
+    def send(sender: ServiceBusSender, timeout_s: float) -> None:
+        if timeout_s >= _SHORT_S:
+            sender.send_messages(message)
+        else:
+            sender.send_messages(message, timeout=timeout_s)
+
+    return send
 
 
 def _nothing(sender: ServiceBusSender, timeout_s: float) -> None:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 from weakref import WeakSet
 
-from pairing.backlog.administration import CreateQueue, ListQueues, Paired, operations
+from pairing.backlog.administration import Paired
 from pairing.clock import Clock, SystemClock
-from pairing.drive import Reply
 from pairing.ends import End, Endpoint, LifeCycle, Role
 from pairing.errors import RETRY_AFTER_S, Fault, PairedNamespaceFaultedError, PairingError, needing
 from pairing.events import Event
@@ -70,7 +69,6 @@ class PairedClient:
         """Name of the pair."""
         self.pair_state = Pair(self.options, self.pair, self.process, self.clock)
         self.meter = UsageMeter(self.pair, self.process, self.clock)
-        self._notes: dict[str, Callable[[int], None]] = {}
         self.primary = self._end(primary, name)
         self.secondary = self._end(secondary, self.options.secondary_namespace or secondary.label or secondary.host)
         self.deviating_backlog_queues: dict[str, dict[str, tuple[Any, Any]]] = {}
@@ -188,11 +186,9 @@ class PairedClient:
 
     def _named(self, name: str | None) -> None:
         self.secondary.namespace = name or self.secondary.endpoint.host
-        self._notes.clear()
-        self.meter.count("manage", self.secondary.namespace, "*", billing_units=1)
+        self._count_administration()
 
-    def _count_administration(self, action: ListQueues | CreateQueue, answer: Reply) -> None:
-        calls = operations(action, answer)
+    def _count_administration(self, calls: int = 1) -> None:
         self.meter.count("manage", self.secondary.namespace, "*", operations=calls, billing_units=calls)
 
     def _paired(self, paired: Paired) -> None:
@@ -255,25 +251,8 @@ class PairedClient:
             error.retry_after = RETRY_AFTER_S  # type: ignore[attr-defined]
         return Failed(fault, error, reused and is_ambiguous(error), is_ambiguous(error))
 
-    def count_backlog(self, work: Payload, *, accepted: bool) -> None:
-        """Meter one send to a backlog queue; it is billed to the secondary, and recorded for its destination."""
-        self._count_send("send_backlog", self.secondary.namespace, work, accepted)
-
-    def _note_backlog(self, work: Payload) -> None:
-        at = self.clock.now()
-        if at >= self.meter.minute_ends:
-            self.meter.turn(at)
-        try:
-            note = self._notes[work.path]
-        except KeyError:
-            note = self._notes[work.path] = self.meter.noting("send_backlog", self.secondary.namespace, work.path)
-        note(work.size)
-
-    def count_primary(self, work: Payload, *, accepted: bool) -> None:
-        """Meter one send to the primary."""
-        self._count_send("send", self.primary.namespace, work, accepted)
-
-    def _count_send(self, kind: str, namespace: str, work: Payload, accepted: bool) -> None:
+    def count_send(self, kind: str, namespace: str, work: Payload, *, accepted: bool) -> None:
+        """Meter one send; one to a backlog queue is billed to the secondary, and recorded for its destination."""
         if accepted:
             self.meter.count(
                 kind, namespace, work.path, messages=len(work.messages), bytes=work.size, billing_units=work.units

@@ -1,18 +1,14 @@
 """The blocking sender: the SDK's methods, over two namespaces."""
 
-import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from azure.servicebus import ServiceBusMessageBatch
 
-from pairing.drive import Operation, Reply, run
+from pairing.drive import run
 from pairing.links import Link
 from pairing.messages.payload import Messages, PairedMessageBatch
-from pairing.operations.sender import SendOperations, T
-
-if TYPE_CHECKING:  # loaded by a client that keeps the order of sessions, and only there
-    from pairing.sessions.order import Consult, Move
+from pairing.operations.sender import SendOperations
 
 
 class PairedSender(SendOperations):
@@ -38,13 +34,7 @@ class PairedSender(SendOperations):
         also for messages that cannot be failed over, BacklogUnavailableError if the entity is failed over and no
         backlog queue accepts.
         """
-        began_at = self._now()
-        if not (size := self._plain_size(message, timeout)):
-            run(self._send(message, timeout, began_at))
-        elif failure := self._link.send(message, self._first_timeout_s):
-            run(self._send_after(failure, message, began_at))
-        else:
-            self._note_accepted(size, message)
+        run(self._send(message, timeout))
 
     def schedule_messages(
         self, messages: Messages, schedule_time_utc: datetime, *, timeout: float | None = None
@@ -63,16 +53,3 @@ class PairedSender(SendOperations):
     def close(self) -> None:
         """Close the sender within 5 s, regardless of the namespaces; idempotent."""
         run(self._close())
-
-    def _drive(self, operation: Operation[T]) -> T:
-        return run(operation)
-
-    def _sleep(self, wait_s: float) -> None:
-        time.sleep(wait_s)
-
-    def _wait_for_failover(self, wait_s: float) -> None:
-        self._entity.wait(wait_s)
-
-    def _ask_fleet(self, action: "Consult | Move") -> Reply:
-        assert self._order is not None
-        return self._order.perform(action)

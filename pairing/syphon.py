@@ -4,18 +4,16 @@ Its operations are in ``pairing.drain``. With coordination each queue is served 
 """
 
 import threading
-import time
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
-from pairing.drain.actions import Settle, Settled
-from pairing.drain.host import ASK_S, SyphonHost, SyphonLink
+from pairing.drain.backlog_queue import Settled
+from pairing.drain.host import ASK_S, How, SyphonHost, SyphonLink
 from pairing.drain.settlement import Settlement, choose
 from pairing.drain.syphons import SyphonCore
-from pairing.drive import Operation, run
+from pairing.drive import run
 from pairing.links import Link, Watchdog
-
-R = TypeVar("R")
+from pairing.runtime import Threads
 
 
 class BlockingHost(SyphonHost, Protocol):
@@ -31,7 +29,7 @@ class Syphon(SyphonCore):
     """
 
     def __init__(self, client: BlockingHost, *, queues: Iterable[str] | None = None) -> None:
-        super().__init__(client, Threads(client.watchdog), queues=queues)
+        super().__init__(client, SyphonThreads(client.watchdog), queues=queues)
 
     def run(self, stop: threading.Event) -> None:
         """Move messages until ``stop`` or until the client is closed; within 2 s after that no receive or send begins.
@@ -39,55 +37,31 @@ class Syphon(SyphonCore):
         Operations in progress get the close grace. Outages raise nothing: the syphon waits and reports them in
         ``progress``.
         """
-        run(self._running(stop))
+        run(self.running(stop))
 
 
-class Threads:
+class SyphonThreads(Threads):
     """Execution by threads: every call blocks."""
 
     def __init__(self, watchdog: Watchdog) -> None:
         self._watchdog = watchdog
         self._settlement: Settlement | None = None
 
-    def run(self, operation: Operation[R]) -> R:
-        return run(operation)
-
-    def block(self, function: Callable[[], R]) -> R:
-        return function()
-
     def ask(self, look: Callable[..., Any], path: str) -> Any:
+        """Call a method of the administration, with a timeout."""
         return look(path, connection_timeout=ASK_S, read_timeout=ASK_S)
 
-    def rest(self, stop: threading.Event, seconds: float) -> None:
-        stop.wait(seconds)
-
     def link(self, make: Callable[[], Any]) -> Link:
+        """A link that opens the result of ``make``."""
         return Link(make, self._watchdog)
 
     def close_links(self, links: Iterable[SyphonLink]) -> None:
+        """Close links without operations in progress."""
         for link in links:
             link.close(0)
 
-    def settle(self, receiver: Any, action: Settle, outcomes: list[Settled], timeout_s: float) -> None:
+    def settle(self, receiver: Any, how: How, outcomes: list[Settled], timeout_s: float) -> None:
         """Record each outcome immediately, in case the link breaks in between."""
-        messages = [item.received for item in action.items]
         self._settlement = way = self._settlement or choose(receiver)
-        settled = way.settle(receiver, action.verb, messages, action.reason, action.description, timeout_s)
-        for at, outcome in enumerate(settled):
+        for at, outcome in enumerate(way.settle(receiver, *how, timeout_s)):
             outcomes[at] = outcome
-
-    def spawn(self, operation: Operation[None], name: str) -> threading.Thread:
-        thread = threading.Thread(target=run, args=(operation,), name=name, daemon=True)
-        thread.start()
-        return thread
-
-    def is_busy(self, worker: threading.Thread) -> bool:
-        return worker.is_alive()
-
-    def wait(self, workers: list[threading.Thread], seconds: float) -> None:
-        until = time.monotonic() + seconds
-        for thread in workers:
-            thread.join(max(until - time.monotonic(), 0.0))
-
-    def cancel(self, workers: list[threading.Thread]) -> None:
-        """Threads are daemons and notice the end of the syphon themselves."""

@@ -5,39 +5,25 @@ locks, sessions or subscriptions, and nothing takes time: a wait for a busy serv
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from types import TracebackType
-from typing import Any, Self, assert_never
+from typing import Any, Self
 
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch, ServiceBusReceivedMessage
 
 from pairing.backlog.rotation import backlog_path
-from pairing.drive import Reply, drive
-from pairing.ends import End, Endpoint
-from pairing.health.faults import describe
-from pairing.health.flows import (
-    DONE,
-    OpenFresh,
-    Outcome,
-    Pause,
-    PingAction,
-    PingResult,
-    SendAction,
-    SendPing,
-    ToBacklog,
-    ToPrimary,
-    Wait,
-    ping_flow,
-)
-from pairing.messages.payload import Messages, PairedMessageBatch, Payload, payload
-from pairing.messages.rewriting import is_ping, ping_message, restore
-from pairing.operations.pinger import PING_BYTES
+from pairing.drive import Operation, run
+from pairing.ends import End, Endpoint, Role
+from pairing.health.flows import PingResult
+from pairing.links import LinkFailure
+from pairing.messages.payload import PairedMessageBatch
+from pairing.messages.rewriting import is_ping, restore
+from pairing.operations.client import ClientOperations
+from pairing.operations.pinger import Pinger
 from pairing.options import SendAvailabilityOptions
-from pairing.paired import PairedClient
-from pairing.sending import SenderCore
-from pairing.sessions.order import Consult, Move, OrderAction
+from pairing.runtime import Threads
+from pairing.sender import PairedSender
 
 _BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -119,7 +105,53 @@ class _InMemoryEnd(End):
         self._fall("faulted", error)
 
 
-class InMemoryPairedClient(PairedClient):
+class _ManualRuntime(Threads):
+    """A wait advances the clock, and nothing is concurrent."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+
+    def sleep(self, seconds: float) -> None:
+        """Advance the clock."""
+        self._clock.advance(seconds)
+
+    def spawn(self, operation: Operation[Any], name: str) -> Any:
+        """Run it at once."""
+        run(operation)
+
+
+class InMemoryLink:
+    """A link to an entity in memory, always open."""
+
+    def __init__(self, namespace: InMemoryNamespace, entity: str) -> None:
+        self._namespace, self._entity = namespace, entity
+        self.sender = self
+
+    def attempt(self, operation: Callable[[Any, float], object], timeout_s: float) -> LinkFailure | None:
+        """Perform one operation; None if it succeeded."""
+        try:
+            operation(self, timeout_s)
+        except Exception as error:
+            return LinkFailure(error, False)
+        return None
+
+    def send(self, message: Any, timeout_s: float) -> LinkFailure | None:
+        """Send; None if it succeeded."""
+        return self.attempt(lambda sender, left: sender.send_messages(message), timeout_s)
+
+    def warm(self, timeout_s: float) -> None:
+        """It is open."""
+
+    def close(self, timeout_s: float) -> None:
+        """There is nothing to close."""
+
+    def send_messages(self, message: Any, timeout: float | None = None) -> None:
+        """As the SDK's sender."""
+        messages = message.messages if isinstance(message, PairedMessageBatch) else message
+        self._namespace.send(self._entity, messages if isinstance(messages, list) else [messages])
+
+
+class InMemoryPairedClient(ClientOperations[InMemoryLink, "InMemoryPairedSender", Any, Any]):
     """A paired client over two namespaces in memory, with the real rules and a manual clock.
 
     Nothing happens automatically: ``tick`` applies what is due, ``ping_due`` pings, ``bring_home`` drains the backlog.
@@ -135,8 +167,11 @@ class InMemoryPairedClient(PairedClient):
         options: SendAvailabilityOptions | None = None,
         clock: ManualClock | None = None,
     ) -> None:
-        self.namespaces = {"primary": primary, "secondary": secondary}
-        self._build(_endpoint("primary", primary), _endpoint("secondary", secondary), options, clock or ManualClock())
+        self.namespaces: dict[Role, InMemoryNamespace] = {"primary": primary, "secondary": secondary}
+        clock = clock or ManualClock()
+        self.runtime = _ManualRuntime(clock)
+        self._build(_endpoint("primary", primary), _endpoint("secondary", secondary), options, clock)
+        self._pinger = Pinger(self)
 
     def _end(self, endpoint: Endpoint, namespace: str) -> _InMemoryEnd:
         return _InMemoryEnd(endpoint, namespace, self._end_is_down)
@@ -145,6 +180,9 @@ class InMemoryPairedClient(PairedClient):
         """Ready to send."""
         count = self.options.backlog_queue_count
         self.pair_state.rotation.replace(backlog_path(self.primary.namespace, index) for index in range(count))
+        self._begin_working()
+
+    def _begin_working(self) -> None:
         self._opened()
 
     def close(self) -> None:
@@ -166,15 +204,20 @@ class InMemoryPairedClient(PairedClient):
     ) -> None:
         self.close()
 
-    def get_queue_sender(self, queue_name: str) -> "InMemoryPairedSender":
-        """A sender for a queue."""
-        self._check_name("queue_name", queue_name)
-        return InMemoryPairedSender(self, queue_name)
+    def _sender(self, name: str, **keywords: Any) -> "InMemoryPairedSender":
+        return InMemoryPairedSender(self, name, self._link_to("primary", name))
 
-    def get_topic_sender(self, topic_name: str) -> "InMemoryPairedSender":
-        """A sender for a topic."""
-        self._check_name("topic_name", topic_name)
-        return InMemoryPairedSender(self, topic_name)
+    def _link_to(self, role: Role, name: str, *, warm: bool = False, **keywords: Any) -> InMemoryLink:
+        return InMemoryLink(self.namespaces[role], name)
+
+    def _all_links(self) -> list[InMemoryLink]:
+        return []
+
+    def _warm_soon(self, queue: str) -> None:
+        """Links are open."""
+
+    def _forget_links(self) -> None:
+        """There are no connections."""
 
     def tick(self) -> None:
         """Apply what is due by the clock: overdue entities fail over, holds and probations end."""
@@ -187,27 +230,7 @@ class InMemoryPairedClient(PairedClient):
 
     def ping(self, path: str) -> PingResult:
         """Ping an entity now."""
-
-        def perform(action: PingAction) -> Reply:
-            match action:
-                case OpenFresh():
-                    return action.reply(DONE)  # there are no links that could fail
-                case SendPing():
-                    return action.reply(self._send_ping(path))
-            assert_never(action)
-
-        result = drive(ping_flow(path, self.clock.now, describe, timeout_s=1.0), perform)
-        self.pair_state.pinged(result)
-        return result
-
-    def _send_ping(self, path: str) -> Outcome:
-        try:
-            self.namespaces["primary"].send(path, [ping_message()])
-        except Exception as error:
-            self.meter.count("ping", self.primary.namespace, path)
-            return self.failed(error, path, reused=False)
-        self.meter.count("ping", self.primary.namespace, path, messages=1, bytes=PING_BYTES, billing_units=1)
-        return DONE
+        return run(self._pinger.ping(path))
 
     def bring_home(self) -> int:
         """Send the messages in the backlog to their destinations, until one refuses; returns their number."""
@@ -224,71 +247,8 @@ class InMemoryPairedClient(PairedClient):
         return moved
 
 
-class InMemoryPairedSender(SenderCore):
-    """Sends by the real rules, in memory."""
-
-    def __init__(self, client: InMemoryPairedClient, entity_name: str) -> None:
-        super().__init__(client, entity_name)
-        self._client = client
-
-    def __enter__(self) -> "InMemoryPairedSender":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def send_messages(self, message: Messages | ServiceBusMessageBatch, *, timeout: float | None = None) -> None:
-        """As ``PairedSender.send_messages``."""
-        self._check_live()
-        timeout_s = self._checked(timeout)
-        work = self._measured(payload(message, self.entity_name))
-        if work is not None:
-            drive(self._flow(work, timeout_s, self._now()), partial(self._perform, work))
-
-    def _perform(self, work: Payload, action: SendAction | OrderAction) -> Reply:
-        match action:
-            case ToPrimary():
-                return action.reply(self._to_primary(work))
-            case ToBacklog():
-                return action.reply(self._to_backlog(work, action.queue))
-            case Wait() | Pause():
-                self._client.clock.advance(action.seconds)
-                return action.reply(None)
-            case Consult() | Move():
-                raise NotImplementedError("the order of sessions is not kept in memory")
-        assert_never(action)
-
-    def _to_primary(self, work: Payload) -> Outcome:
-        client = self._client
-        try:
-            client.namespaces["primary"].send(self.entity_name, work.messages)
-        except Exception as error:
-            client.count_primary(work, accepted=False)
-            return client.failed(error, self.entity_name, reused=False)
-        client.count_primary(work, accepted=True)
-        return DONE
-
-    def _to_backlog(self, work: Payload, queue: str) -> Outcome:
-        client = self._client
-        try:
-            outgoing = work.rewritten()
-            client.namespaces["secondary"].send(queue, outgoing if isinstance(outgoing, list) else [outgoing])
-        except Exception as error:
-            client.count_backlog(work, accepted=False)
-            return client.backlog_failed(error, reused=False)
-        client.count_backlog(work, accepted=True)
-        return DONE
-
-    def create_message_batch(self, max_size_in_bytes: int | None = None) -> PairedMessageBatch:
-        """As ``PairedSender.create_message_batch``."""
-        self._check_live()
-        return self._batch(None, max_size_in_bytes)
-
-    def close(self) -> None:
-        """Send nothing more."""
-        self._closed = True
+class InMemoryPairedSender(PairedSender):
+    """Sends by the real rules, in memory; it schedules and cancels nothing."""
 
 
 def _endpoint(role: Any, namespace: InMemoryNamespace) -> Endpoint:

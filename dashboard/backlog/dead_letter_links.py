@@ -8,7 +8,7 @@ from typing import Any
 from azure.servicebus import ServiceBusSubQueue
 
 from pairing import PairedServiceBusClient
-from pairing.drain.actions import Item
+from pairing.drain.backlog_queue import Item
 from pairing.drain.refusals import why_refused
 from pairing.drain.settlement import choose
 from pairing.health.faults import describe

@@ -25,7 +25,7 @@ from dashboard.models import DeadLetterJob, DiscardedMessage, ResubmittedMessage
 from dashboard.site.fitting import fitted
 from dashboard.site.redis import RedisError, announce_change
 from pairing import PairedServiceBusClient
-from pairing.drain.actions import Item
+from pairing.drain.backlog_queue import Item
 from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.ledger import Decision
 from pairing.drain.sorting import groups, path_of

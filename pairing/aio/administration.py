@@ -1,24 +1,12 @@
-"""Administration from asyncio: plain HTTP for emulators, and the backlog queues of a namespace."""
+"""Administration from asyncio: plain HTTP for emulators, and lists of queues."""
 
 import ssl
 from typing import Any
 
 from azure.core.async_paging import AsyncItemPaged
 from azure.core.pipeline.transport import AioHttpTransport
-from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
-from pairing.backlog.administration import CREATED_WITH as _CREATED_WITH
-from pairing.backlog.administration import (
-    BacklogQueueInfo,
-    CreateQueue,
-    ListQueues,
-    Q,
-    checked,
-    describe_queues,
-    plain,
-    understood,
-)
-from pairing.drive import Reply
+from pairing.backlog.administration import Q, checked, plain, understood
 
 
 class PlainHttpTransport(AioHttpTransport):  # type: ignore[misc]  # azure.core resolves the name lazily
@@ -54,25 +42,6 @@ def emulator_transport(**keywords: Any) -> PlainHttpTransport:
     ``keywords`` are the transport's own, such as ``read_timeout``: the client does not pass its own on.
     """
     return PlainHttpTransport(**keywords)
-
-
-async def perform(admin: ServiceBusAdministrationClient, action: ListQueues | CreateQueue) -> Reply:
-    """Ask the namespace; its error is an outcome, too."""
-    try:
-        if isinstance(action, ListQueues):
-            return action.reply(await listed(admin.list_queues()))
-        with understood():
-            await admin.create_queue(action.path, **_CREATED_WITH)
-        return action.reply(None)
-    except Exception as error:
-        return action.reply(error)
-
-
-async def backlog_queues(admin: ServiceBusAdministrationClient, primary_namespace: str) -> list[BacklogQueueInfo]:
-    """All backlog queues of a primary in the namespace of ``admin``, orphans included, by index."""
-    described = {queue.name: queue for queue in await listed(admin.list_queues())}
-    counted = await listed(admin.list_queues_runtime_properties())
-    return describe_queues(described, counted, primary_namespace)
 
 
 async def listed(queues: AsyncItemPaged[Q]) -> list[Q]:

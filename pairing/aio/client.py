@@ -14,20 +14,20 @@ from azure.core.async_paging import AsyncItemPaged
 from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
 from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
-from pairing.aio.administration import TlsTransport, emulator_transport, perform
+from pairing.aio.administration import TlsTransport, emulator_transport
 from pairing.aio.cancellation import CANCEL_AGAIN_S, within
 from pairing.aio.links import Background, Link
-from pairing.aio.maintenance import Maintenance
-from pairing.aio.pinger import Pinger
 from pairing.aio.receivers import MeteredPages, MeteredReceiver, MeteredSession
+from pairing.aio.runtime import Tasks
 from pairing.aio.sender import PairedSender
-from pairing.backlog.administration import CreateQueue, ListQueues
 from pairing.clock import Clock, seconds
-from pairing.drive import Reply, run_async
+from pairing.drive import run_async
 from pairing.ends import End, Endpoint, Role, SdkEnd, close_all
 from pairing.errors import PairingError
 from pairing.health.flows import PingResult
 from pairing.operations.client import ClientOperations
+from pairing.operations.maintenance import Maintenance
+from pairing.operations.pinger import Pinger
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import CLOSE_S
 from pairing.sockets import tls_context
@@ -107,6 +107,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self, primary: Endpoint, secondary: Endpoint, options: SendAvailabilityOptions | None, clock: Clock | None
     ) -> None:
         self.background = Background()
+        self.runtime = Tasks(self.background)
         self._loop: asyncio.AbstractEventLoop | None = None
         super()._build(primary, secondary, options, clock)
         self._opening = asyncio.Lock()
@@ -115,7 +116,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self._stop_syphon = asyncio.Event()
         self._syphon: asyncio.Task[Any] | None = None
         self._shutting: asyncio.Task[Any] | None = None
-        self._pinger = Pinger(self, self.background)
+        self._pinger = Pinger(self)
         self._maintenance = Maintenance(self)
 
     def _end(self, endpoint: Endpoint, namespace: str) -> AsyncEnd:
@@ -189,21 +190,12 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self._watchdog = self.background.start(self._watch_links(), "watchdog")
         self._work = [
             self.background.start(self._watch_time(), "time"),
-            self.background.start(self._maintenance.run(), "maintenance"),
+            self.runtime.spawn(self._maintenance.work(), "maintenance"),
         ]
         if self.options.enable_pings:
-            self._work.append(self.background.start(self._pinger.run(), "pinger"))
+            self._work.append(self.runtime.spawn(self._pinger.work(), "pinger"))
         if self.options.enable_syphon:
             self._start_syphon()
-
-    async def _breathe(self) -> None:
-        await asyncio.sleep(0)
-
-    async def _pause(self, wait_s: float) -> None:
-        await asyncio.sleep(wait_s)
-
-    async def _administer(self, action: ListQueues | CreateQueue) -> Reply:
-        return await perform(self.secondary.administration, action)
 
     async def repair(self) -> None:
         """Try once more to find the backlog queues; for a client that was opened without the secondary."""
@@ -318,12 +310,12 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     async def ping(self, path: str) -> PingResult:
         """Ping the entity now; an accepted ping makes an entity healthy unless it is held."""
         self.check_open()
-        return await self._pinger.ping(path)
+        return await run_async(self._pinger.ping(path))
 
     async def ping_due(self, grace_s: float = 0.0) -> list[PingResult]:
         """Ping every failed-over entity whose ping is due and which this process can claim; for workers."""
         self.check_open()
-        return await self._pinger.ping_due(grace_s)
+        return await run_async(self._pinger.ping_due(grace_s))
 
     def _start_syphon(self) -> None:
         from pairing.aio.syphon import Syphon  # the syphon uses the client, and only some clients host one

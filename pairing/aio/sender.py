@@ -1,21 +1,14 @@
 """The asyncio sender: the SDK's methods, over two namespaces."""
 
-import asyncio
-from collections.abc import Awaitable
 from datetime import datetime
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from azure.servicebus import ServiceBusMessageBatch
 
 from pairing.aio.links import Link
-from pairing.drive import Operation, Reply, run_async
+from pairing.drive import run_async
 from pairing.messages.payload import Messages, PairedMessageBatch
-from pairing.operations.sender import SendOperations, T
-
-if TYPE_CHECKING:  # loaded by a client that keeps the order of sessions, and only there
-    from pairing.sessions.order import Consult, Move
-
-_LOOK_S = 0.05
+from pairing.operations.sender import SendOperations
 
 
 class PairedSender(SendOperations):
@@ -42,13 +35,7 @@ class PairedSender(SendOperations):
         also for messages that cannot be failed over, BacklogUnavailableError if the entity is failed over and no
         backlog queue accepts.
         """
-        began_at = self._now()
-        if not (size := self._plain_size(message, timeout)):
-            await run_async(self._send(message, timeout, began_at))
-        elif failure := await self._link.send(message, self._first_timeout_s):
-            await run_async(self._send_after(failure, message, began_at))
-        else:
-            self._note_accepted(size, message)
+        await run_async(self._send(message, timeout))
 
     async def schedule_messages(
         self, messages: Messages, schedule_time_utc: datetime, *, timeout: float | None = None
@@ -69,20 +56,3 @@ class PairedSender(SendOperations):
     async def close(self) -> None:
         """Close the sender within 5 s, regardless of the namespaces; idempotent."""
         await run_async(self._close())
-
-    def _drive(self, operation: Operation[T]) -> Awaitable[T]:
-        return run_async(operation)
-
-    async def _sleep(self, wait_s: float) -> None:
-        await asyncio.sleep(wait_s)
-
-    async def _wait_for_failover(self, wait_s: float) -> None:
-        until = self._now() + wait_s
-        while (left := until - self._now()) > 0 and not self._entity.is_failed_over(self._now()):
-            await asyncio.sleep(min(_LOOK_S, left))
-
-    async def _ask_fleet(self, action: "Consult | Move") -> Reply:
-        assert self._order is not None
-        if self._order.is_away:
-            return action.unanswered()
-        return await asyncio.to_thread(self._order.perform, action)

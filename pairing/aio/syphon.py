@@ -4,19 +4,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from inspect import iscoroutinefunction
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, cast
 
 from azure.servicebus.aio import ServiceBusReceiver
 from azure.servicebus.exceptions import MessageAlreadySettled, MessageLockLostError, MessageNotFoundError
 
 from pairing.aio.cancellation import within
 from pairing.aio.links import Background, Link
-from pairing.drain.actions import Settle, Settled
-from pairing.drain.host import ASK_S, SyphonHost, SyphonLink
+from pairing.aio.runtime import Tasks
+from pairing.drain.backlog_queue import Settled, Verb
+from pairing.drain.host import ASK_S, How, SyphonHost, SyphonLink
 from pairing.drain.syphons import SyphonCore
-from pairing.drive import Operation, run_async
-
-R = TypeVar("R")
+from pairing.drive import run_async
 
 
 class AsyncioHost(SyphonHost, Protocol):
@@ -34,7 +33,7 @@ class Syphon(SyphonCore):
     """
 
     def __init__(self, client: AsyncioHost, *, queues: Iterable[str] | None = None) -> None:
-        super().__init__(client, Tasks(client.background), queues=queues)
+        super().__init__(client, SyphonTasks(client.background), queues=queues)
         self._check_loop = client._check_loop
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -46,40 +45,28 @@ class Syphon(SyphonCore):
         if not iscoroutinefunction(getattr(stop, "wait", None)):  # it would block the event loop
             raise TypeError(f"stop must be an asyncio.Event, not {type(stop).__module__}.{type(stop).__qualname__}")
         self._check_loop()
-        await run_async(self._running(stop))
+        await run_async(self.running(stop))
 
 
-class Tasks:
-    """Execution in asyncio: coroutines are awaited, and blocking calls run in a thread."""
-
-    def __init__(self, background: Background) -> None:
-        self._background = background
-
-    async def run(self, operation: Operation[R]) -> R:
-        return await run_async(operation)
-
-    async def block(self, function: Callable[[], R]) -> R:
-        return await asyncio.to_thread(function)
+class SyphonTasks(Tasks):
+    """Execution in asyncio."""
 
     async def ask(self, look: Callable[..., Any], path: str) -> Any:
+        """Call a method of the administration, with a timeout."""
         return await within(look(path), ASK_S)
 
-    async def rest(self, stop: asyncio.Event, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await stop.wait()
-        except TimeoutError:
-            return
-
     def link(self, make: Callable[[], Any]) -> Link:
+        """A link that opens the result of ``make``."""
         return Link(partial(_made, make), self._background)
 
     async def close_links(self, links: Iterable[SyphonLink]) -> None:
+        """Close links without operations in progress."""
         await asyncio.gather(*(cast("Link", link).close(0.5) for link in links))
 
-    async def settle(self, receiver: ServiceBusReceiver, action: Settle, outcomes: list[Settled], _: float) -> None:
+    async def settle(self, receiver: ServiceBusReceiver, how: How, outcomes: list[Settled], _: float) -> None:
         """Settle all messages at once, so that the latency of a wide-area connection does not limit the rate."""
-        settle_one = _settler(receiver, action)
+        verb, messages, reason, description = how
+        settle_one = _settler(receiver, verb, reason, description)
 
         async def settle(at: int, message: Any) -> None:
             try:
@@ -91,19 +78,7 @@ class Tasks:
             else:
                 outcomes[at] = "done"
 
-        await asyncio.gather(*(settle(at, item.received) for at, item in enumerate(action.items)))
-
-    def spawn(self, operation: Operation[None], name: str) -> "asyncio.Task[None]":
-        return asyncio.create_task(run_async(operation), name=name)
-
-    def is_busy(self, worker: "asyncio.Task[None]") -> bool:
-        return not worker.done()
-
-    async def wait(self, workers: list["asyncio.Task[None]"], seconds: float) -> None:
-        await asyncio.wait(workers, timeout=seconds)
-
-    async def cancel(self, workers: list["asyncio.Task[None]"]) -> None:
-        await self._background.cancel(workers)
+        await asyncio.gather(*(settle(at, message) for at, message in enumerate(messages)))
 
 
 async def _made(make: Callable[[], Any]) -> Any:
@@ -112,8 +87,10 @@ async def _made(make: Callable[[], Any]) -> Any:
     return await found if asyncio.iscoroutine(found) else found
 
 
-def _settler(receiver: ServiceBusReceiver, action: Settle) -> Callable[[Any], Awaitable[None]]:
-    match action.verb:
+def _settler(
+    receiver: ServiceBusReceiver, verb: Verb, reason: str, description: str
+) -> Callable[[Any], Awaitable[None]]:
+    match verb:
         case "complete":
             return receiver.complete_message
         case "defer":
@@ -121,4 +98,4 @@ def _settler(receiver: ServiceBusReceiver, action: Settle) -> Callable[[Any], Aw
         case "abandon":
             return receiver.abandon_message
         case "dead_letter":
-            return partial(receiver.dead_letter_message, reason=action.reason, error_description=action.description)
+            return partial(receiver.dead_letter_message, reason=reason, error_description=description)

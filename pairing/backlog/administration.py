@@ -1,15 +1,14 @@
 """The backlog queues of a secondary namespace: listing, creation and properties; and plain HTTP for emulators.
 
-Pairing is a flow, like sending (docs/specification.md, section 4): it yields requests to the namespace, and the
-clients, blocking or asyncio, perform them.
+Pairing is an operation, like sending (docs/specification.md, section 4): the clients supply the requests.
 """
 
 import binascii
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from azure.core.exceptions import ClientAuthenticationError, DecodeError, HttpResponseError, ResourceExistsError
 from azure.core.paging import ItemPaged
@@ -17,7 +16,7 @@ from azure.core.pipeline.transport import RequestsTransport
 from azure.servicebus.management import QueueProperties, QueueRuntimeProperties, ServiceBusAdministrationClient
 
 from pairing.backlog.rotation import backlog_path, parse_backlog_path
-from pairing.drive import Action, Reply
+from pairing.drive import Operation
 from pairing.errors import BacklogCreationError
 from pairing.health.faults import describe
 
@@ -44,7 +43,7 @@ _DEFAULTS: Mapping[str, Any] = {
 }
 TRIES = 3
 _FOREVER_DAYS = 10675199
-_PAGE = 100
+PAGE = 100
 MOST_PAGES = 500
 """The limit of a list: five times the limit of a namespace."""
 _NONSENSE = (
@@ -56,28 +55,18 @@ _NONSENSE = (
 # Pairing ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class ListQueues(Action[list[QueueProperties] | Exception]):
-    """List all queues of the namespace. Outcome: their properties, or why they could not be listed."""
+class Administration(Protocol):
+    """The requests to the secondary namespace."""
 
+    def list_queues(self) -> Operation[list[QueueProperties]]: ...
 
-@dataclass(slots=True)
-class CreateQueue(Action[Exception | None]):
-    """Create this backlog queue. Outcome: why it could not be created, or None."""
+    def create_queue(self, path: str) -> Operation[None]:
+        """Create a backlog queue."""
+        ...
 
-    path: str
-
-
-@dataclass(slots=True)
-class Pause(Action[None]):
-    """Wait before the next attempt, and say why."""
-
-    seconds: float
-    reason: str
-
-
-AdministrationAction = ListQueues | CreateQueue | Pause
-PairingFlow = Generator[AdministrationAction, Reply, "Paired"]
+    def pause(self, seconds: float, reason: str) -> Operation[None]:
+        """Wait before the next attempt, and say why."""
+        ...
 
 
 @dataclass(slots=True)
@@ -92,9 +81,15 @@ class Paired:
     """Why a queue does not exist and could not be created."""
 
 
-def pairing_flow(
-    namespace: str, primary_namespace: str, count: int, *, pause_s: float, tries: int = TRIES
-) -> PairingFlow:
+def find_or_create(
+    administration: Administration,
+    namespace: str,
+    primary_namespace: str,
+    count: int,
+    *,
+    pause_s: float,
+    tries: int = TRIES,
+) -> Operation[Paired]:
     """Find the backlog queues and create the missing ones, in three attempts; BacklogCreationError if there is none.
 
     ``namespace`` is the secondary's name, for the error. ``tries``: 1 if the caller tries again later.
@@ -106,16 +101,18 @@ def pairing_flow(
     unreachable: Exception | None = None
     for attempt in range(tries):
         if attempt:
-            yield from Pause(pause_s, str(_refused(namespace, unreachable or next(iter(failures.values()), None))))
+            reason = str(_refused(namespace, unreachable or next(iter(failures.values()), None)))
+            yield from administration.pause(pause_s, reason)
         if found is None:
-            listed = yield from ListQueues()
-            if isinstance(listed, Exception):
-                unreachable = listed
-                if is_unauthorized(listed):
+            try:
+                found = _named((yield from administration.list_queues()), paths)
+            except Exception as error:
+                unreachable = error
+                if is_unauthorized(error):
                     break
                 continue
-            found = _named(listed, paths)
-        failures = yield from _create([path for path in paths if path not in found and path not in created], created)
+        missing = [path for path in paths if path not in found and path not in created]
+        failures = yield from _create(administration, missing, created)
         if not failures or any(map(is_unauthorized, failures.values())):
             break
     if found is None or not (created or found):
@@ -132,16 +129,21 @@ def _named(queues: Iterable[QueueProperties], paths: list[str]) -> dict[str, Que
     return {path: by_name[path.lower()] for path in paths if path.lower() in by_name}
 
 
-def _create(missing: Iterable[str], created: set[str]) -> Generator[CreateQueue, Reply, dict[str, Exception]]:
+def _create(
+    administration: Administration, missing: Iterable[str], created: set[str]
+) -> Operation[dict[str, Exception]]:
     failures: dict[str, Exception] = {}
     for path in missing:
-        answer = yield from CreateQueue(path)
-        if answer is not None and not isinstance(answer, ResourceExistsError):
-            failures[path] = answer
-            if is_unauthorized(answer):
+        try:
+            yield from administration.create_queue(path)
+        except ResourceExistsError:  # another process was faster
+            created.add(path)
+        except Exception as error:
+            failures[path] = error
+            if is_unauthorized(error):
                 break
         else:
-            created.add(path)  # another process that was faster counts as success
+            created.add(path)
     return failures
 
 
@@ -187,23 +189,6 @@ def is_forever(duration: timedelta | str | None) -> bool:
     if isinstance(duration, timedelta):
         return duration.days >= _FOREVER_DAYS
     return isinstance(duration, str) and duration.startswith(f"P{_FOREVER_DAYS}D")
-
-
-def perform(admin: ServiceBusAdministrationClient, action: ListQueues | CreateQueue) -> Reply:
-    """Ask the namespace; its error is an outcome, too."""
-    try:
-        if isinstance(action, ListQueues):
-            return action.reply(listed(admin.list_queues()))
-        with understood():
-            admin.create_queue(action.path, **CREATED_WITH)
-        return action.reply(None)
-    except Exception as error:
-        return action.reply(error)
-
-
-def operations(action: ListQueues | CreateQueue, answer: Reply) -> int:
-    """How many administration calls an action took: lists come in pages of 100."""
-    return len(answer) // _PAGE + 1 if isinstance(answer, list) else 1
 
 
 # Reading ------------------------------------------------------------------------------------------------------------

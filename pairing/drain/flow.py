@@ -1,34 +1,23 @@
-"""The drain of one backlog queue: the rules of the syphon as a flow that yields actions and receives their outcomes.
+"""The drain of one backlog queue: the rules of the syphon.
 
 A message is completed in the backlog only after its send to the primary was acknowledged (docs/specification.md,
 section 8; docs/design/at-least-once.md). Messages for a destination that accepts none are deferred, so that others can
-pass, and fetched by their sequence numbers when it accepts sends again. The flow does no I/O; a blocking and an asyncio
-driver perform its actions.
+pass, and fetched by their sequence numbers when it accepts sends again. The rules do no I/O: they get the queue
+as a ``BacklogQueue``.
 """
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Protocol
 
-from pairing.drain.actions import (
-    BATCH,
-    Failed,
-    Fetch,
-    Item,
-    Progress,
-    Receive,
-    Renew,
-    Rest,
-    Send,
-    Sent,
-    Steps,
-)
+from pairing.drain.backlog_queue import BATCH, BacklogQueue, Failed, Item, Progress, Sent
 from pairing.drain.destinations import LONGEST_PAUSE_S, Destinations
 from pairing.drain.ledger import Fate
 from pairing.drain.queue_state import QueueState
 from pairing.drain.search import Search
 from pairing.drain.settling import Round, Settling
 from pairing.drain.sorting import Sorted, groups, sort
+from pairing.drive import Operation
 
 _SLICE_S = 1.0
 _REST_S = 0.25
@@ -47,6 +36,7 @@ class DrainFlow:
 
     def __init__(
         self,
+        queue: BacklogQueue,
         progress: Progress,
         destinations: Destinations,
         listener: Listener,
@@ -62,7 +52,8 @@ class DrainFlow:
         self.in_turn: Callable[[list[int]], list[int]] = lambda numbers: numbers
         """Selects the deferred messages without an older message of their session."""
         self._ledger = progress.ledger
-        self._queue = QueueState(progress, now)
+        self._operations = queue
+        self._queue = QueueState(queue, progress, now)
         self._settling = Settling(self._queue, self._report, self._may_send, utc_now)
         self._search = Search(self._queue, self._report, self._may_work, now, utc_now)
         self._destinations = destinations
@@ -89,8 +80,8 @@ class DrainFlow:
         """Note which of these messages, seen in the queue, are deferred."""
         self._search.note_deferred(found)
 
-    def run(self) -> Steps:
-        """The flow: it ends after ``may_work`` ends, and finishes what it has started if possible."""
+    def run(self) -> Operation[None]:
+        """Drain until ``may_work`` ends, and finish what was started if possible."""
         yield from self._search.find_deferred(_FIRST_PAGES)
         while self._may_work():
             if not self._queue.recording.may_send():
@@ -98,15 +89,15 @@ class DrainFlow:
             elif numbers := self._due():
                 yield from self._fetch(numbers)
             elif self._holds_back():
-                yield from Rest(_REST_S)
+                yield from self._operations.rest(_REST_S)
             else:
                 yield from self._receive()
         self._ledger.recent.clear()  # from here on the process that moved it reports its usage
         yield from self._queue.recording.store()
 
-    def _receive(self) -> Steps:
+    def _receive(self) -> Operation[None]:
         self._state("receiving")
-        received = yield from Receive(BATCH, _REST_S if self._queue.is_paced else _SLICE_S)
+        received = yield from self._operations.receive(BATCH, _REST_S if self._queue.is_paced else _SLICE_S)
         if isinstance(received, Failed):
             yield from self._wait_after(received.text)
             return
@@ -130,8 +121,8 @@ class DrainFlow:
             return 0
         return self._destinations.pacing.allowance(path, self.progress.queue, wanted, now).count
 
-    def _fetch(self, numbers: list[int]) -> Steps:
-        received = yield from Fetch(numbers)
+    def _fetch(self, numbers: list[int]) -> Operation[None]:
+        received = yield from self._operations.fetch(numbers)
         if isinstance(received, Failed):
             yield from self._wait_after(received.text)
             return
@@ -150,7 +141,7 @@ class DrainFlow:
                 self._ledger.see(message.sequence_number, getattr(message, "enqueued_time_utc", None))
         return sort(received, fetched=fetched, now=self._utc_now() if self._remaining_ttl else None)
 
-    def _move(self, sorted_: Sorted) -> Steps:
+    def _move(self, sorted_: Sorted) -> Operation[None]:
         items, refused = sorted_
         parts = [(path, group, self._is_open(path, group)) for path, group in groups(items)]
         self._settling.announce([item for _, group, is_open in parts if is_open for item in group], "restored")
@@ -191,7 +182,7 @@ class DrainFlow:
     def _has_waiting(self, path: str, now: float) -> bool:
         return bool(self.in_turn(self._queue.deferred.waiting(path, now)))
 
-    def _send(self, path: str, group: list[Item], round_: Round) -> Steps:
+    def _send(self, path: str, group: list[Item], round_: Round) -> Operation[None]:
         """Send one group in order; after a message that is refused for its own sake, one by one."""
         at, singly = 0, False
         while at < len(group):
@@ -207,9 +198,9 @@ class DrainFlow:
                 round_.postponed += group[at:]
                 return
             if not allowed:
-                yield from Rest(min(allowance.wait_s, _REST_S))
+                yield from self._operations.rest(min(allowance.wait_s, _REST_S))
                 continue
-            sent = yield from Send(path, group[at : at + allowed])
+            sent = yield from self._operations.send(path, group[at : at + allowed])
             round_.done += group[at : at + sent.count]
             at += sent.count
             if sent.why is None:
@@ -232,7 +223,7 @@ class DrainFlow:
                 yield from self._destination_failed(path, group[at:], sent, round_)
                 return
 
-    def _destination_failed(self, path: str, rest: list[Item], sent: Sent, round_: Round) -> Steps:
+    def _destination_failed(self, path: str, rest: list[Item], sent: Sent, round_: Round) -> Operation[None]:
         self.progress.last_error = f"{path}: {sent.text}"
         self._destinations.failed(path, self._now(), sent.text, busy=sent.why == "busy")
         if sent.why != "final":
@@ -245,7 +236,7 @@ class DrainFlow:
         else:
             yield from self._settling.dead_letter(given_up, "dead_lettered", self._gave_up(sent))
 
-    def _refused(self, item: Item, sent: Sent, round_: Round) -> Steps:
+    def _refused(self, item: Item, sent: Sent, round_: Round) -> Operation[None]:
         """The destination refuses this message, and may accept others."""
         self.progress.last_error = f"{item.path}: {sent.text}"
         attempts = self._queue.attempt(item)
@@ -261,28 +252,28 @@ class DrainFlow:
     def _gave_up(self, sent: Sent) -> str:
         return f"refused {self._max_attempts} times: {sent.text}"
 
-    def _keep_locks(self, round_: Round, rest: list[Item]) -> Steps:
+    def _keep_locks(self, round_: Round, rest: list[Item]) -> Operation[None]:
         """If destinations are slow: settle what was sent, and renew the locks of the rest."""
         if self._now() - self._locked_at < _RENEW_AFTER_S:
             return
         yield from self._settling.complete(round_)
-        yield from Renew(rest + round_.ahead + round_.postponed)
+        yield from self._operations.renew(rest + round_.ahead + round_.postponed)
         self._locked_at = self._now()
 
     # Waiting -------------------------------------------------------------------------------------------------------
 
-    def _wait_for_redis(self) -> Steps:
+    def _wait_for_redis(self) -> Operation[None]:
         self.progress.last_error = "the ledger cannot be stored, because Redis does not answer"
         self._state("waiting")
-        yield from Rest(_REST_S)
+        yield from self._operations.rest(_REST_S)
         yield from self._queue.recording.store()
 
-    def _wait_after(self, text: str) -> Steps:
+    def _wait_after(self, text: str) -> Operation[None]:
         self.progress.last_error = text
         self._state("failing")
         until = self._now() + self._longer("failing")
         while self._may_work() and self._now() < until:
-            yield from Rest(_REST_S)
+            yield from self._operations.rest(_REST_S)
 
     def _wait_for(self, paths: set[str]) -> None:
         """All received messages were for these: wait until one has room or an increasing pause is over."""

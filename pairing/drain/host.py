@@ -1,10 +1,10 @@
-"""The environment of a syphon: the client whose backlog it drains, and its execution by threads or asyncio."""
+"""The environment of a syphon: the client whose backlog it drains, and its runtime."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from pairing.drain.actions import Settle, Settled
-from pairing.drive import Operation
+from pairing.drain.backlog_queue import Settled, Verb
+from pairing.drive import Runtime
 from pairing.links import LinkFailure
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pairing.telemetry.metering import UsageMeter
     from pairing.telemetry.tracing import Tracing
 
-R = TypeVar("R")
 ASK_S = 5.0
 """The timeout of a request to the administration."""
 
@@ -86,23 +85,15 @@ class StopEvent(Protocol):
     def is_set(self) -> bool: ...
 
 
-class World(Protocol):
-    """The differences between threads and asyncio; a method may return an awaitable in asyncio."""
+How = tuple[Verb, list[Any], str, str]
+"""How messages are settled: verb, messages, and for dead letters reason and description."""
 
-    def run(self, operation: Operation[R]) -> R | Awaitable[R]:
-        """Run an operation and return its result."""
-        ...
 
-    def block(self, function: Callable[[], R]) -> R | Awaitable[R]:
-        """Call a function that may block on Redis."""
-        ...
+class World(Runtime, Protocol):
+    """The runtime of a syphon."""
 
     def ask(self, look: Callable[..., Any], path: str) -> Any:
         """Call a method of the administration, with a timeout."""
-        ...
-
-    def rest(self, stop: Any, seconds: float) -> object:
-        """Wait, unless ``stop`` is set."""
         ...
 
     def link(self, make: Callable[[], Any]) -> SyphonLink:
@@ -113,22 +104,6 @@ class World(Protocol):
         """Close links without operations in progress."""
         ...
 
-    def settle(self, receiver: Any, action: Settle, outcomes: list[Settled], timeout_s: float) -> object:
+    def settle(self, receiver: Any, how: How, outcomes: list[Settled], timeout_s: float) -> object:
         """Settle the messages, overlapped; each outcome is recorded as it becomes known."""
-        ...
-
-    def spawn(self, operation: Operation[None], name: str) -> Any:
-        """Run an operation concurrently; returns a worker for ``is_busy``, ``wait`` and ``cancel``."""
-        ...
-
-    def is_busy(self, worker: Any) -> bool:
-        """Whether it is still running."""
-        ...
-
-    def wait(self, workers: list[Any], seconds: float) -> object:
-        """Wait until they have ended, or for this time."""
-        ...
-
-    def cancel(self, workers: list[Any]) -> object:
-        """Cancel those that can be cancelled from outside."""
         ...

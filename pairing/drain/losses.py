@@ -6,7 +6,7 @@ counts, and the estimate does not.
 
 from datetime import datetime
 
-from pairing.drain.actions import BATCH
+from pairing.drain.backlog_queue import BATCH
 from pairing.drain.ledger import Ledger
 from pairing.telemetry.metering import UsageRecord
 

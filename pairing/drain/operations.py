@@ -1,7 +1,6 @@
-"""The operations of a syphon on the two namespaces, shared by threads and asyncio, which ``World`` executes.
+"""The operations of a syphon on the two namespaces, on links that never hang, and metered.
 
-``pairing.drain.flow`` decides what happens to a message. This module performs its actions on links that never hang, and
-meters them.
+``pairing.drain.flow`` decides what happens to a message.
 """
 
 import contextlib
@@ -16,35 +15,18 @@ from azure.servicebus.exceptions import (
     MessageNotFoundError,
 )
 
-from pairing.drain.actions import (
-    BATCH,
-    Count,
-    DrainAction,
-    Failed,
-    Fetch,
-    Item,
-    Keep,
-    Kept,
-    Peek,
-    Receive,
-    Renew,
-    Rest,
-    Send,
-    Settle,
-    Settled,
-)
-from pairing.drain.host import SyphonHost, SyphonLink, World
-from pairing.drain.ledger import same_queue
+from pairing.drain.backlog_queue import BATCH, Failed, Item, Kept, Sent, Settled, Verb
+from pairing.drain.host import StopEvent, SyphonHost, SyphonLink, World
+from pairing.drain.ledger import Ledger, same_queue
 from pairing.drain.link_attempts import attempt
 from pairing.drain.primary_operations import PrimaryOperations
 from pairing.drain.refusals import require_lease
-from pairing.drain.session_order import Bar, Barred, Hold, Lift, SessionAction
-from pairing.drain.shared_sessions import session_outcome
 from pairing.drain.stored_ledger import StoredLedger
 from pairing.drain.usage import Tally
-from pairing.drive import Operation, Reply, call
+from pairing.drive import Operation, call
 from pairing.health.faults import describe, is_gone, may_be_gone
 from pairing.messages.undecodable import Undecoded, dead_lettering, undecoded
+from pairing.sessions.shared import SharedSessions
 
 R = TypeVar("R")
 PAGE = 100
@@ -55,7 +37,7 @@ would be delivered twice."""
 
 
 class DrainOperations:
-    """Performs and meters the actions of one queue's drain."""
+    """The operations of one queue's drain, ``BarredQueue`` for its rules; only cancellation is raised."""
 
     def __init__(
         self,
@@ -63,11 +45,11 @@ class DrainOperations:
         world: World,
         queue: str,
         sender: Callable[[str], SyphonLink],
-        rest: Callable[[float], object],
+        stop: StopEvent,
         holds: Callable[[], bool],
     ) -> None:
         self._host, self._world, self._queue = host, world, queue
-        self._rest, self._holds = rest, holds
+        self._stop, self._holds = stop, holds
         self.stored: StoredLedger | None = None
         self.is_deleted = False
         """Whether the queue was deleted; messages of a new queue in its place are not handled here."""
@@ -78,31 +60,9 @@ class DrainOperations:
         self._primary = PrimaryOperations(host, world, queue, sender, holds, self._tally)
         self._link = self._new_link()
 
-    def perform(self, action: DrainAction | SessionAction) -> Operation[Reply]:
-        """The outcome of one action; only cancellation is raised."""
-        match action:
-            case Receive():
-                return action.reply((yield from self._receive(action)))
-            case Send():
-                return action.reply((yield from self._primary.send(action)))
-            case Settle():
-                return action.reply((yield from self._settle(action)))
-            case Fetch():
-                return action.reply((yield from self._fetch(action.numbers)))
-            case Peek():
-                return action.reply((yield from self._peek(action.number)))
-            case Count():
-                return action.reply((yield from self._count()))
-            case Keep():
-                return action.reply((yield from self._keep(action)))
-            case Renew():
-                yield from self._renew(action.items)
-                return action.reply(None)
-            case Rest():
-                yield from call(self._rest, action.seconds)
-                return action.reply(None)
-            case Barred() | Bar() | Lift() | Hold():
-                return (yield from call(self._world.block, partial(session_outcome, self._host, self._queue, action)))
+    def send(self, path: str, items: list[Item]) -> Operation[Sent]:
+        """Send messages to their entity in the primary, in order: as many as fit one transfer."""
+        return self._primary.send(path, items)
 
     def created_at(self) -> Operation[str]:
         """The creation time of the queue, its identity together with its path; empty if unknown."""
@@ -123,10 +83,46 @@ class DrainOperations:
         self._tally.grant_ended()
         yield from call(self._link.close, 1.0)
 
-    def _keep(self, action: Keep) -> Operation[Kept]:
+    def rest(self, seconds: float) -> Operation[None]:
+        """Wait, unless the syphon stops."""
+        yield from call(self._world.rest, self._stop, seconds)
+
+    # Redis ---------------------------------------------------------------------------------------------------------
+
+    def keep(self, ledger: Ledger) -> Operation[Kept]:
+        """Store the ledger for a later syphon of this queue, if there is a store."""
         if self.stored is None or self._host.coordination is None:
             return Kept.STORED
-        return (yield from call(self._world.block, partial(self.stored.keep, action.ledger)))
+        return (yield from call(self._world.block, self.stored.keep, ledger))
+
+    def barred(self) -> Operation[dict[str, int] | Failed | None]:
+        """The sessions whose barrier names the queue; None where no order is kept."""
+        return self._with_sessions(lambda sessions: sessions.barred(self._queue))
+
+    def bar(self, keys: list[str]) -> Operation[Failed | None]:
+        """Raise barriers for sessions found in the queue."""
+        return self._with_sessions(lambda sessions: sessions.bar(self._queue, keys))
+
+    def lift(self, drained: dict[str, int]) -> Operation[int | Failed | None]:
+        """Lift the barriers of these sessions, unless somebody sent since; returns how many were."""
+        return self._with_sessions(lambda sessions: sessions.lift(self._queue, drained))
+
+    def hold(self, keys: list[str], seconds: float) -> Operation[Failed | None]:
+        """Let the next sends of these sessions wait for a moment."""
+        return self._with_sessions(lambda sessions: sessions.hold(self._queue, keys, seconds))
+
+    def _with_sessions(self, do: Callable[[SharedSessions], R]) -> Operation[R | Failed | None]:
+        """Access the barriers of sessions; Failed if Redis does not answer. May take 2 s."""
+        coordination = self._host.coordination
+        if coordination is None or coordination.shared is None:
+            return None
+        if not getattr(coordination, "is_connected", True):
+            return Failed("Redis is away")
+        shared = coordination.shared
+        try:
+            return (yield from call(self._world.block, lambda: do(SharedSessions(shared))))
+        except Exception as error:
+            return Failed(describe(error))
 
     # The backlog queue ---------------------------------------------------------------------------------------------
 
@@ -163,7 +159,8 @@ class DrainOperations:
         self._must_identify = not found
         return self.is_deleted
 
-    def _receive(self, action: Receive) -> Operation[list[Any] | Failed]:
+    def receive(self, count: int, wait_s: float) -> Operation[list[Any] | Failed]:
+        """Receive up to this many messages, waiting at most this long for the first."""
         if self._tally.grant_is_over or self._is_stale():
             yield from self._open_anew()
         used: list[Any] = []
@@ -172,14 +169,14 @@ class DrainOperations:
         def receive(receiver: Any, left_s: float) -> Operation[list[Any]]:
             used.append(receiver)
             self._tally.granted(receiver)
-            return call(receiver.receive_messages, max_message_count=action.count, max_wait_time=action.wait_s)
+            return call(receiver.receive_messages, max_message_count=count, max_wait_time=wait_s)
 
-        received = yield from self._with_receiver(receive, action.wait_s + 5.0)
+        received = yield from self._with_receiver(receive, wait_s + 5.0)
         messages = [] if isinstance(received, Failed) else received
         self._tally.received(messages)
         found = undecoded(used[0], messages) if used else []
         self._received_at = time.monotonic()
-        stumbled = not messages and time.monotonic() - began < action.wait_s / 2
+        stumbled = not messages and time.monotonic() - began < wait_s / 2
         if isinstance(received, Failed) or stumbled:
             yield from self._open_anew()
         return messages + found or received
@@ -191,7 +188,8 @@ class DrainOperations:
         yield from self.close()
         self._link = self._new_link()
 
-    def _fetch(self, numbers: list[int]) -> Operation[list[Any] | Failed]:
+    def fetch(self, numbers: list[int]) -> Operation[list[Any] | Failed]:
+        """Receive deferred messages by their numbers; missing ones are omitted."""
         found: list[Any] = []
         for part in by_partition(numbers):
             fetched = yield from self._with_receiver(partial(_fetch_all, numbers=part), SETTLE_S)
@@ -201,7 +199,8 @@ class DrainOperations:
         self._tally.received(found)
         return found
 
-    def _peek(self, number: int) -> Operation[list[Any] | Failed]:
+    def peek(self, number: int) -> Operation[list[Any] | Failed]:
+        """Peek messages from this number on."""
         self._tally.managed()
 
         def peek(receiver: Any, left_s: float) -> Operation[list[Any]]:
@@ -209,32 +208,38 @@ class DrainOperations:
 
         return (yield from self._with_receiver(peek, SETTLE_S))
 
-    def _renew(self, items: list[Item]) -> Operation[None]:
+    def renew(self, items: list[Item]) -> Operation[None]:
+        """Renew the locks of these messages."""
         for item in items:
             self._tally.managed()
             renewed = yield from self._with_receiver(partial(_renew, message=item.received), SETTLE_S)
             if isinstance(renewed, Failed):
                 return
 
-    def _settle(self, action: Settle) -> Operation[list[Settled]]:
-        outcomes: list[Settled] = ["unknown"] * len(action.items)
+    def settle(
+        self, verb: Verb, items: list[Item], reason: str = "", description: str = ""
+    ) -> Operation[list[Settled]]:
+        """Settle messages, of which each outcome is recorded as soon as it is known."""
+        outcomes: list[Settled] = ["unknown"] * len(items)
+        messages = [item.received for item in items]
 
         def settle(receiver: Any, left_s: float) -> Operation[None]:
-            if (
-                action.verb != "abandon"
-            ):  # operations that remove messages or set them aside; releasing them is always allowed
+            if verb != "abandon":  # which only releases them
                 require_lease(self._holds)
-            if isinstance(action.items[0].received, Undecoded):
-                yield from _set_aside(receiver, action)
+            if isinstance(messages[0], Undecoded):
+                arguments = dead_lettering(messages[0], reason, description)
+                yield from call(receiver._settle_message_via_mgmt_link, **arguments)
                 outcomes[0] = "done"
             else:
-                yield from call(self._world.settle, receiver, action, outcomes, left_s)
+                how = (verb, messages, reason, description)
+                yield from call(self._world.settle, receiver, how, outcomes, left_s)
 
         yield from self._with_receiver(settle, SETTLE_S)
-        self._tally.settled(action.items, outcomes)
+        self._tally.settled(items, outcomes)
         return outcomes
 
-    def _count(self) -> Operation[int | Failed]:
+    def count(self) -> Operation[int | Failed]:
+        """The number of active messages in the queue."""
         try:
             properties = yield from self._properties()
         except Exception as error:
@@ -245,13 +250,6 @@ class DrainOperations:
         self._tally.managed()
         look = self._host.secondary.administration.get_queue_runtime_properties
         return (yield from call(self._world.ask, look, self._queue))
-
-
-def _set_aside(receiver: Any, action: Settle) -> Operation[None]:
-    """Dead-letter an undecodable message by its lock."""
-    found: Undecoded = action.items[0].received
-    arguments = dead_lettering(found, action.reason, action.description)
-    yield from call(receiver._settle_message_via_mgmt_link, **arguments)
 
 
 def _renew(receiver: Any, timeout_s: float, *, message: Any) -> Operation[None]:

@@ -6,7 +6,7 @@ from typing import Any
 from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus.exceptions import MessageSizeExceededError, ServiceBusAuthenticationError, ServiceBusError
 
-from pairing.drain.actions import Item, Send, Sent, Why
+from pairing.drain.backlog_queue import Item, Sent, Why
 from pairing.drain.host import SyphonHost, SyphonLink, World
 from pairing.drain.link_attempts import attempt
 from pairing.drain.refusals import require_lease, why_refused
@@ -33,26 +33,26 @@ class PrimaryOperations:
         self._host, self._world, self._queue = host, world, queue
         self._sender, self._holds, self._tally = sender, holds, tally
 
-    def send(self, action: Send) -> Operation[Sent]:
-        """Sends one group; how many were accepted, and why no more."""
+    def send(self, path: str, items: list[Item]) -> Operation[Sent]:
+        """Send one group; returns how many were accepted, and why no more."""
         tracing = self._host.tracing
         if tracing is None:
-            return (yield from self._transfer(action))
-        with tracing.moving(self._queue, action.path, action.items) as ended:
-            sent = yield from self._transfer(action)
+            return (yield from self._transfer(path, items))
+        with tracing.moving(self._queue, path, items) as ended:
+            sent = yield from self._transfer(path, items)
             ended(sent)
             return sent
 
-    def _transfer(self, action: Send) -> Operation[Sent]:
-        link = self._sender(action.path)
-        counts, failure = yield from self._send_some(link, action.items)
+    def _transfer(self, path: str, items: list[Item]) -> Operation[Sent]:
+        link = self._sender(path)
+        counts, failure = yield from self._send_some(link, items)
         if failure is not None and failure.reused and is_ambiguous(failure.error):  # a stale link says nothing of it
-            counts, failure = yield from self._send_some(link, action.items)
+            counts, failure = yield from self._send_some(link, items)
         if failure is not None:
-            self._tally.refused(action.path)
-            why = yield from self._why(failure.error, action.path)
+            self._tally.refused(path)
+            why = yield from self._why(failure.error, path)
             return Sent(0, why, describe(failure.error))
-        self._tally.sent(action.path, action.items[: counts[0]])
+        self._tally.sent(path, items[: counts[0]])
         return Sent(counts[0])
 
     def _send_some(self, link: SyphonLink, items: list[Item]) -> Operation[tuple[list[int], LinkFailure | None]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pairing.drain.actions import Item, Progress
+from pairing.drain.backlog_queue import BacklogQueue, Item, Progress
 from pairing.drain.deferrals import Deferrals
 from pairing.drain.recording import Recording
 
@@ -10,10 +10,11 @@ from pairing.drain.recording import Recording
 class QueueState:
     """Shared by the parts of one drain."""
 
-    def __init__(self, progress: Progress, now: Callable[[], float]) -> None:
+    def __init__(self, operations: BacklogQueue, progress: Progress, now: Callable[[], float]) -> None:
+        self.operations = operations
         self.progress = progress
         self.ledger = progress.ledger
-        self.recording = Recording(progress.ledger, now)
+        self.recording = Recording(operations, progress.ledger, now)
         self.deferred = Deferrals()
         self.scanned_at: float | None = None
         """When the queue was last searched for deferred messages; None: to be done as soon as there is time."""

@@ -5,12 +5,12 @@ cannot be stored, for as long as an outage of Redis usually lasts. After that it
 are worse than a ledger that may have a gap.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Final
 
-from pairing.drain.actions import DrainAction, Keep, Kept
+from pairing.drain.backlog_queue import BacklogQueue, Kept
 from pairing.drain.ledger import Ledger
-from pairing.drive import Reply
+from pairing.drive import Operation
 
 PATIENCE_S: Final = 60.0
 """For how long a drain rests while Redis does not answer."""
@@ -19,15 +19,15 @@ PATIENCE_S: Final = 60.0
 class Recording:
     """Stores the ledger of one drain, and knows whether messages may be sent meanwhile."""
 
-    def __init__(self, ledger: Ledger, now: Callable[[], float]) -> None:
+    def __init__(self, queue: BacklogQueue, ledger: Ledger, now: Callable[[], float]) -> None:
         self.is_refused = False
         """Whether another syphon has taken the queue over since."""
-        self._ledger, self._now = ledger, now
+        self._queue, self._ledger, self._now = queue, ledger, now
         self._failing_since: float | None = None
 
-    def store(self) -> Generator[DrainAction, Reply, bool]:
+    def store(self) -> Operation[bool]:
         """Store the ledger; False if another syphon has taken over the queue."""
-        kept = yield from Keep(self._ledger)
+        kept = yield from self._queue.keep(self._ledger)
         self.is_refused = kept is Kept.REFUSED
         if kept is Kept.STORED:
             self._failing_since = None

@@ -8,7 +8,7 @@ from azure.servicebus.exceptions import (
     MessagingEntityNotFoundError,
 )
 
-from pairing.drain.actions import Why
+from pairing.drain.backlog_queue import Why
 from pairing.errors import Fault
 from pairing.health.faults import cannot_encode, classify, condition, is_own_shortage
 from pairing.links import LinkCrowdedError

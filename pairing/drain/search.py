@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-from pairing.drain.actions import Count, Failed, Peek, Steps
+from pairing.drain.backlog_queue import Failed
 from pairing.drain.queue_state import QueueState
 from pairing.drain.sorting import path_of
+from pairing.drive import Operation
 
 _RESCAN_S = 600.0
 _ASK_AGAIN_S = 5.0
@@ -41,12 +42,12 @@ class Search:
         """The queue is not empty."""
         self.empty_since, self._ask_pause_s = None, _ASK_AGAIN_S
 
-    def find_deferred(self, pages: int) -> Steps:
+    def find_deferred(self, pages: int) -> Operation[None]:
         """Search for messages that another process has deferred."""
         for _ in range(pages):
             if not self._may_work():
                 return
-            found = yield from Peek(self._peek_from)
+            found = yield from self._queue.operations.peek(self._peek_from)
             if isinstance(found, Failed):  # it may hold a message that cannot be decoded, which must be set aside first
                 self._progress.last_error = found.text
                 self._search_at = self._now() + _SEARCH_AGAIN_S
@@ -57,9 +58,9 @@ class Search:
             self.note_deferred(found)
             self._peek_from = found[-1].sequence_number + 1
 
-    def look_for(self, missing: set[int]) -> Steps:
+    def look_for(self, missing: set[int]) -> Operation[None]:
         """Deferred messages that could not be fetched: those still in the queue are locked, by a process that died."""
-        found = yield from Peek(min(missing))
+        found = yield from self._queue.operations.peek(min(missing))
         there = set() if isinstance(found, Failed) else {message.sequence_number for message in found}
         for number in missing:
             if isinstance(found, Failed) or number in there or number > max(there, default=number):
@@ -76,7 +77,7 @@ class Search:
                 deferred.note(message.sequence_number, path_of(message))
         self._queue.count_deferred()
 
-    def idle(self) -> Steps:
+    def idle(self) -> Operation[None]:
         """The queue returned nothing: the remaining messages may be deferred by others, or undecodable for the SDK."""
         now = self._now()
         self.empty_since = self.empty_since or now
@@ -98,14 +99,14 @@ class Search:
         elif not (is_due or self._queue.deferred or self._ledger.pending) and self._ledger.drained(self._utc_now()):
             yield from self._queue.recording.store()
 
-    def _settle_doubts(self) -> Steps:
+    def _settle_doubts(self) -> Operation[None]:
         """Resolve settlements without an answer: their messages are not in the queue any more.
 
         One page at a time, because messages that are still there may be far from each other, and a page may be short.
         """
         pending = self._ledger.pending
         first = min((number for number in pending if number > self._asked_up_to), default=min(pending))
-        found = yield from Peek(first)
+        found = yield from self._queue.operations.peek(first)
         if isinstance(found, Failed):
             return
         present = {message.sequence_number for message in found}
@@ -127,9 +128,9 @@ class Search:
                 self._ledger.close(number, "set_aside")
         self._queue.unnumbered = 0
 
-    def _doubt_emptiness(self) -> Steps:
+    def _doubt_emptiness(self) -> Operation[None]:
         """An empty receive is no proof, because the counts may include messages that are never received."""
-        waiting = yield from Count()
+        waiting = yield from self._queue.operations.count()
         deferred = len(self._queue.deferred)
         if not isinstance(waiting, Failed) and waiting > deferred:
             self._progress.last_error = f"receives nothing, {waiting - deferred} waiting"

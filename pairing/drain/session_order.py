@@ -1,18 +1,17 @@
-"""The drain of a queue in the order of its sessions: a flow that wraps the plain drain flow, without I/O.
+"""The drain of a queue in the order of its sessions: the queue that the plain drain gets, without I/O.
 
 It holds back a message as long as the queue holds an older one of its session, for whatever reason: refused, deferred,
 or locked by a syphon that died. It lifts the barrier of a session after it has proved, by peeking to the end of the
 queue, that no message of the session is left. If no process of a pair keeps the order, it costs one check per second.
 """
 
-from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from itertools import takewhile
-from typing import Any, TypeVar
+from typing import Any, Protocol
 
-from pairing.drain.actions import DrainAction, Failed, Fetch, Peek, Receive, Send, Sent, Settle, Steps
+from pairing.drain.backlog_queue import BacklogQueue, Failed, Item, Sent, Settled, Verb
 from pairing.drain.sorting import path_of
-from pairing.drive import Action, Reply
+from pairing.drive import Operation
 from pairing.messages.rewriting import SCHEDULED_ENQUEUE_TIME, SESSION_ID
 from pairing.sessions.holds import Holds
 from pairing.sessions.rulings import session_key
@@ -24,47 +23,41 @@ _PAGES = 10
 _FEW = 32
 _SHORTEST_HOLD_S, _LONGEST_HOLD_S = 2.0, 5.0
 
-T = TypeVar("T")
 
+class BarredQueue(BacklogQueue, Protocol):
+    """A backlog queue, and the barriers of sessions that name it; Failed where Redis does not answer."""
 
-@dataclass(slots=True)
-class Barred(Action[dict[str, int] | Failed | None]):
-    """The generations, by key, of the sessions whose barrier names the queue; None where no order is kept."""
+    def barred(self) -> Operation[dict[str, int] | Failed | None]:
+        """The generations, by key, of the sessions whose barrier names the queue; None where no order is kept."""
+        ...
 
+    def bar(self, keys: list[str]) -> Operation[Failed | None]:
+        """Raise barriers for sessions found in the queue."""
+        ...
 
-@dataclass(slots=True)
-class Bar(Action[Failed | None]):
-    """Raise barriers for sessions found in the queue."""
+    def lift(self, drained: dict[str, int]) -> Operation[int | Failed | None]:
+        """Lift the barriers of these sessions, unless somebody sent since; returns how many were."""
+        ...
 
-    keys: list[str]
-
-
-@dataclass(slots=True)
-class Lift(Action[int | Failed | None]):
-    """Lift the barriers of these sessions, unless somebody sent since; how many were."""
-
-    drained: dict[str, int]
-
-
-@dataclass(slots=True)
-class Hold(Action[Failed | None]):
-    """Let the next sends of these sessions wait for a moment."""
-
-    keys: list[str]
-    seconds: float
-
-
-SessionAction = Barred | Bar | Lift | Hold
-OrderedSteps = Generator[DrainAction | SessionAction, Reply, T]
+    def hold(self, keys: list[str], seconds: float) -> Operation[Failed | None]:
+        """Let the next sends of these sessions wait for a moment."""
+        ...
 
 
 class InTurn:
-    """Drives the flow of a drain, action by action."""
+    """A backlog queue whose messages are sent in the order of their sessions."""
 
-    def __init__(
-        self, *, may_work: Callable[[], bool], now: Callable[[], float], note: Callable[[Iterable[Any]], None]
-    ) -> None:
-        self._may_work, self._now, self._note = may_work, now, note
+    def __init__(self, queue: BarredQueue, *, may_work: Callable[[], bool], now: Callable[[], float]) -> None:
+        self.note: Callable[[Iterable[Any]], None] = lambda found: None
+        """Called with messages that were seen in the queue."""
+        self._queue, self._may_work, self._now = queue, may_work, now
+        self.peek, self.count, self.keep, self.renew, self.rest = (
+            queue.peek,
+            queue.count,
+            queue.keep,
+            queue.renew,
+            queue.rest,
+        )
         self._turns = Turns()
         self._holds = Holds()
         self._sent_since = set[str]()
@@ -74,66 +67,61 @@ class InTurn:
         self._look_at = float("-inf")
         self._doubt_at, self._doubt_s = float("-inf"), _DOUBT_S
 
-    def run(self, flow: Steps) -> OrderedSteps[None]:
-        """The same flow, with messages in the order of their sessions."""
-        try:
-            action = next(flow)
-            while True:
-                if isinstance(action, Receive | Fetch) and self._now() >= self._look_at:
-                    yield from self._look()
-                action = flow.send((yield from self._performed(action)))
-        except StopIteration:
-            return
-        finally:
-            flow.close()
+    def receive(self, count: int, wait_s: float) -> Operation[list[Any] | Failed]:
+        """Look at the barriers if it is time to, then receive."""
+        yield from self._look_in_time()
+        return self._seen((yield from self._queue.receive(count, wait_s)))
 
-    def _performed(self, action: DrainAction) -> OrderedSteps[Reply]:
-        match action:
-            case Send():
-                return action.reply((yield from self._send(action)))
-            case Receive() | Fetch():
-                found = yield from action
-                self._see([] if isinstance(found, Failed) else found)
-                return action.reply(found)
-            case Settle():
-                outcomes = yield from action
-                if action.verb in ("complete", "dead_letter"):
-                    for item, settled in zip(action.items, outcomes, strict=True):
-                        if settled == "done":
-                            self._turns.gone(item.number)
-                return action.reply(outcomes)
-            case _:
-                return (yield action)
+    def fetch(self, numbers: list[int]) -> Operation[list[Any] | Failed]:
+        """Look at the barriers if it is time to, then fetch."""
+        yield from self._look_in_time()
+        return self._seen((yield from self._queue.fetch(numbers)))
 
-    def _see(self, received: list[Any]) -> None:
-        for message in received:
+    def settle(
+        self, verb: Verb, items: list[Item], reason: str = "", description: str = ""
+    ) -> Operation[list[Settled]]:
+        """Settle messages, and note which have left the queue."""
+        outcomes = yield from self._queue.settle(verb, items, reason, description)
+        if verb in ("complete", "dead_letter"):
+            for item, settled in zip(items, outcomes, strict=True):
+                if settled == "done":
+                    self._turns.gone(item.number)
+        return outcomes
+
+    def _look_in_time(self) -> Operation[None]:
+        if self._now() >= self._look_at:
+            yield from self._look()
+
+    def _seen(self, found: list[Any] | Failed) -> list[Any] | Failed:
+        for message in [] if isinstance(found, Failed) else found:
             if message.sequence_number:
                 self._turns.see(message.sequence_number, key_of(message))
+        return found
 
-    def _send(self, action: Send) -> OrderedSteps[Sent]:
+    def send(self, path: str, items: list[Item]) -> Operation[Sent]:
         """Send the messages whose turn it is; the others wait without being counted as failed.
 
         A group may contain messages of the session with a scheduled time: these have no order.
         """
-        ready = len(action.items)
+        ready = len(items)
         if self._is_kept:
-            key = key_of(action.items[0].received)
-            alike = list(takewhile(lambda item: key_of(item.received) == key, action.items))
+            key = key_of(items[0].received)
+            alike = list(takewhile(lambda item: key_of(item.received) == key, items))
             numbers = [item.number for item in alike]
             if key is not None and not (yield from self._knows_before(numbers[-1])):
                 return Sent(0, "turn", "the backlog could not be searched for older messages of its session")
             ready = self._turns.ready(numbers, key)
         if not ready:
             return Sent(0, "turn", "an older message of its session is still in the backlog")
-        sent = yield from Send(action.path, action.items[:ready])
-        for item in action.items[: sent.count]:
+        sent = yield from self._queue.send(path, items[:ready])
+        for item in items[: sent.count]:
             self._turns.sent(item.number)
         if sent.count:
             self._doubt_s = _DOUBT_S
-            self._sent_since.add(key_of(action.items[0].received) or "")
+            self._sent_since.add(key_of(items[0].received) or "")
         return sent
 
-    def _knows_before(self, number: int) -> OrderedSteps[bool]:
+    def _knows_before(self, number: int) -> Operation[bool]:
         """Make sure that every older message in the queue was seen. A link that died may have taken some with it: they
         stay locked, and the next link gets newer ones.
         """
@@ -149,10 +137,10 @@ class InTurn:
 
     # Barriers ------------------------------------------------------------------------------------------------------
 
-    def _look(self) -> OrderedSteps[None]:
+    def _look(self) -> Operation[None]:
         """What the fleet waits for, and whether this queue still holds it."""
         began, from_number = self._now(), self._turns.look_from
-        barred = yield from Barred()
+        barred = yield from self._queue.barred()
         self._is_kept = barred is not None and (self._is_kept or not isinstance(barred, Failed))
         if isinstance(barred, dict) and (barred or self._turns.sessions() or not self._has_begun):
             yield from self._survey(barred)
@@ -163,12 +151,12 @@ class InTurn:
         if isinstance(barred, dict) and self._has_begun and not is_holding:
             yield from self._hold(barred, min(max(_SHORTEST_HOLD_S, 5 * took), _LONGEST_HOLD_S))
 
-    def _hold(self, barred: dict[str, int], seconds: float) -> OrderedSteps[None]:
+    def _hold(self, barred: dict[str, int], seconds: float) -> Operation[None]:
         """Hold back the sends of sessions that cannot be lifted; until then, look again at once and at each receive."""
         keys = self._holds.due(self._nearly_drained(barred), barred)
         self._sent_since.clear()
         if keys:
-            yield from Hold(keys, seconds)
+            yield from self._queue.hold(keys, seconds)
             self._held, self._held_until = frozenset(keys), self._now() + seconds
             yield from self._look()
 
@@ -177,7 +165,7 @@ class InTurn:
         counts = {key: self._turns.count(key) for key in barred}
         return [key for key, count in counts.items() if not count or (count <= _FEW and key in self._sent_since)]
 
-    def _survey(self, barred: dict[str, int]) -> OrderedSteps[None]:
+    def _survey(self, barred: dict[str, int]) -> Operation[None]:
         """Peek towards the end of the queue, some pages at a time: messages are sent meanwhile, because a syphon that
         looked through a long queue first would send nothing where it is restarted often.
         """
@@ -193,17 +181,17 @@ class InTurn:
         self._has_begun = self._has_begun or turns.is_whole
         missing = sorted(turns.sessions() - barred.keys())
         if missing:
-            yield from Bar(missing)
+            yield from self._queue.bar(missing)
         drained = turns.drained(key for key, generation in barred.items() if generation)
         if drained:
-            yield from Lift({key: barred[key] for key in drained})
+            yield from self._queue.lift({key: barred[key] for key in drained})
 
-    def _read_page(self) -> OrderedSteps[bool]:
+    def _read_page(self) -> Operation[bool]:
         """Peek one page further; whether that was possible."""
-        found = yield from Peek(self._turns.look_from)
+        found = yield from self._queue.peek(self._turns.look_from)
         if isinstance(found, Failed):
             return False
-        self._note(found)
+        self.note(found)
         self._turns.page([(message.sequence_number, key_of(message)) for message in found])
         return True
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from azure.servicebus import ServiceBusReceiver
 from azure.servicebus.exceptions import MessageAlreadySettled, MessageLockLostError, MessageNotFoundError
 
-from pairing.drain.actions import Settled, Verb
+from pairing.drain.backlog_queue import Settled, Verb
 
 _LOST = (MessageLockLostError, MessageNotFoundError)
 _ECHO = {"complete": "accepted", "abandon": "modified", "defer": "modified", "dead_letter": "rejected"}

@@ -1,13 +1,13 @@
 """How the messages of one receive are settled: written down first, and only while the queue is this syphon's."""
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pairing.drain.actions import DrainAction, Item, Settle, Steps
+from pairing.drain.backlog_queue import Item
 from pairing.drain.ledger import Fate
 from pairing.drain.queue_state import QueueState
-from pairing.drive import Reply
+from pairing.drive import Operation
 from pairing.events import counted
 
 _REASONS = {
@@ -52,7 +52,7 @@ class Settling:
             if item.number:
                 self._ledger.intend(item.number, fate)
 
-    def complete(self, round_: Round) -> Steps:
+    def complete(self, round_: Round) -> Operation[None]:
         """Complete the sent messages in the queue."""
         if not round_.done:
             return
@@ -62,7 +62,7 @@ class Settling:
         if not is_ours:
             self._progress.locks_lost += len(done)
             return
-        outcomes = yield from Settle("complete", done)
+        outcomes = yield from self._queue.operations.settle("complete", done)
         for item, outcome in zip(done, outcomes, strict=True):
             if outcome == "done":
                 self._ledger.close(item.number, "restored")
@@ -73,12 +73,12 @@ class Settling:
         self._progress.moved += len(done)
         self._progress.last_moved_at = self._utc_now()
 
-    def _intend(self, items: list[Item], fate: Fate) -> Generator[DrainAction, Reply, bool]:
+    def _intend(self, items: list[Item], fate: Fate) -> Operation[bool]:
         """Record what is about to be settled; False if another syphon has taken over the queue."""
         self.announce(items, fate)
         return (yield from self._queue.recording.store())
 
-    def postpone(self, round_: Round) -> Steps:
+    def postpone(self, round_: Round) -> Operation[None]:
         """Make room for others: received messages are deferred, deferred ones stay deferred."""
         for item in round_.postponed:
             self._ledger.withdraw(item.number)
@@ -87,11 +87,13 @@ class Settling:
         for item in fetched:
             self._note_deferred(item, round_)
         if fetched:
-            yield from Settle("abandon", fetched)
+            yield from self._queue.operations.settle("abandon", fetched)
         if fresh and not self._may_send():
-            yield from Settle("abandon", fresh)  # the next syphon gets them immediately and in order, or this one later
+            yield from self._queue.operations.settle(
+                "abandon", fresh
+            )  # the next syphon gets them immediately and in order, or this one later
         elif fresh:
-            outcomes = yield from Settle("defer", fresh)
+            outcomes = yield from self._queue.operations.settle("defer", fresh)
             for item, outcome in zip(fresh, outcomes, strict=True):
                 if outcome == "done":
                     self._note_deferred(item, round_)
@@ -102,7 +104,7 @@ class Settling:
     def _note_deferred(self, item: Item, round_: Round) -> None:
         self._queue.deferred.note(item.number, item.path, round_.not_before.get(item.number, 0.0))
 
-    def dead_letter(self, items: list[Item], fate: Fate, reason: str) -> Steps:
+    def dead_letter(self, items: list[Item], fate: Fate, reason: str) -> Operation[None]:
         """Dead-letters them in the backlog queue, and reports it."""
         is_ours = yield from self._intend(items, fate)
         if not is_ours:
@@ -110,9 +112,9 @@ class Settling:
         if items[0].number and not self._queue.recording.may_send():  # the stored ledger may announce them as restored
             for item in items:
                 self._ledger.withdraw(item.number)
-            yield from Settle("abandon", items)
+            yield from self._queue.operations.settle("abandon", items)
             return
-        outcomes = yield from Settle("dead_letter", items, _REASONS[fate], reason)
+        outcomes = yield from self._queue.operations.settle("dead_letter", items, _REASONS[fate], reason)
         gone = [item for item, outcome in zip(items, outcomes, strict=True) if outcome == "done"]
         for item in gone:
             if item.number:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from datetime import datetime, timedelta
 from typing import Any
 
-from pairing.drain.actions import Item
+from pairing.drain.backlog_queue import Item
 from pairing.drain.ledger import Fate
 from pairing.events import EXPIRED
 from pairing.health.faults import describe

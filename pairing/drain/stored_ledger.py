@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from pairing.drain.actions import Kept
+from pairing.drain.backlog_queue import Kept
 from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.host import SyphonHost
 from pairing.drain.ledger import Ledger, same_queue

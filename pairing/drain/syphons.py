@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from pairing.clock import seconds
-from pairing.drain.actions import Progress
+from pairing.drain.backlog_queue import Progress
 from pairing.drain.destinations import Destinations
 from pairing.drain.flow import DrainFlow
 from pairing.drain.host import StopEvent, SyphonHost, SyphonLink, World
@@ -18,9 +18,9 @@ from pairing.drain.ledger import Ledger, same_queue
 from pairing.drain.losses import estimated, messages
 from pairing.drain.operations import DrainOperations
 from pairing.drain.pacing import Pacing
-from pairing.drain.session_order import InTurn, OrderedSteps
+from pairing.drain.session_order import InTurn
 from pairing.drain.stored_ledger import StoredLedger
-from pairing.drive import Operation, call, nested
+from pairing.drive import Operation, call
 from pairing.errors import PairingError
 from pairing.health.availability import State
 
@@ -63,7 +63,7 @@ class SyphonCore:
 
     # The queues ----------------------------------------------------------------------------------------------------
 
-    def _running(self, stop: StopEvent) -> Operation[None]:
+    def running(self, stop: StopEvent) -> Operation[None]:
         """Serve each queue that belongs to this process in its own worker, until ``stop``."""
         if self._host.state == "created":
             raise PairingError("the paired client is not open: a syphon needs an open one")
@@ -142,7 +142,7 @@ class SyphonCore:
                 yield from call(self._world.block, partial(holder.end, queue, leaving=is_leaving()))
 
         try:
-            return [self._world.spawn(serve(), f"pairing-syphon-{queue.rsplit('/', 1)[-1]}")]
+            return [self._world.spawn(serve(), f"syphon-{queue.rsplit('/', 1)[-1]}")]
         except RuntimeError as error:
             _LOGGER.warning("%s cannot be drained now: %s", queue, error)
             holder.end(queue)  # the next look tries again
@@ -155,7 +155,7 @@ class SyphonCore:
     ) -> Operation[None]:
         """Serve one backlog queue while it belongs to this process."""
         world, host = self._world, self._host
-        operations = DrainOperations(host, world, queue, self._sender, partial(world.rest, stop), holds)
+        operations = DrainOperations(host, world, queue, self._sender, stop, holds)
 
         def may_go_on() -> bool:
             return not operations.is_deleted and may_work()
@@ -166,8 +166,8 @@ class SyphonCore:
                 yield from call(world.rest, stop, _MISSING_S)
                 return
             stored = operations.stored = StoredLedger(host, queue, created_at, token, holds)
-            flow = yield from call(world.block, partial(self._drain_flow, stored, queue, may_go_on))
-            yield from nested(self._in_turn(flow, may_go_on), operations.perform)
+            flow = yield from call(world.block, partial(self._drain_flow, operations, stored, queue, may_go_on))
+            yield from flow.run()
         finally:
             if operations.stored is not None and operations.stored.unstored is not None:
                 self._unstored.append(operations.stored)
@@ -183,7 +183,9 @@ class SyphonCore:
                 link = self._senders[path] = self._world.link(partial(self._host.sdk_sender, "primary", path))
             return link
 
-    def _drain_flow(self, stored: StoredLedger, queue: str, may_work: Callable[[], bool]) -> DrainFlow:
+    def _drain_flow(
+        self, operations: DrainOperations, stored: StoredLedger, queue: str, may_work: Callable[[], bool]
+    ) -> DrainFlow:
         options = self._host.options
         progress, kept = self.progress.get(queue), stored.read()
         self._report_loss(queue, kept)
@@ -191,7 +193,11 @@ class SyphonCore:
             progress = self.progress[queue] = Progress(queue, kept)
         else:  # another process may have served the queue meanwhile
             progress.ledger.absorb(kept)
-        return DrainFlow(
+        order = None  # without a fleet, nobody else keeps it
+        if self._host.coordination is not None:
+            order = InTurn(operations, may_work=may_work, now=time.monotonic)
+        flow = DrainFlow(
+            order or operations,
             progress,
             self._destinations,
             self,
@@ -202,14 +208,9 @@ class SyphonCore:
             max_attempts=options.max_restore_attempts,
             remaining_ttl=options.ttl_policy == "remaining",
         )
-
-    def _in_turn(self, flow: DrainFlow, may_work: Callable[[], bool]) -> OrderedSteps[None]:
-        """The steps of the flow; in the order of sessions if the fleet may keep it."""
-        if self._host.coordination is None:
-            return (yield from flow.run())
-        order = InTurn(may_work=may_work, now=time.monotonic, note=flow.note_deferred)
-        flow.in_turn = order.in_turn
-        yield from order.run(flow.run())
+        if order is not None:
+            order.note, flow.in_turn = flow.note_deferred, order.in_turn
+        return flow
 
     def _report_loss(self, queue: str, kept: Ledger) -> None:
         """The last keeper of an unclosed ledger has died, and its last usage records are lost."""

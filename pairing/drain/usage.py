@@ -4,7 +4,7 @@ import time
 from collections import Counter, defaultdict
 from typing import Any
 
-from pairing.drain.actions import Item, Settled
+from pairing.drain.backlog_queue import Item, Settled
 from pairing.drain.host import SyphonHost
 from pairing.drain.sorting import path_of
 from pairing.messages.sizes import STEP, received_size

@@ -1,14 +1,14 @@
-"""The rules of sending and pinging: flows that yield actions and receive their outcomes.
+"""The rules of sending: to the primary, and while its entity is failed over, to the backlog.
 
-They depend neither on the SDK nor on an event loop; ``pairing.drive`` performs their actions, blocking or awaited
-(docs/specification.md, sections 5 to 7).
+They depend neither on the SDK nor on an event loop: whoever sends supplies the attempts (docs/specification.md,
+sections 5 and 6).
 """
 
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
-from pairing.drive import Action, Reply
+from pairing.drive import Operation
 from pairing.errors import RETRY_AFTER_S, TOO_LITTLE_TIME, BacklogUnavailableError, Fault
 
 LONGEST_ATTEMPT_S = 10.0
@@ -18,7 +18,7 @@ _TOO_SHORT_S = 0.001
 
 @dataclass(slots=True)
 class Failed:
-    """The outcome of an action that did not succeed."""
+    """The outcome of an attempt that did not succeed."""
 
     fault: Fault
     error: BaseException
@@ -34,58 +34,20 @@ Outcome = Literal["done"] | Failed
 DONE: Literal["done"] = "done"
 
 
-@dataclass(slots=True)
-class ToPrimary(Action[Outcome]):
-    """Send the message to its entity in the primary."""
+class Attempts(Protocol):
+    """How a sender attempts to deliver ``work``, its messages of one call."""
 
-    timeout_s: float
-    part: Any = None
-    """What to send, if not all messages of the call."""
+    def to_primary(self, work: Any, timeout_s: float) -> Operation[Outcome]:
+        """Send to the entity in the primary."""
+        ...
 
+    def to_backlog(self, work: Any, queue: str, timeout_s: float) -> Operation[Outcome]:
+        """Send, rewritten, to a backlog queue."""
+        ...
 
-@dataclass(slots=True)
-class ToBacklog(Action[Outcome]):
-    """Send the message, rewritten, to a backlog queue."""
-
-    queue: str
-    timeout_s: float
-    part: Any = None
-    """What to send, if not all messages of the call."""
-
-
-@dataclass(slots=True)
-class Wait(Action[None]):
-    """Wait, unless the entity fails over meanwhile."""
-
-    seconds: float
-
-
-@dataclass(slots=True)
-class Pause(Action[None]):
-    """Wait for this time."""
-
-    seconds: float
-
-
-@dataclass(slots=True)
-class OpenFresh(Action[Outcome]):
-    """Open a separate link to the entity in the primary."""
-
-    timeout_s: float
-
-
-@dataclass(slots=True)
-class SendPing(Action[Outcome]):
-    """Send a ping on the link that was just opened."""
-
-    timeout_s: float
-
-
-SendAction = ToPrimary | ToBacklog | Wait
-PingAction = OpenFresh | SendPing
-
-SendFlow = Generator[SendAction, Reply, str | None]
-PingFlow = Generator[PingAction, Reply, "PingResult"]
+    def wait(self, seconds: float) -> Operation[None]:
+        """Wait, unless the entity fails over meanwhile."""
+        ...
 
 
 class Redirected(NamedTuple):
@@ -139,12 +101,9 @@ class Backlog(Protocol):
     def failed(self, queue: str, error: BaseException, now: float, began: float) -> None: ...
 
 
-def first_timeout_s(timeout_s: float) -> float:
-    """The share of a send's timeout for the first attempt on the primary."""
-    return min(LONGEST_ATTEMPT_S, timeout_s / 2)
-
-
-def send_flow(
+def send(
+    attempts: Attempts,
+    work: Any,
     entity: Entity,
     backlog: Backlog,
     now: Callable[[], float],
@@ -152,33 +111,32 @@ def send_flow(
     timeout_s: float,
     wait_when_busy: bool = False,
     began_at: float | None = None,
-) -> SendFlow:
+) -> Operation[str | None]:
     """Send once, within the timeout: to the primary, or to a backlog queue while the entity is failed over.
 
     ``began_at``: the start of the timeout, if it was earlier. Returns the used backlog queue, None for the primary.
     Raises the primary's own error during the failover interval or for errors of the caller, BacklogUnavailableError if
     no backlog queue accepts the message either.
     """
-    redirected = yield from primary_flow(
-        entity, now, timeout_s=timeout_s, wait_when_busy=wait_when_busy, began_at=began_at
+    redirected = yield from send_to_primary(
+        attempts, work, entity, now, timeout_s=timeout_s, wait_when_busy=wait_when_busy, began_at=began_at
     )
     if redirected is None:
         return None
-    return (yield from backlog_flow(entity.path, backlog, now, redirected))
+    return (yield from send_to_backlog(attempts, work, entity.path, backlog, now, redirected))
 
 
-def primary_flow(
+def send_to_primary(
+    attempts: Attempts,
+    work: Any,
     entity: Entity,
     now: Callable[[], float],
     *,
     timeout_s: float,
     wait_when_busy: bool = False,
     began_at: float | None = None,
-    part: Any = None,
-) -> Generator[SendAction, Reply, Redirected | None]:
-    """Send to the primary; None if it accepted the message, or how the message is redirected. Raises like
-    ``send_flow``.
-    """
+) -> Operation[Redirected | None]:
+    """Send to the primary; None if it accepted the message, or how the message is redirected. Raises like ``send``."""
     at = now() if began_at is None else began_at
     deadline = at + timeout_s
     primary_until = at + timeout_s / 2
@@ -186,7 +144,7 @@ def primary_flow(
     repeated = False
     while not entity.is_failed_over(at):
         began = at
-        outcome = yield from ToPrimary(min(LONGEST_ATTEMPT_S, primary_until - at), part)
+        outcome = yield from attempts.to_primary(work, min(LONGEST_ATTEMPT_S, primary_until - at))
         at = now()
         if outcome == DONE:
             entity.sent(at)
@@ -195,7 +153,7 @@ def primary_flow(
         if failure.is_crowded and deadline - at > _TOO_SHORT_S:
             primary_until = at + (deadline - at) / 2
         elif failure.fault is Fault.BUSY and wait_when_busy and deadline - at > RETRY_AFTER_S:
-            yield from Wait(RETRY_AFTER_S)
+            yield from attempts.wait(RETRY_AFTER_S)
             at = now()
             primary_until = at + (deadline - at) / 2
         elif failure.fault is not Fault.OUTAGE:
@@ -213,9 +171,14 @@ def primary_flow(
     return Redirected(deadline, failure.error, failure.is_unknown)
 
 
-def backlog_flow(
-    path: str, backlog: Backlog, now: Callable[[], float], redirected: Redirected, part: Any = None
-) -> SendFlow:
+def send_to_backlog(
+    attempts: Attempts,
+    work: Any,
+    path: str,
+    backlog: Backlog,
+    now: Callable[[], float],
+    redirected: Redirected,
+) -> Operation[str | None]:
     """Send to the backlog queues of the rotation one after the other, until one accepts or the time is over."""
     errors: dict[str, BaseException] = {}
     deadline, cause = redirected.deadline, redirected.cause
@@ -228,9 +191,9 @@ def backlog_flow(
         if queue is None:
             raise BacklogUnavailableError(path, errors) from cause
         budget = min(LONGEST_ATTEMPT_S, left if is_last_resort else max(left / 2, min(left, 1.0)))
-        outcome = yield from ToBacklog(queue, budget, part)
+        outcome = yield from attempts.to_backlog(work, queue, budget)
         if outcome != DONE and outcome.repeatable and (left := began + budget - now()) > _TOO_SHORT_S:
-            outcome = yield from ToBacklog(queue, left, part)
+            outcome = yield from attempts.to_backlog(work, queue, left)
         if outcome == DONE:
             backlog.accepted(queue, now())
             return queue
@@ -240,16 +203,3 @@ def backlog_flow(
             backlog.failed(queue, outcome.error, now(), began)
         cause = errors[queue] = outcome.error
     raise BacklogUnavailableError(path, errors, TOO_LITTLE_TIME) from cause
-
-
-def ping_flow(
-    path: str, now: Callable[[], float], describe: Callable[[BaseException], str], *, timeout_s: float
-) -> PingFlow:
-    """Test once whether the entity accepts sends: open a fresh link first, then send the message."""
-    deadline = now() + timeout_s
-    outcome = yield from OpenFresh(timeout_s)
-    if outcome == DONE:
-        outcome = yield from SendPing(max(deadline - now(), _TOO_SHORT_S))
-    if outcome == DONE:
-        return PingResult(path, True, "accepted")
-    return PingResult(path, False, describe(outcome.error), outcome.fault is Fault.BUSY)

@@ -4,39 +4,25 @@ import logging
 import threading
 from abc import abstractmethod
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-from azure.servicebus.exceptions import OperationTimeoutError
+from azure.servicebus.management import QueueProperties
 
-from pairing.backlog.administration import (
-    TRIES,
-    AdministrationAction,
-    CreateQueue,
-    ListQueues,
-    Paired,
-    Pause,
-    pairing_flow,
-)
+from pairing.backlog.administration import CREATED_WITH, PAGE, TRIES, Paired, find_or_create, understood
 from pairing.clock import Clock, seconds
 from pairing.credentials import check_credential
-from pairing.drive import Eventually, Operation, Reply, call, nested
+from pairing.drive import Eventually, Operation, Runtime, call
 from pairing.ends import Endpoint, Role, check_keywords
-from pairing.errors import BacklogCreationError, Fault, PairingError
+from pairing.errors import BacklogCreationError, PairingError
 from pairing.health.faults import describe
-from pairing.health.flows import DONE, Failed, Outcome, ToBacklog
 from pairing.links import LinkFailure, send_client_keywords
-from pairing.messages.payload import Payload
 from pairing.operations.receivers import Count, counting, meter_pages, meter_receiver
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import PairedClient
 from pairing.sessions.required import RequiredSessions
 
-if TYPE_CHECKING:
-    from pairing.telemetry.tracing import Tracing
-
 _LOGGER = logging.getLogger("pairing")
 _WARM_S = 10.0
-_TOO_LATE = "Rewriting the messages for the backlog took the whole timeout; nothing was sent."
 
 
 class BacklogLink(Protocol):
@@ -62,6 +48,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
     _metered_classes: tuple[type, type, type]
     """The metered classes of a receiver, a session and pages."""
     _in_asyncio: bool
+    runtime: Runtime
 
     def __init__(
         self,
@@ -112,7 +99,8 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         super()._build(primary, secondary, options, clock)
         self._lock = threading.RLock()
         self._backlog_links: dict[str, LinkT] = {}
-        self._required_sessions = RequiredSessions()
+        self._closing = self.runtime.event()
+        self.required_sessions = RequiredSessions()
 
     @abstractmethod
     def _link_to(self, role: Role, name: str, *, warm: bool = False, **keywords: Any) -> LinkT:
@@ -132,14 +120,6 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
     @abstractmethod
     def _begin_working(self) -> None:
         """The backlog queues are known: start background work, and allow sends."""
-
-    @abstractmethod
-    def _pause(self, wait_s: float) -> object:
-        """Wait for this time, unless the client is closed."""
-
-    @abstractmethod
-    def _administer(self, action: ListQueues | CreateQueue) -> Eventually[Reply]:
-        """Perform an action of the secondary's administration."""
 
     def _forked(self) -> None:
         super()._forked()
@@ -179,14 +159,16 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
     def _find_backlog(self, tries: int = TRIES) -> Operation[Paired]:
         if self._must_name_secondary():
             yield from self._name_secondary()
-        flow = pairing_flow(
-            self.secondary.namespace,
-            self.primary.namespace,
-            self.options.backlog_queue_count,
-            pause_s=seconds(self.options.creation_retry_interval),
-            tries=tries,
+        return (
+            yield from find_or_create(
+                self,
+                self.secondary.namespace,
+                self.primary.namespace,
+                self.options.backlog_queue_count,
+                pause_s=seconds(self.options.creation_retry_interval),
+                tries=tries,
+            )
         )
-        return (yield from nested(flow, self._perform_administration))
 
     def _name_secondary(self) -> Operation[None]:
         """If the host does not contain the namespace's name, query the namespace."""
@@ -197,14 +179,27 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
             _LOGGER.info("the secondary namespace did not return its name: %s", describe(error))
         self._named(name)
 
-    def _perform_administration(self, action: AdministrationAction) -> Operation[Reply]:
-        if isinstance(action, Pause):  # a person who has just written the configuration should not wait to see it
-            _LOGGER.warning("%s; trying again in %.0f s", action.reason, action.seconds)
-            yield from call(self._pause, action.seconds)
-            return action.reply(None)
-        answer = yield from call(self._administer, action)
-        self._count_administration(action, answer)
-        return answer
+    def list_queues(self) -> Operation[list[QueueProperties]]:
+        """All queues of the secondary namespace."""
+        found: list[QueueProperties] = []
+        try:
+            found = yield from call(self.runtime.listed, self.secondary.administration.list_queues())
+        finally:
+            self._count_administration(len(found) // PAGE + 1)
+        return found
+
+    def create_queue(self, path: str) -> Operation[None]:
+        """Create a backlog queue."""
+        try:
+            with understood():
+                yield from call(self.secondary.administration.create_queue, path, **CREATED_WITH)
+        finally:
+            self._count_administration()
+
+    def pause(self, seconds: float, reason: str) -> Operation[None]:
+        """Wait before the namespace is asked again, unless the client is closed."""
+        _LOGGER.warning("%s; trying again in %.0f s", reason, seconds)  # a person may wait for the client to open
+        yield from call(self.runtime.rest, self._closing, seconds)
 
     # Senders and receivers -----------------------------------------------------------------------------------------
 
@@ -305,53 +300,3 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         link = self.backlog_link(path)
         if (yield from call(link.warm, _WARM_S)) is None:
             self.learn_limit(link.sender)
-
-    def send_to_backlog(self, work: Payload, action: ToBacklog) -> Operation[Outcome]:
-        """Send a message, rewritten, to a backlog queue; the outcome for the send flow."""
-        return self._to_backlog(work, action) if self.tracing is None else self._traced(self.tracing, work, action)
-
-    def _prepared(self, work: Payload, action: ToBacklog) -> Operation[Failed | None]:
-        """Rewrite many messages within the time of the action; or why they are not to be sent."""
-        refusal = self._required_sessions.refusal(work.path, work.messages)
-        if refusal is not None:
-            return self.backlog_failed(refusal, reused=False)
-        until = self.clock.now() + action.timeout_s
-        try:
-            for _ in work.rewriting():
-                if self.clock.now() >= until:
-                    return Failed(Fault.CALLER, OperationTimeoutError(message=_TOO_LATE), is_crowded=True)
-                yield from call(self._breathe)
-        except Exception as error:
-            return self.backlog_failed(error, reused=False)
-        action.timeout_s = until - self.clock.now()
-        return None
-
-    @abstractmethod
-    def _breathe(self) -> Eventually[None]:
-        """Let others go on, in the middle of a long computation."""
-
-    def _traced(self, tracing: "Tracing", work: Payload, action: ToBacklog) -> Operation[Outcome]:
-        with tracing.redirecting(action.queue, work) as ended:
-            outcome = yield from self._to_backlog(work, action)
-            ended(outcome)
-            return outcome
-
-    def _to_backlog(self, work: Payload, action: ToBacklog) -> Operation[Outcome]:
-        if work.units != 1 or self._required_sessions.required:
-            failed = yield from self._prepared(work, action)
-            if failed is not None:
-                return failed
-        try:
-            outgoing = work.rewritten()
-        except Exception as error:
-            return self.backlog_failed(error, reused=False)
-        failure = yield from call(self.backlog_link(action.queue).send, outgoing, action.timeout_s)
-        if failure is None:
-            if work.units == 1:  # one small message, as most are: noted, which is cheaper than counted
-                self._note_backlog(work)
-            else:
-                self.count_backlog(work, accepted=True)
-            return DONE
-        if not failure.is_crowded:
-            self.count_backlog(work, accepted=False)
-        return self.backlog_failed(failure.error, reused=failure.reused)

@@ -3,16 +3,15 @@
 import contextlib
 import logging
 import time
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from azure.core.exceptions import ClientAuthenticationError, ResourceNotFoundError
 
-from pairing.backlog.administration import BacklogQueueInfo
+from pairing.backlog.administration import BacklogQueueInfo, describe_queues
 from pairing.backlog.capacity import Fill, seen
 from pairing.clock import seconds
-from pairing.drive import Eventually, Operation, call
+from pairing.drive import Operation, call
 from pairing.health.availability import FAILED_OVER
 from pairing.health.faults import describe
 from pairing.operations.client import ClientOperations
@@ -101,21 +100,31 @@ class MaintenanceCore:
         return True
 
 
-class MaintenanceOperations(MaintenanceCore):
-    """The tasks of maintenance, which threads and asyncio run one after the other."""
+class Maintenance(MaintenanceCore):
+    """The background work of one client: its tasks, one after the other, apart from all sends."""
 
     def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
         super().__init__(client)
-        self._client = client
+        self._client, self._runtime = client, client.runtime
+        self._wake = client.runtime.event()
         self._is_stopping = False
 
-    @abstractmethod
-    def _ask_fleet(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function that accesses Redis, and may block."""
+    def warm(self, queue: str) -> None:
+        """Open the link to a backlog queue soon."""
+        self._wanted.add(queue)
+        self._wake.set()
 
-    @abstractmethod
-    def _list_backlog_queues(self) -> Eventually[list[BacklogQueueInfo]]:
-        """The backlog queues, as the secondary namespace describes them now."""
+    def stop(self) -> None:
+        """Begin no further task."""
+        self._is_stopping = True
+        self._wake.set()
+
+    def work(self) -> Operation[None]:
+        """Work until stopped."""
+        while not self._is_stopping:
+            yield from call(self._runtime.rest, self._wake, TICK_S)
+            self._wake.clear()
+            yield from self._round()
 
     def _round(self) -> Operation[None]:
         """All tasks once; an error of one is logged and does not end the others."""
@@ -152,14 +161,20 @@ class MaintenanceOperations(MaintenanceCore):
 
     def _look_at_fill(self) -> Operation[None]:
         """While messages go to the backlog, keep the fill levels of its queues current."""
-        if (yield from call(self._ask_fleet, self._must_look)):
-            queues = yield from call(self._list_backlog_queues)
-            yield from call(self._ask_fleet, self._filled, queues)
+        if (yield from call(self._runtime.block, self._must_look)):
+            queues = yield from self._list_backlog_queues()
+            yield from call(self._runtime.block, self._filled, queues)
+
+    def _list_backlog_queues(self) -> Operation[list[BacklogQueueInfo]]:
+        administration, listed = self._client.secondary.administration, self._runtime.listed
+        described = yield from call(listed, administration.list_queues())
+        counted = yield from call(listed, administration.list_queues_runtime_properties())
+        return describe_queues({queue.name: queue for queue in described}, counted, self._client.primary.namespace)
 
     def _learn_sessions(self) -> Operation[None]:
         """Ask whether queues require sessions: the primary's administration says so to keys with the Manage claim."""
         client = self._client
-        for path in list(client._required_sessions.unknown):
+        for path in list(client.required_sessions.unknown):
             if client.availability(path).state is FAILED_OVER or not self._is_time(f"sessions {path}", SESSIONS_S):
                 continue
             client.meter.count("manage", client.primary.namespace, "*", operations=1, billing_units=1)
@@ -167,9 +182,9 @@ class MaintenanceOperations(MaintenanceCore):
                 queue = yield from call(client.primary.administration.get_queue, path)
             except (ResourceNotFoundError, ClientAuthenticationError) as error:  # a topic; or a right is missing
                 _LOGGER.debug("whether %s requires sessions is not known: %s", path, describe(error))
-                client._required_sessions.learn(path, is_required=False)
+                client.required_sessions.learn(path, is_required=False)
             else:
-                client._required_sessions.learn(path, is_required=bool(queue.requires_session))
+                client.required_sessions.learn(path, is_required=bool(queue.requires_session))
 
     def _repair(self) -> Operation[None]:
         """Keep trying to find or create backlog queues, if there are none or one may have been deleted."""
@@ -178,5 +193,5 @@ class MaintenanceOperations(MaintenanceCore):
             if not self._client.pair_state.rotation.is_doubtful:
                 return
             pause = max(min(pause, seconds(self._client.options.backlog_probation)), TICK_S)
-        if self._is_time("repair", pause) and (yield from call(self._ask_fleet, self._may_repair, pause)):
+        if self._is_time("repair", pause) and (yield from call(self._runtime.block, self._may_repair, pause)):
             yield from self._client._find_backlog_again()

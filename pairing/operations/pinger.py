@@ -1,21 +1,16 @@
-"""Pings failed-over entities: one ping per entity and interval, without overlap.
-
-The pingers for threads and asyncio share this code and add the concurrency.
-"""
+"""Pings failed-over entities: one ping per entity and interval, without overlap."""
 
 import logging
 import threading
 import time
-from abc import abstractmethod
-from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import Any, assert_never
+from typing import Any
 
 from pairing.clock import seconds
-from pairing.drive import Operation, Reply, call, nested
+from pairing.drive import Lock, Operation, call
+from pairing.errors import Fault
 from pairing.health.availability import PathAvailability
 from pairing.health.faults import describe
-from pairing.health.flows import DONE, OpenFresh, Outcome, PingAction, PingResult, SendPing, ping_flow
+from pairing.health.flows import PingResult
 from pairing.links import LinkFailure
 from pairing.messages.rewriting import ping_message
 from pairing.operations.client import ClientOperations
@@ -47,27 +42,49 @@ def ping_timeout_s(ping_timeout: float, interval: float) -> float:
     return min(ping_timeout, max(interval, 2.0))
 
 
-class PingOperations:
-    """The pings of one client."""
+class Pinger:
+    """The pings of one client, each in its own worker, because an outage can make it slow."""
 
     def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
-        self._client = client
+        self._client, self._runtime = client, client.runtime
         self._lock = threading.Lock()
         self._under_way: set[str] = set()
         self._claim_again_at: dict[str, float] = {}
         self._turns = Turns()
+        self._alone: dict[str, Lock] = {}
+        self._stop = client.runtime.event()
 
-    @abstractmethod
-    def ping(self, path: str) -> PingResult | Awaitable[PingResult]:
+    def work(self) -> Operation[None]:
+        """Ping what is due until stopped."""
+        while not self._stop.is_set():
+            yield from call(self._runtime.rest, self._stop, TICK_S)
+            if not self._stop.is_set():
+                self._begin_due()
+
+    def stop(self) -> None:
+        """Begin no further ping."""
+        self._stop.set()
+
+    def ping_due(self, grace_s: float = 0.0) -> Operation[list[PingResult]]:
+        """Ping every entity whose ping is due and can be claimed; returns when all have answered."""
+        results: list[PingResult] = []
+
+        def claim_and_ping(machine: PathAvailability) -> Operation[None]:
+            if (result := (yield from self._claim_and_ping(machine, grace_s))) is not None:
+                results.append(result)
+
+        due = self._turns.next(self._due())
+        yield from call(self._runtime.wait, [self._runtime.spawn(claim_and_ping(one), "ping") for one in due], None)
+        return results
+
+    def ping(self, path: str) -> Operation[PingResult]:
         """Ping one entity now, after any ping of it that is in progress."""
-
-    @abstractmethod
-    def _start(self, machine: PathAvailability, grace_s: float) -> None:
-        """Claim a ping and send it, concurrently to the caller."""
-
-    @abstractmethod
-    def _ask_fleet(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call something that asks Redis, and so may block."""
+        alone = self._alone.setdefault(path.lower(), self._runtime.lock())
+        yield from call(alone.acquire)
+        try:
+            return (yield from self._ping(path))
+        finally:
+            alone.release()
 
     def _due(self) -> list[PathAvailability]:
         now = self._client.clock.now()
@@ -80,7 +97,8 @@ class PingOperations:
                 interval = machine.ping_interval_s
                 self._claim_again_at[machine.path] = now + max(TICK_S, interval / CLAIMS_PER_INTERVAL)
                 try:
-                    self._start(machine, min(MOST_GRACE_S, interval / CLAIMS_PER_INTERVAL))
+                    grace_s = min(MOST_GRACE_S, interval / CLAIMS_PER_INTERVAL)
+                    self._runtime.spawn(self._claim_and_ping(machine, grace_s), "ping")
                 except RuntimeError as error:  # no thread can be started now, and there may be one later
                     _LOGGER.warning("%s cannot be pinged now: %s", machine.path, error)
 
@@ -91,7 +109,7 @@ class PingOperations:
             self._under_way.add(machine.path)
         try:
             if (yield from self._claim(machine, grace_s)):
-                return (yield from call(self.ping, machine.path))
+                return (yield from self.ping(machine.path))
             return None
         finally:
             with self._lock:
@@ -101,7 +119,7 @@ class PingOperations:
         if self._client.coordination is None:
             return True
         claim_ping = self._client.fleet.claim_ping
-        claimed: bool = yield from call(self._ask_fleet, claim_ping, machine.path, machine.ping_interval_s, grace_s)
+        claimed: bool = yield from call(self._runtime.block, claim_ping, machine.path, machine.ping_interval_s, grace_s)
         return claimed
 
     def _ping(self, path: str) -> Operation[PingResult]:
@@ -110,40 +128,36 @@ class PingOperations:
         timeout_s = ping_timeout_s(seconds(client.options.ping_timeout), interval_s)
         link = client._link_to("primary", path)
         try:
-            flow = ping_flow(path, time.monotonic, describe, timeout_s=timeout_s)
-            result = yield from nested(flow, partial(self._perform, path, link))
+            result = yield from self._result(path, link, timeout_s)
         finally:
             yield from call(link.close, 0.0)
         client.pair_state.pinged(result)
         due = client.availability(path).ping_at
         if client.coordination is not None:
             next_due = None if due is None else client.clock.utc(due)
-            yield from call(self._ask_fleet, client.fleet.record_ping, result, next_due)
+            yield from call(self._runtime.block, client.fleet.record_ping, result, next_due)
         return result
 
-    def _perform(self, path: str, link: Any, action: PingAction) -> Operation[Reply]:
-        match action:
-            case OpenFresh():
-                return action.reply(self._outcome(path, (yield from call(link.warm, action.timeout_s))))
-            case SendPing():
-                failure = yield from self._send_ping(link, action.timeout_s)
-                accepted = int(failure is None)
-                self._client.meter.count(
-                    "ping",
-                    self._client.primary.namespace,
-                    path,
-                    messages=accepted,
-                    bytes=PING_BYTES * accepted,
-                    billing_units=accepted,
-                )
-                return action.reply(self._outcome(path, failure))
-        assert_never(action)
+    def _result(self, path: str, link: Any, timeout_s: float) -> Operation[PingResult]:
+        """Open a link of its own first, which costs nothing, and spend the message only where that succeeds."""
+        until = time.monotonic() + timeout_s
+        failure = yield from call(link.warm, timeout_s)
+        if failure is None:
+            failure = yield from self._send_ping(link, max(until - time.monotonic(), 0.001))
+            accepted = int(failure is None)
+            self._client.meter.count(
+                "ping",
+                self._client.primary.namespace,
+                path,
+                messages=accepted,
+                bytes=PING_BYTES * accepted,
+                billing_units=accepted,
+            )
+        if failure is None:
+            return PingResult(path, True, "accepted")
+        failed = self._client.failed(failure.error, path, reused=failure.reused)
+        return PingResult(path, False, describe(failed.error), failed.fault is Fault.BUSY)
 
     def _send_ping(self, link: Any, timeout_s: float) -> Operation[LinkFailure | None]:
         ping = ping_message()
         return call(link.attempt, lambda sender, left: sender.send_messages(ping, timeout=left), timeout_s)
-
-    def _outcome(self, path: str, failure: LinkFailure | None) -> Outcome:
-        if failure is None:
-            return DONE
-        return self._client.failed(failure.error, path, reused=failure.reused)

@@ -1,31 +1,35 @@
 """The operations of a sender, shared by the blocking and the asyncio ``PairedSender``."""
 
-from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
+from azure.servicebus.exceptions import OperationTimeoutError
 
 from pairing.clock import seconds
-from pairing.drive import Eventually, Operation, Reply, call, nested
+from pairing.drive import Eventually, Operation, call
+from pairing.errors import Fault, ScheduledInBacklogError
 from pairing.health.availability import HEALTHY
-from pairing.health.faults import condition, is_ambiguous
-from pairing.health.flows import DONE, Outcome, Pause, SendAction, ToBacklog, ToPrimary, Wait
+from pairing.health.faults import condition, is_ambiguous, is_gone
+from pairing.health.flows import DONE, LONGEST_ATTEMPT_S, Failed, Outcome, send
 from pairing.links import LinkFailure
 from pairing.messages.payload import Messages, PairedMessageBatch, Payload, payload, plain_size, scheduled_payload
 from pairing.operations.client import ClientOperations
+from pairing.pair import GuardedEntity, SenderBacklog
 from pairing.paired import CLOSE_S
-from pairing.sending import LONGEST_OPENING_S, SenderCore
 from pairing.sessions.required import NOT_ALLOWED
 
-if TYPE_CHECKING:  # loaded by a client that keeps the order of sessions, and only there
-    from pairing.sessions.order import Consult, Move, OrderAction
+if TYPE_CHECKING:
+    from pairing.sessions.order import Part
 
-T = TypeVar("T")
-Attempt = Callable[[float], Operation[LinkFailure | None]]
-"""One attempt on the primary with its timeout, if it is not a plain send of all messages."""
+R = TypeVar("R")
+LONGEST_OPENING_S = 10.0
+_LOOK_S = 0.05
+_UNTRACED = nullcontext()
+_TOO_LATE = "Rewriting the messages for the backlog took the whole timeout; nothing was sent."
 
 
 class SendingLink(Protocol):
@@ -43,101 +47,212 @@ class SendingLink(Protocol):
     def close(self, timeout_s: float) -> Eventually[None]: ...
 
 
-class SendOperations(SenderCore):
-    """The operations of a sender on a link; methods of the blocking and the asyncio sender run them."""
+class ScheduledInBacklog(list[int]):
+    """The empty list of sequence numbers of messages that were scheduled while their entity was failed over."""
 
-    _link: SendingLink
+
+class SendOperations:
+    """One sender on a link, and how it attempts to send; methods of the blocking and the asyncio sender run these."""
 
     def __init__(self, client: ClientOperations[Any, Any, Any, Any], entity_name: str, link: SendingLink) -> None:
-        super().__init__(client, entity_name)
-        self._client = client
-        self._link = link
+        self.entity_name = entity_name
+        """Path of its queue or topic."""
+        self._client, self._link, self._runtime = client, link, client.runtime
+        self._entity = GuardedEntity(client.pair_state, entity_name)
+        self._backlog = SenderBacklog(client.pair_state)
+        self._now = client.clock.now
+        self._timeout_s = seconds(client.options.send_timeout)
+        self._first_timeout_s = min(LONGEST_ATTEMPT_S, self._timeout_s / 2)
+        self._machine = self._entity.machine
+        self._is_plain = client.tracing is None and not client.options.preserve_session_order
+        self._waits_when_busy = client.options.server_busy == "wait"
+        self._has_warmed = False
+        self._scheduled_in_backlog = False
+        self._closed = False
 
-    @abstractmethod
-    def _drive(self, operation: Operation[T]) -> Eventually[T]:
-        """Run an operation."""
+    @property
+    def fully_qualified_namespace(self) -> str:
+        """Host name of the primary."""
+        host: str = self._client.primary.endpoint.host
+        return host
 
-    @abstractmethod
-    def _sleep(self, wait_s: float) -> Eventually[None]:
-        """Wait for this time."""
+    @property
+    def client_identifier(self) -> str:
+        """The name of this sender in errors of the service; empty while nothing is open."""
+        return str(getattr(self._link.sender, "client_identifier", ""))
 
-    @abstractmethod
-    def _wait_for_failover(self, wait_s: float) -> Eventually[None]:
-        """Wait for this time, or until the entity fails over."""
+    def __str__(self) -> str:
+        return f"Paired sender, entity: {self.entity_name}"
 
-    @abstractmethod
-    def _ask_fleet(self, action: "Consult | Move") -> Eventually[Reply]:
-        """Perform an action on the order of a session in Redis."""
+    # Sending -------------------------------------------------------------------------------------------------------
 
-    def _plain_size(self, message: Any, timeout: float | None) -> int:
-        """The size of a plain message that needs only one attempt on the healthy primary; 0 for all others."""
-        client = self._client
-        if (
-            timeout is None
-            and self._machine.state is HEALTHY
-            and self._may_be_short
-            and client.refusal is None
-            and not self._closed
-        ):
-            return plain_size(message, client.backlog_limit)
-        return 0
+    def _send(self, message: Messages | ServiceBusMessageBatch, timeout: float | None) -> Operation[None]:
+        began_at, client = self._now(), self._client
+        self._check_live()
+        begun: _Begun | None = None
+        is_at_ease = timeout is None and self._is_plain and self._machine.state is HEALTHY
+        if is_at_ease and (size := plain_size(message, client.backlog_limit)):  # as most are: only attempted
+            failure = yield partial(self._link.send, message, self._first_timeout_s)
+            if failure is None:
+                self._accepted(size, message)
+                return
+            begun = _Begun(self, failure)
+        with self._traced("send"):
+            timeout_s = self._checked(timeout)
+            work = self._measured(payload(message, self.entity_name))
+            if work is not None:
+                yield from self._deliver(begun or self, work, timeout_s, began_at)
 
-    def _note_accepted(self, size: int, message: Any) -> None:
-        """A plain message of this size was accepted: meter it, and note it for the entity."""
-        at = self._now()
-        if at >= self._meter.minute_ends:
-            self._meter.turn(at)
-        self._note(size)
-        if self._machine.state is HEALTHY:
-            self._machine.accepted(at)
-        else:
-            self._entity.sent(at)
+    def _accepted(self, size: int, message: Any) -> None:
+        """The primary accepted a plain message of this size."""
+        client, at = self._client, self._now()
+        client.meter.count("send", client.primary.namespace, self.entity_name, messages=1, bytes=size, billing_units=1)
+        self._entity.sent(at)
         if not self._has_warmed:
             self._warm_backlog(message)
 
-    def _send(
-        self, message: Messages | ServiceBusMessageBatch, timeout: float | None, began_at: float
-    ) -> Operation[None]:
-        with self._traced("send"):
-            self._check_live()
-            timeout_s = self._timeout_s if timeout is None else self._checked(timeout)
-            work = self._measured(payload(message, self.entity_name))
-            if work is not None:
-                yield from nested(self._flow(work, timeout_s, began_at), partial(self._perform, work, None))
+    def _deliver(
+        self, attempts: "SendOperations | _Begun", work: Payload, timeout_s: float, began_at: float
+    ) -> Operation[str | None]:
+        """Send to the primary or a backlog queue, whose path is returned."""
+        client, backlog = self._client, self._backlog
+        if client.options.preserve_session_order:
+            if client.fleet.sessions is not None:
+                parts = self._parts(work)
+                if any(session is not None for session, _ in parts):
+                    return self._in_order(work, parts, timeout_s, began_at)
+            backlog = self._backlog_for(work.session)
+        return send(
+            attempts,
+            work,
+            self._entity,
+            backlog,
+            self._now,
+            timeout_s=timeout_s,
+            wait_when_busy=self._waits_when_busy,
+            began_at=began_at,
+        )
 
-    def _send_after(
-        self, failure: LinkFailure, message: Messages | ServiceBusMessageBatch, began_at: float
-    ) -> Operation[None]:
-        """Continue the send of a plain message whose first attempt on the primary has failed."""
-        work = self._measured(payload(message, self.entity_name))
-        assert work is not None
-        first: Outcome | None = self._sent(work, failure)
+    def _in_order(self, work: Payload, parts: "list[Part]", timeout_s: float, began_at: float) -> Operation[str | None]:
+        from pairing.sessions.order import SessionSend  # only a client that keeps the order needs it
 
-        def perform(action: "SendAction | OrderAction") -> Operation[Reply]:
-            nonlocal first
-            if first is not None and isinstance(action, ToPrimary):
-                outcome, first = first, None
-                return action.reply(outcome)
-            return (yield from self._perform(work, None, action))
+        order = self._client.fleet.sessions
+        assert order is not None
+        deadline, waits = began_at + timeout_s, self._waits_when_busy
+        one_call = SessionSend(
+            self, self._entity, order, self._backlog_for, self._now, deadline, waits, is_gone, began_at
+        )
+        return one_call.run(work, parts)
 
-        yield from nested(self._flow(work, self._timeout_s, began_at), perform)
+    def _parts(self, work: Payload) -> "list[Part]":
+        parts = work.parts()
+        for _, part in parts:
+            if part is not work:
+                part.measure(self._client.backlog_limit, False)
+        return list(parts)
+
+    def _backlog_for(self, session: str | None) -> SenderBacklog:
+        return self._backlog if session is None else SenderBacklog(self._client.pair_state, session=session)
+
+    def _measured(self, work: Payload | None) -> Payload | None:
+        client = self._client
+        if work is not None:
+            if client.tracing is not None:
+                client.tracing.carry(work)
+            limit = client.backlog_batch_limit if isinstance(work.outgoing, list) else client.backlog_limit
+            work.measure(limit, client.options.require_headroom)
+        return work
+
+    def _traced(self, operation: str) -> AbstractContextManager[None]:
+        """The span of a call, if tracing is enabled."""
+        tracing = self._client.tracing
+        return _UNTRACED if tracing is None else tracing.sending(operation, self.entity_name)
+
+    # Attempts ------------------------------------------------------------------------------------------------------
+
+    def to_primary(self, work: Payload, timeout_s: float) -> Operation[Outcome]:
+        """Send the messages to the entity in the primary."""
+        return self._outcome(work, (yield from call(self._link.send, work.outgoing, timeout_s)))
+
+    def _outcome(self, work: Payload, failure: LinkFailure | None) -> Outcome:
+        """Meter an attempt on the primary, and return its outcome."""
+        client = self._client
+        if not self._has_warmed:
+            self._warm_backlog(work.messages[0])
+        if failure is None or not failure.is_crowded:
+            client.count_send("send", client.primary.namespace, work, accepted=failure is None)
+        if failure is None:
+            return DONE
+        if condition(failure.error) == NOT_ALLOWED:
+            client.required_sessions.ask(self.entity_name)
+        return client.failed(failure.error, self.entity_name, reused=failure.reused)
+
+    def to_backlog(self, work: Payload, queue: str, timeout_s: float) -> Operation[Outcome]:
+        """Send the messages, rewritten, to a backlog queue."""
+        tracing = self._client.tracing
+        if tracing is None:
+            return (yield from self._to_backlog(work, queue, timeout_s))
+        with tracing.redirecting(queue, work) as ended:
+            outcome = yield from self._to_backlog(work, queue, timeout_s)
+            ended(outcome)
+            return outcome
+
+    def _to_backlog(self, work: Payload, queue: str, timeout_s: float) -> Operation[Outcome]:
+        client, until = self._client, self._now() + timeout_s
+        if refusal := client.required_sessions.refusal(work.path, work.messages):
+            return client.backlog_failed(refusal, reused=False)
+        try:
+            for _ in work.rewriting():
+                if self._now() >= until:
+                    return Failed(Fault.CALLER, OperationTimeoutError(message=_TOO_LATE), is_crowded=True)
+                yield from call(self._runtime.breathe)
+            outgoing = work.rewritten()
+        except Exception as error:
+            return client.backlog_failed(error, reused=False)
+        failure = yield from call(client.backlog_link(queue).send, outgoing, until - self._now())
+        if failure is None or not failure.is_crowded:
+            client.count_send("send_backlog", client.secondary.namespace, work, accepted=failure is None)
+        return DONE if failure is None else client.backlog_failed(failure.error, reused=failure.reused)
+
+    def wait(self, seconds: float) -> Operation[None]:
+        """Wait for this time, or until the entity fails over."""
+        until = self._now() + seconds
+        while (left := until - self._now()) > 0 and not self._entity.is_failed_over(self._now()):
+            yield from self.pause(min(_LOOK_S, left))
+
+    def pause(self, seconds: float) -> Operation[None]:
+        """Wait for this time."""
+        yield from call(self._runtime.sleep, seconds)
+
+    def ask(self, question: Callable[[], R]) -> Operation[R]:
+        """Call a function that may block on Redis."""
+        return (yield from call(self._runtime.block, question))
+
+    # Everything else -----------------------------------------------------------------------------------------------
 
     def _schedule(self, messages: Messages, when: datetime, timeout: float | None) -> Operation[list[int]]:
+        began_at = self._now()
         with self._traced("schedule"):
             self._check_live()
             timeout_s = self._checked(timeout)
             work = self._measured(scheduled_payload(messages, when, self.entity_name))
             if work is None:
                 return []
-            outgoing, numbers = work.outgoing, list[int]()
-
-            def schedule(sender: Any, left: float) -> Operation[None]:
-                numbers[:] = yield from call(sender.schedule_messages, outgoing, when, timeout=left)
-
-            attempt = partial(call, self._link.attempt, lambda sender, left: self._drive(schedule(sender, left)))
-            flow = self._flow(work, timeout_s, self._now())
-            queue = yield from nested(flow, partial(self._perform, work, attempt))
-            return numbers if queue is None else self._in_backlog()
+            scheduling = _Scheduling(self, when)
+            queue = yield from send(
+                scheduling,
+                work,
+                self._entity,
+                self._backlog,
+                self._now,
+                timeout_s=timeout_s,
+                wait_when_busy=self._waits_when_busy,
+                began_at=began_at,
+            )
+            if queue is None:
+                return scheduling.numbers
+            self._scheduled_in_backlog = True
+            return ScheduledInBacklog()
 
     def _cancel(self, sequence_numbers: int | list[int], timeout: float | None) -> Operation[None]:
         self._check_live()
@@ -153,9 +268,19 @@ class SendOperations(SenderCore):
         failure = yield from call(self._link.attempt, cancel, timeout_s / 2)
         if failure is not None and failure.reused and is_ambiguous(failure.error):
             failure = yield from call(self._link.attempt, cancel, until - self._now())
-        self._meter.count("manage", self._client.primary.namespace, self.entity_name, billing_units=0 if failure else 1)
+        client = self._client
+        client.meter.count("manage", client.primary.namespace, self.entity_name, billing_units=0 if failure else 1)
         if failure is not None:
             raise failure.error
+
+    def _cancellable(self, sequence_numbers: int | list[int]) -> list[int]:
+        numbers = [sequence_numbers] if isinstance(sequence_numbers, int) else sequence_numbers
+        if isinstance(numbers, ScheduledInBacklog) or (not numbers and self._scheduled_in_backlog):
+            raise ScheduledInBacklogError(
+                f"the message was scheduled while {self.entity_name} was failed over: it is in a backlog queue, "
+                "where it has no sequence number of the primary and cannot be cancelled"
+            )
+        return numbers
 
     def _create_batch(self, max_size_in_bytes: int | None) -> Operation[PairedMessageBatch]:
         self._check_live()
@@ -163,44 +288,25 @@ class SendOperations(SenderCore):
             yield from call(self._link.warm, min(LONGEST_OPENING_S, self._timeout_s / 2))
         if not self._has_warmed:
             self._warm_backlog()  # in the background: later the batch knows the limit of the backlog
-        return self._batch(self._link.sender, max_size_in_bytes)
+        return self._batch(max_size_in_bytes)
+
+    def _batch(self, max_size_in_bytes: int | None) -> PairedMessageBatch:
+        client = self._client
+        found = getattr(self._link.sender, "_max_batch_size_on_link", None)
+        limit = int(found) if found else client.backlog_batch_limit
+        if max_size_in_bytes and max_size_in_bytes > limit:
+            raise ValueError(
+                f"Max message size: {max_size_in_bytes} is too large, acceptable max batch size is: {limit} bytes."
+            )
+        headroom = (lambda: client.backlog_batch_limit) if client.options.require_headroom else None
+        create = None if client.tracing is None else client.tracing.create
+        return PairedMessageBatch(
+            max_size_in_bytes or limit, path=self.entity_name, backlog_limit=headroom, create=create
+        )
 
     def _close(self) -> Operation[None]:
         self._closed = True
         yield from call(self._link.close, min(CLOSE_S - 1.0, seconds(self._client.options.close_grace)))
-
-    # Performing the flow's actions ---------------------------------------------------------------------------------
-
-    def _perform(self, work: Payload, attempt: Attempt | None, action: "SendAction | OrderAction") -> Operation[Reply]:
-        match action:
-            case ToBacklog():
-                return action.reply((yield from self._client.send_to_backlog(action.part or work, action)))
-            case ToPrimary(part=None) if attempt is not None:
-                return action.reply(self._sent(work, (yield from attempt(action.timeout_s))))
-            case ToPrimary():
-                part: Payload = action.part or work
-                failure = yield from call(self._link.send, part.outgoing, action.timeout_s)
-                return action.reply(self._sent(part, failure))
-            case Wait():
-                yield from call(self._wait_for_failover, action.seconds)
-                return action.reply(None)
-            case Pause():
-                yield from call(self._sleep, action.seconds)
-                return action.reply(None)
-            case order_action:  # mypy sees that only these are left
-                return (yield from call(self._ask_fleet, order_action))
-
-    def _sent(self, work: Payload, failure: LinkFailure | None) -> Outcome:
-        """Meter an attempt on the primary, and return its outcome."""
-        if not self._has_warmed:
-            self._warm_backlog(work.messages[0])
-        if failure is None or not failure.is_crowded:
-            self._client.count_primary(work, accepted=failure is None)
-        if failure is None:
-            return DONE
-        if condition(failure.error) == NOT_ALLOWED:
-            self._client._required_sessions.ask(self.entity_name)
-        return self._client.failed(failure.error, self.entity_name, reused=failure.reused)
 
     def _warm_backlog(self, message: ServiceBusMessage | None = None) -> None:
         """Once a send to the primary was tried, open the link to the probable backlog queue in the background.
@@ -209,12 +315,59 @@ class SendOperations(SenderCore):
         """
         self._has_warmed = message is not None
         if message is not None and message.session_id is not None:
-            self._client._required_sessions.ask(self.entity_name)
+            self._client.required_sessions.ask(self.entity_name)
         queue = self._backlog.choose(())
         if queue is not None:
             self._client.warm(queue)
 
-    @property
-    def client_identifier(self) -> str:
-        """The name of this sender in errors of the service; empty while nothing is open."""
-        return str(getattr(self._link.sender, "client_identifier", ""))
+    def _checked(self, timeout: float | None) -> float:
+        if timeout is None:
+            return self._timeout_s
+        if not isinstance(timeout, int | float):
+            raise TypeError(f"The timeout must be a number of seconds, not a {type(timeout).__name__}.")
+        if not timeout > 0:  # nor is NaN
+            raise ValueError("The timeout must be greater than 0.")
+        return timeout
+
+    def _check_live(self) -> None:
+        refusal = self._client.refusal
+        if refusal is not None:
+            raise refusal
+        if self._closed:
+            raise ValueError("The sender has been closed. Please use the client to create a new one.")
+
+
+class _Begun:
+    """The attempts of a call whose first one on the primary has failed."""
+
+    def __init__(self, sender: SendOperations, failure: LinkFailure) -> None:
+        self._sender, self._failure = sender, [failure]
+        self.to_backlog, self.wait, self.pause, self.ask = sender.to_backlog, sender.wait, sender.pause, sender.ask
+
+    def to_primary(self, work: Payload, timeout_s: float) -> Operation[Outcome]:
+        """The outcome of the first attempt, or another one."""
+        if self._failure:
+            return self._sender._outcome(work, self._failure.pop())
+        return (yield from self._sender.to_primary(work, timeout_s))
+
+
+class _Scheduling:
+    """The attempts of one call that schedules messages."""
+
+    def __init__(self, sender: SendOperations, when: datetime) -> None:
+        self._sender, self._when = sender, when
+        self.numbers: list[int] = []
+        """The sequence numbers of the scheduled messages."""
+        self.to_backlog, self.wait = sender.to_backlog, sender.wait
+
+    def to_primary(self, work: Payload, timeout_s: float) -> Operation[Outcome]:
+        """Schedule the messages in the primary."""
+        sender = self._sender
+
+        def schedule(sdk: Any, left: float) -> Any:
+            return sender._runtime.run(self._schedule(sdk, work, left))
+
+        return sender._outcome(work, (yield from call(sender._link.attempt, schedule, timeout_s)))
+
+    def _schedule(self, sdk: Any, work: Payload, left: float) -> Operation[None]:
+        self.numbers = yield from call(sdk.schedule_messages, work.outgoing, self._when, timeout=left)

@@ -11,12 +11,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from pairing.drive import Reply
-from pairing.health.flows import Backlog, Entity
-from pairing.sessions.order import Consult, Move, SessionSend
 from pairing.sessions.rulings import Ruling, entity_of
 from pairing.sessions.shared import FRESH_S, SharedSessions
 from pairing.threads import joined
@@ -68,21 +65,6 @@ class SessionGates:
         self._wake.set()
         joined(self._thread, timeout_s)
 
-    def send(
-        self,
-        entity: Entity,
-        backlog_of: Callable[[str | None], Backlog],
-        now: Callable[[], float],
-        *,
-        timeout_s: float,
-        wait_when_busy: bool,
-        is_gone: Callable[[BaseException], bool],
-        began_at: float,
-    ) -> SessionSend:
-        """One send call that keeps this order."""
-        deadline = began_at + timeout_s
-        return SessionSend(entity, self, backlog_of, now, deadline, wait_when_busy, is_gone, began_at)
-
     # What a send asks ----------------------------------------------------------------------------------------------
 
     def is_free(self, entity: str) -> bool:
@@ -114,15 +96,6 @@ class SessionGates:
         except Exception as error:
             self._went_away(error)
             return False
-
-    def perform(self, action: Consult | Move) -> Reply:
-        """The outcome of a flow's action."""
-        match action:
-            case Consult():
-                return action.reply(self.consult(action.key, action.candidate, action.token, action.within_s))
-            case Move():
-                return action.reply(self.move(action.key, action.token, action.queue, is_gone=action.is_gone))
-        assert_never(action)
 
     def token(self) -> str:
         """The token of one send, for other processes."""

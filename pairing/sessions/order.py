@@ -1,70 +1,60 @@
-"""Sending with the order of sessions preserved: a flow that wraps the plain one. No I/O, no clock.
+"""Sending with the order of sessions preserved, around the plain rules. No I/O, no clock.
 
 While a session has messages in the backlog, its new messages go to the same queue, from all processes and even if the
 entity is healthy again. So that nothing overtakes, the decision is stored and confirmed before a message goes to the
 backlog (docs/design/session-order.md).
 """
 
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
-from pairing.drive import Action, Reply
+from pairing.drive import Operation
 from pairing.errors import TOO_LITTLE_TIME, BacklogUnavailableError, Fault
 from pairing.health.flows import (
     DONE,
     LONGEST_ATTEMPT_S,
+    Attempts,
     Backlog,
     Entity,
-    Pause,
     Redirected,
-    SendAction,
-    ToBacklog,
-    backlog_flow,
-    primary_flow,
+    send_to_backlog,
+    send_to_primary,
 )
 from pairing.sessions.rulings import Ruling, session_key
 
+R = TypeVar("R")
 _TOO_SHORT_S = 0.001
 
 Part = tuple[str | None, Any]
 """A session, None for messages without one, and what is sent of it."""
 
 
-@dataclass(slots=True)
-class Consult(Action[Ruling | None]):
-    """Request the queue for a message of the session. Outcome: a Ruling, or None if Redis does not answer."""
+class OrderedAttempts(Attempts, Protocol):
+    """How a sender attempts to deliver messages of sessions, and waits and asks meanwhile."""
 
-    key: str
-    candidate: str | None
-    token: str
-    within_s: float
+    def ask(self, question: Callable[[], R]) -> Operation[R]:
+        """Call a function that may block on Redis."""
+        ...
 
-    def unanswered(self) -> Reply:
-        """The outcome while Redis does not answer."""
-        return self.reply(None)
-
-
-@dataclass(slots=True)
-class Move(Action[bool]):
-    """Let the session's barrier name another queue. Outcome: whether it does."""
-
-    key: str
-    token: str
-    queue: str
-    is_gone: bool
-
-    def unanswered(self) -> Reply:
-        """The outcome while Redis does not answer."""
-        return self.reply(False)
-
-
-OrderAction = Consult | Move | Pause
-OrderedFlow = Generator[SendAction | OrderAction, Reply, str | None]
+    def pause(self, seconds: float) -> Operation[None]:
+        """Wait for this time."""
+        ...
 
 
 class Order(Protocol):
-    """The process's own knowledge of barriers; nothing here waits."""
+    """The process's own knowledge of barriers; only ``consult`` and ``move`` wait for Redis, for at most 2 s."""
+
+    is_away: bool
+
+    def consult(self, key: str, candidate: str | None, token: str, within_s: float) -> Ruling | None:
+        """The queue for a message of the session; None if Redis does not answer."""
+        ...
+
+    def move(self, key: str, token: str, queue: str, *, is_gone: bool) -> bool:
+        """Let the session's barrier name another queue; whether it does."""
+        ...
 
     def is_free(self, entity: str) -> bool:
         """Whether it is certain that no session of the entity has a barrier."""
@@ -83,8 +73,9 @@ class Order(Protocol):
 
 @dataclass(slots=True)
 class SessionSend:
-    """One send call with messages of one or more sessions; ``run`` is its flow."""
+    """One send call with messages of one or more sessions."""
 
+    attempts: OrderedAttempts
     entity: Entity
     order: Order
     backlog_of: Callable[[str | None], Backlog]
@@ -95,30 +86,31 @@ class SessionSend:
     began_at: float
     """When the timeout began."""
 
-    def run(self, parts: list[Part]) -> OrderedFlow:
-        """Send all parts in order; parts of an entity that certainly has no barrier go to the primary in one send.
+    def run(self, work: Any, parts: list[Part]) -> Operation[str | None]:
+        """Send all parts of the work in order; if the entity certainly has no barrier, in one send to the primary.
 
         Returns the backlog queue of the last part, None for the primary. If a part fails, the accepted parts remain
         accepted, and a note on the error says so.
         """
         if not self.order.is_free(self.entity.path):
             return (yield from self._each(parts, self._part))
-        redirected = yield from self._primary(None, self.began_at)
+        redirected = yield from self._primary(work, self.began_at)
         if redirected is None:
             return None
         return (yield from self._each(parts, lambda part: self._redirect(part, redirected)))
 
-    def _primary(self, part: Any, began_at: float) -> Generator[SendAction, Reply, Redirected | None]:
-        return primary_flow(
+    def _primary(self, work: Any, began_at: float) -> Operation[Redirected | None]:
+        return send_to_primary(
+            self.attempts,
+            work,
             self.entity,
             self.now,
             timeout_s=self.deadline - began_at,
             wait_when_busy=self.wait_when_busy,
             began_at=began_at,
-            part=part,
         )
 
-    def _each(self, parts: list[Part], send: Callable[[Part], OrderedFlow]) -> OrderedFlow:
+    def _each(self, parts: list[Part], send: Callable[[Part], Operation[str | None]]) -> Operation[str | None]:
         queue, accepted = None, list[str]()
         for part in parts:
             try:
@@ -130,7 +122,7 @@ class SessionSend:
             accepted.append(part[0] or "(none)")
         return queue
 
-    def _part(self, part: Part) -> OrderedFlow:
+    def _part(self, part: Part) -> Operation[str | None]:
         """Send one session, if it may have a barrier."""
         session, work = part
         if session is not None:
@@ -143,39 +135,50 @@ class SessionSend:
         redirected = yield from self._primary(work, self.now())
         return None if redirected is None else (yield from self._redirect(part, redirected))
 
-    def _ruling(self, key: str, token: str) -> Generator[OrderAction, Reply, Ruling | None]:
+    def _consult(self, key: str, candidate: str | None, token: str) -> Operation[Ruling | None]:
+        if self.order.is_away:
+            return None
+        within_s = self.deadline - self.now()
+        return (yield from self.attempts.ask(partial(self.order.consult, key, candidate, token, within_s)))
+
+    def _to_backlog(self, work: Any, backlog: Backlog, redirected: Redirected) -> Operation[str | None]:
+        return send_to_backlog(self.attempts, work, self.entity.path, backlog, self.now, redirected)
+
+    def _ruling(self, key: str, token: str) -> Operation[Ruling | None]:
         """The answer of Redis, once sends of the session are not held back."""
         while True:
-            ruling = yield from Consult(key, None, token, self.deadline - self.now())
+            ruling = yield from self._consult(key, None, token)
             if ruling is None or ruling.queue or not ruling.wait_s:
                 return ruling
-            yield from Pause(ruling.wait_s)
+            yield from self.attempts.pause(ruling.wait_s)
 
-    def _redirect(self, part: Part, redirected: Redirected) -> OrderedFlow:
+    def _redirect(self, part: Part, redirected: Redirected) -> Operation[str | None]:
         """The entity is failed over: messages of the session go to the backlog from now on."""
         session, work = part
         if session is None:
-            return (yield from backlog_flow(self.entity.path, self.backlog_of(None), self.now, redirected, work))
+            return (yield from self._to_backlog(work, self.backlog_of(None), redirected))
         if redirected.is_unknown:
             self._at_risk(session, "a message was sent again although the first attempt may have been stored")
         key, token = session_key(self.entity.path, session), self.order.token()
         while (candidate := self._candidate(session, ())) is not None:
             left = redirected.deadline - self.now()
-            ruling = yield from Consult(key, candidate, token, left)
+            ruling = yield from self._consult(key, candidate, token)
             if ruling is None:
                 return (yield from self._alone(part, self.order.remembered(key), redirected))
             if ruling.queue:
                 return (yield from self._behind(part, key, token, ruling, redirected.cause))
             if left <= ruling.wait_s + _TOO_SHORT_S:  # the next send finds the gate up
                 raise BacklogUnavailableError(self.entity.path, {}, TOO_LITTLE_TIME) from redirected.cause
-            yield from Pause(ruling.wait_s)
+            yield from self.attempts.pause(ruling.wait_s)
         raise BacklogUnavailableError(self.entity.path, {}) from redirected.cause
 
     def _candidate(self, session: str, tried: Collection[str]) -> str | None:
         backlog = self.backlog_of(session)
         return backlog.choose(tried) or backlog.last_resort(tried)
 
-    def _behind(self, part: Part, key: str, token: str, ruling: Ruling, cause: BaseException | None) -> OrderedFlow:
+    def _behind(
+        self, part: Part, key: str, token: str, ruling: Ruling, cause: BaseException | None
+    ) -> Operation[str | None]:
         """Send to the queue of the barrier only; a barrier whose queue is unused yet may be moved."""
         session, work = part
         assert session is not None
@@ -186,7 +189,9 @@ class SessionSend:
         may_be_stored = False
         while (left := self.deadline - self.now()) > _TOO_SHORT_S:
             began = self.now()
-            outcome = yield from ToBacklog(queue, min(LONGEST_ATTEMPT_S, max(left / 2, min(left, 1.0))), work)
+            outcome = yield from self.attempts.to_backlog(
+                work, queue, min(LONGEST_ATTEMPT_S, max(left / 2, min(left, 1.0)))
+            )
             if outcome == DONE:
                 backlog.accepted(queue, self.now())
                 self.order.remember(key, queue)
@@ -214,29 +219,29 @@ class SessionSend:
 
     def _moved(
         self, session: str, key: str, token: str, ruling: Ruling, tried: Collection[str], *, is_gone: bool
-    ) -> Generator[Move, Reply, str | None]:
+    ) -> Operation[str | None]:
         """Another queue for the session, if it may have one; None if it must stay."""
         if not (ruling.is_new or is_gone):
             return None
         candidate = self._candidate(session, tried)
-        if candidate is None:
+        if candidate is None or self.order.is_away:
             return None
-        return candidate if (yield from Move(key, token, candidate, is_gone)) else None
+        moved = yield from self.attempts.ask(partial(self.order.move, key, token, candidate, is_gone=is_gone))
+        return candidate if moved else None
 
     def _left(self, key: str, token: str, *, stored: bool, may_be_stored: bool) -> None:
         """Report that the send has ended; a send that may still arrive is left to expire."""
         if not may_be_stored:
             self.order.left(key, token, stored=stored)
 
-    def _alone(self, part: Part, queue: str | None, redirected: Redirected) -> OrderedFlow:
+    def _alone(self, part: Part, queue: str | None, redirected: Redirected) -> Operation[str | None]:
         """Redis does not answer: keep the order of the process's own sessions as far as possible."""
         session, work = part
         assert session is not None
         backlog = self.backlog_of(session) if queue is None else _Stays(self.backlog_of(session), queue)
-        path = self.entity.path
-        went_to = yield from backlog_flow(path, backlog, self.now, redirected, work)
+        went_to = yield from self._to_backlog(work, backlog, redirected)
         if went_to is not None:
-            self.order.remember(session_key(path, session), went_to)
+            self.order.remember(session_key(self.entity.path, session), went_to)
         return went_to
 
     def _at_risk(self, session: str, reason: str) -> None:

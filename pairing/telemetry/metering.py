@@ -7,7 +7,9 @@ records with one identity the one with the highest ``seq`` counts (docs/specific
 import builtins
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
@@ -49,9 +51,15 @@ _MINUTE = timedelta(minutes=1)
 _HOUR = timedelta(hours=1)
 _HOURS_KEPT = 72  # of peaks that are not fetched, by namespace
 _MOST_PENDING = 20_000
+_MOST_COUNTED = 10_000
 
 _Key = tuple[str, str, str]
+_Numbers = tuple[int, int, int, int]
 _Minute = dict[_Key, list[int]]
+
+
+def _nothing() -> list[int]:
+    return [0] * 9  # four numbers, the same four as last reported, the last seq
 
 
 def billing_units(size_bytes: int) -> int:
@@ -108,14 +116,13 @@ class UsageMeter:
     def __init__(self, pair: str, reporter: str, clock: Clock, *, most_pending: int = _MOST_PENDING) -> None:
         self._pair, self._reporter, self._clock, self._most_pending = pair, reporter, clock, most_pending
         self._now = clock.now
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may count while its thread does
         self._closed: dict[datetime, _Minute] = {}
         self._open: _Minute = {}
         self._peaks: dict[tuple[datetime, str], list[int]] = {}  # the peak, the peak as last reported, the last seq
         self._minute = datetime.min.replace(tzinfo=UTC)
-        self._noted: dict[_Key, list[int]] = {}
-        self.minute_ends = float("-inf")
-        """When the running minute is over, on the meter's clock."""
+        self._counted: deque[tuple[_Key, _Numbers]] = deque()  # in the running minute; appending needs no lock
+        self._minute_ends = float("-inf")
 
     def count(
         self,
@@ -128,35 +135,19 @@ class UsageMeter:
         bytes: int = 0,
         billing_units: int = 0,
     ) -> None:
-        """Add to the current minute; ValueError if ``kind`` is not one of ``KINDS``."""
-        with self._lock:
-            now = self._now()
-            if now >= self.minute_ends:
+        """Add to the current minute; ValueError if ``kind`` is not one of ``KINDS``. It is cheap: ``fold`` adds up."""
+        if kind not in KINDS:
+            raise ValueError(f"unknown kind of usage: {kind}")
+        now = self._now()
+        if now >= self._minute_ends:
+            with self._lock:
                 self._turn(now)
-            numbers = self._numbers((kind, namespace, entity))
-            numbers[0] += operations
-            numbers[1] += messages
-            numbers[2] += bytes
-            numbers[3] += billing_units
-
-    def noting(self, kind: str, namespace: str, entity: str) -> Callable[[int], None]:
-        """A function that notes one operation with one message of at most 64 KB, at a tenth of the cost of ``count``.
-
-        Its user calls ``turn`` after ``minute_ends``, and something calls ``fold`` periodically. ValueError if ``kind``
-        is not one of ``KINDS``.
-        """
-        self._begin(kind)
-        with self._lock:
-            return self._noted.setdefault((kind, namespace, entity), []).append  # atomic, so it needs no lock
-
-    def turn(self, now: float) -> None:
-        """Start a new minute if the current one is over."""
-        with self._lock:
-            if now >= self.minute_ends:
-                self._turn(now)
+        self._counted.append(((kind, namespace, entity), (operations, messages, bytes, billing_units)))
+        if len(self._counted) >= _MOST_COUNTED:
+            self.fold()
 
     def fold(self) -> None:
-        """Add up the noted operations."""
+        """Add up what was counted."""
         with self._lock:
             self._fold()
 
@@ -175,8 +166,7 @@ class UsageMeter:
         ``everything`` adds the current minute so far; its records come again, with a higher ``seq``, if they grow.
         """
         with self._lock:
-            if now >= self.minute_ends:
-                self._turn(now)
+            self._turn(now)
             self._fold()
             closed, self._closed = self._closed, {}
             records = [record for minute, numbers in closed.items() for record in self._report(minute, numbers)]
@@ -184,31 +174,21 @@ class UsageMeter:
             return records + (self._report(self._minute, self._open) if everything else [])
 
     def _fold(self) -> None:
-        for key, sizes in self._noted.items():
-            if number := len(sizes):
-                taken, sizes[:number] = sizes[:number], ()  # operations that are noted meanwhile stay for the next call
-                numbers = self._numbers(key)
-                for i, more in enumerate((number, number, sum(taken), number)):
-                    numbers[i] += more
-
-    def _numbers(self, key: _Key) -> list[int]:
-        numbers = self._open.get(key)
-        if numbers is None:
-            numbers = self._open[key] = self._begin(key[0])
-        return numbers
-
-    @staticmethod
-    def _begin(kind: str) -> list[int]:
-        if kind not in KINDS:
-            raise ValueError(f"unknown kind of usage: {kind}")
-        return [0] * 9  # four numbers, the same four as last reported, the last seq
+        with suppress(IndexError):  # a signal handler has folded meanwhile
+            for _ in range(len(self._counted)):
+                key, more = self._counted.popleft()
+                numbers = self._open.setdefault(key, _nothing())
+                for i in range(4):
+                    numbers[i] += more[i]
 
     def _turn(self, now: float) -> None:
         """Start the minute of ``now``; if the wall clock is set back, a reported minute is not opened again."""
+        if now < self._minute_ends:  # another thread was faster
+            return
         self._fold()
         wall = self._clock.utc(now)
         minute = wall.replace(second=0, microsecond=0)
-        self.minute_ends = now + max(0.0, (minute + _MINUTE - wall).total_seconds())
+        self._minute_ends = now + max(0.0, (minute + _MINUTE - wall).total_seconds())
         if minute <= self._minute:
             return
         if self._open:
@@ -224,7 +204,7 @@ class UsageMeter:
 
     def _merge(self, minute: _Minute, into: _Minute) -> None:
         for key, numbers in minute.items():
-            total = into.setdefault(key, self._begin(key[0]))
+            total = into.setdefault(key, _nothing())
             for i in range(4):
                 total[i] += numbers[i] - numbers[4 + i]  # reported counts are not moved
 

@@ -9,13 +9,15 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from azure.servicebus import ServiceBusMessage
 
 import pairing.aio
 from pairing import PairedServiceBusClient, SendAvailabilityOptions
+from pairing.drive import Operation
+from pairing.operations.sender import SendOperations
 
 primary, secondary, pair, queue, sessions, topic, later, begin = sys.argv[1:]
 options = SendAvailabilityOptions(
@@ -69,34 +71,26 @@ async def send_async(client: pairing.aio.PairedServiceBusClient, form: str, name
             await sender.send_messages(messages if form == "session" else messages[0])
 
 
-async def die_in_the_middle_async(form: str, step: str, name: str) -> None:
+def die_in_the_middle(form: str, step: str, name: str) -> None:
+    to_backlog = SendOperations.to_backlog
+
+    def dying(sender: SendOperations, *arguments: Any) -> Operation[Any]:
+        if step == "after":
+            assert (yield from to_backlog(sender, *arguments)) == "done"
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    SendOperations.to_backlog = dying
+    if name.endswith("asyncio"):
+        asyncio.run(send_through_asyncio(form, name))
+    else:
+        with connected() as client:
+            send(client, form, name)
+
+
+async def send_through_asyncio(form: str, name: str) -> None:
     strings = primary, secondary
     async with pairing.aio.PairedServiceBusClient.from_connection_string(*strings, options=options) as client:
-        to_backlog = client.send_to_backlog
-
-        def dying(work: object, action: object) -> Iterator[object]:
-            if step == "after":
-                assert (yield from to_backlog(work, action)) == "done"
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        client.send_to_backlog = dying
         await send_async(client, form, name)
-
-
-def die_in_the_middle(form: str, step: str, name: str) -> None:
-    if name.endswith("asyncio"):
-        asyncio.run(die_in_the_middle_async(form, step, name))
-        return
-    with connected() as client:
-        to_backlog = client.send_to_backlog
-
-        def dying(work: object, action: object) -> Iterator[object]:
-            if step == "after":
-                assert (yield from to_backlog(work, action)) == "done"
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        client.send_to_backlog = dying
-        send(client, form, name)
 
 
 SENDS = [

@@ -9,45 +9,43 @@ import threading
 from typing import Any
 
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
-from pairing.drain.actions import Keep, Send, Sent, Settle
+from pairing.drain.backlog_queue import Sent
 from pairing.drain.operations import DrainOperations
-from pairing.drive import Operation, Reply
-
-perform = DrainOperations.perform
-
+from pairing.drive import Operation
 
 sent: list[Sent] = []
 
 
-def step_of(action: object) -> str:
-    match action:
-        case Send():
-            return "send"
-        case Keep() if sent:
-            return "keep"
-        case Settle("complete"):
-            return "complete"
-    return ""
+def step_of(name: str, *arguments: Any) -> str:
+    if name == "settle":
+        return str(arguments[0])
+    return name if name == "send" or sent else ""
 
 
 def reported(outcome: Any) -> str:
     return f"{outcome.count} {outcome.why}" if isinstance(outcome, Sent) else str(outcome)
 
 
-def freeze_and_perform(operations: DrainOperations, action: Any) -> Operation[Reply]:
-    if step_of(action) not in ahead:
-        outcome = yield from perform(operations, action)
-        if isinstance(outcome, Sent):
+def freezing(name: str) -> Any:
+    perform = getattr(DrainOperations, name)
+
+    def freeze_and_perform(operations: DrainOperations, *arguments: Any) -> Operation[Any]:
+        is_the_one = step_of(name, *arguments) in ahead
+        if is_the_one:
+            ahead.clear()
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # to this thread: another would run on a little
+        outcome = yield from perform(operations, *arguments)
+        if is_the_one:
+            print(reported(outcome), flush=True)
+        elif isinstance(outcome, Sent):
             sent.append(outcome)
         return outcome
-    ahead.clear()
-    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # to this thread: another would let it run on a little
-    outcome = yield from perform(operations, action)
-    print(reported(outcome), flush=True)
-    return outcome
+
+    return freeze_and_perform
 
 
-DrainOperations.perform = freeze_and_perform
+for name in ("send", "keep", "settle"):
+    setattr(DrainOperations, name, freezing(name))
 primary, secondary, pair, redis_url, *ahead = sys.argv[1:]
 stop = threading.Event()
 signal.signal(signal.SIGTERM, lambda *reported: stop.set())

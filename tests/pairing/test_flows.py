@@ -1,15 +1,15 @@
-"""docs/specification.md, sections 5 to 7: the rules of sending and pinging, in neither world."""
+"""docs/specification.md, sections 5 and 6: the rules of sending, in neither world."""
 
 import pytest
 from azure.servicebus import exceptions as sdk
 
 from pairing import BacklogUnavailableError, Fault
 from pairing.backlog.rotation import Rotation
-from pairing.drive import drive, drive_async
-from pairing.health.flows import DONE, Failed, OpenFresh, SendPing, ToBacklog, ToPrimary, Wait, ping_flow, send_flow
+from pairing.health.flows import DONE, Failed, send
 from pairing.options import SendAvailabilityOptions
 from pairing.pair import GuardedEntity, Pair, SenderBacklog
 from pairing.testing import ManualClock
+from tests.pairing.steps import Attempts, ToBacklog, ToPrimary, Wait, answered
 
 LOST = sdk.ServiceBusConnectionError()
 OUTAGE = Failed(Fault.OUTAGE, LOST)
@@ -50,14 +50,16 @@ class World:
                 self.clock.advance(action.timeout_s if took == "all" else took)
             return answer
 
-        flow = send_flow(
+        sending = send(
+            Attempts(),
+            "work",
             self.entity,
             SenderBacklog(self.pair),
             self.clock.now,
             timeout_s=timeout_s,
             wait_when_busy=wait_when_busy,
         )
-        return drive(flow, perform)
+        return answered(sending, perform)
 
     @property
     def kinds(self):
@@ -279,70 +281,7 @@ def test_a_message_at_fault_does_not_pull_a_queue():
     assert world.events == ["failed_over"]
 
 
-# Pings
-
-
-def ping(*answers):
-    asked, script, clock = [], iter(answers), ManualClock()
-
-    def perform(action):
-        asked.append(type(action))
-        return next(script)
-
-    return drive(ping_flow("orders", clock.now, str, timeout_s=120.0), perform), asked
-
-
-def test_a_ping_opens_a_fresh_link_before_it_spends_its_message():
-    result, asked = ping(DONE, DONE)
-    assert asked == [OpenFresh, SendPing]
-    assert (result.accepted, result.path) == (True, "orders")
-
-
-def test_a_ping_whose_link_does_not_open_spends_no_message():
-    result, asked = ping(Failed(Fault.OUTAGE, OSError("unreachable")))
-    assert asked == [OpenFresh]
-    assert (result.accepted, result.reason) == (False, "unreachable")
-
-
-def test_a_ping_answered_busy_says_so():
-    result, _ = ping(DONE, BUSY)
-    assert (result.accepted, result.busy) == (False, True)
-
-
-# Drivers
-
-
-async def test_both_drivers_perform_the_same_actions():
-    def performing(world):
-        def perform(action):
-            world.asked.append(action)
-            return DONE
-
-        return perform
-
-    blocking, awaited = World(), World()
-    perform_now = performing(awaited)
-
-    async def perform(action):
-        return perform_now(action)
-
-    for world in (blocking, awaited):
-        world.flow = send_flow(world.entity, SenderBacklog(world.pair), world.clock.now, timeout_s=30.0)
-    assert drive(blocking.flow, performing(blocking)) == await drive_async(awaited.flow, perform)
-    assert blocking.asked == awaited.asked
-
-
-async def test_cancellation_passes_through_a_flow_and_is_no_fault():
-    import asyncio
-
-    world = World(failover_interval_s=0)
-
-    async def perform(action):
-        raise asyncio.CancelledError
-
-    with pytest.raises(asyncio.CancelledError):
-        await drive_async(send_flow(world.entity, SenderBacklog(world.pair), world.clock.now, timeout_s=30.0), perform)
-    assert world.events == []
+# Crowded links
 
 
 def test_waiting_behind_other_sends_is_no_outage_of_the_entity():

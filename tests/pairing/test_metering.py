@@ -202,40 +202,11 @@ def test_peaks_of_hours_nobody_fetches_take_no_room_without_end(meter, clock):
     assert len(meter.drain(clock.now())) == 72
 
 
-def test_what_is_noted_counts_as_what_is_counted(meter, clock):
-    meter.turn(clock.now())
-    note = meter.noting("send", "contoso", "orders")
-    for size in (100, 65_000):
-        note(size)
-    meter.count("send", "contoso", "orders", messages=2, bytes=10, billing_units=2)
-    meter.fold()
-    note(5)
-    [record] = meter.drain(clock.now(), everything=True)
-    assert (record.operations, record.messages, record.bytes, record.billing_units) == (4, 5, 65_115, 5)
-
-
-def test_what_was_noted_belongs_to_the_minute_that_ends(meter, clock):
-    meter.turn(clock.now())
-    note = meter.noting("send", "contoso", "orders")
-    note(1)
-    clock.seconds += 31
-    assert clock.now() >= meter.minute_ends
-    meter.turn(clock.now())
-    note(10)
-    clock.seconds += 60
-    first, second = meter.drain(clock.now())
-    assert [(record.minute.minute, record.bytes) for record in (first, second)] == [(59, 1), (0, 10)]
-
-
-def test_only_known_kinds_can_be_noted(meter):
-    with pytest.raises(ValueError, match="unknown kind"):
-        meter.noting("sned", "contoso", "orders")
-
-
-def test_nothing_that_many_threads_note_is_lost_while_it_is_folded(meter, clock):
-    meter.turn(clock.now())
-    note = meter.noting("send", "contoso", "orders")
-    threads = [threading.Thread(target=lambda: [note(1) for _ in range(20_000)]) for _ in range(4)]
+def test_nothing_that_many_threads_count_is_lost_while_it_is_folded(meter, clock):
+    threads = [
+        threading.Thread(target=lambda: [meter.count("send", "contoso", "orders", bytes=1) for _ in range(20_000)])
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):

@@ -362,7 +362,7 @@ class PremiumLink:
 
 
 def test_a_batch_for_a_premium_primary_keeps_within_what_a_standard_secondary_takes(premium):
-    batch = premium._batch(PremiumLink(), None)
+    batch = premium.create_message_batch()
     assert batch.max_size_in_bytes == 1_048_576
     fill(batch)
     assert 150_000 < batch.size_in_bytes < 262_144
@@ -374,8 +374,8 @@ def test_a_batch_for_a_premium_primary_keeps_within_what_a_standard_secondary_ta
 
 
 def test_a_batch_learns_while_it_is_filled_that_the_secondary_takes_more(premium):
-    batch = premium._batch(PremiumLink(), None)
-    premium._pairing.learn_limit(PremiumLink())
+    batch = premium.create_message_batch()
+    premium._client.learn_limit(PremiumLink())
     fill(batch)
     assert batch.size_in_bytes > 500_000
 
@@ -402,7 +402,9 @@ def test_without_headroom_a_batch_takes_what_the_primary_takes():
 def premium():
     """A sender of a pair whose secondary is of the Standard tier, as far as anybody knows."""
     with InMemoryPairedClient(InMemoryNamespace("contoso"), InMemoryNamespace("contoso-dr")) as client:
-        yield client.get_queue_sender("orders")
+        sender = client.get_queue_sender("orders")
+        sender._link.sender = PremiumLink()
+        yield sender
 
 
 async def test_a_batch_beyond_the_entitys_limit_is_refused(world, queue):

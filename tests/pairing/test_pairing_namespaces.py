@@ -24,23 +24,20 @@ from pairing import (
 from pairing.aio import PairedServiceBusClient as AsyncPairedServiceBusClient
 from pairing.backlog.administration import (
     CREATED_WITH,
-    CreateQueue,
-    ListQueues,
-    Pause,
     backlog_queues,
     deviations,
+    find_or_create,
     is_forever,
-    pairing_flow,
 )
-from pairing.drive import drive
 from pairing.ends import Endpoint, LifeCycle
 from pairing.testing import ManualClock
+from tests.pairing.steps import Administration, CreateQueue, ListQueues, PauseBetween, answered
 
-# Opening, as a flow
+# Opening, step by step
 
 
 class Namespace:
-    """Answers a pairing flow from a script: what is listed, and what each creation says."""
+    """Answers pairing from a script: what is listed, and what each creation says."""
 
     def __init__(self, *, listed=(), creations=None):
         self.listed = list(listed)
@@ -55,15 +52,17 @@ class Namespace:
             case CreateQueue(path):
                 answers = self.creations.get(path, [])
                 return answers.pop(0) if answers else None
-            case Pause():
+            case PauseBetween():
                 return None
 
     def pair(self, count=3, **keywords):
-        return drive(pairing_flow("dr", "contoso", count, pause_s=30.0, **keywords), self.perform)
+        return answered(
+            find_or_create(Administration(), "dr", "contoso", count, pause_s=30.0, **keywords), self.perform
+        )
 
     @property
     def pauses(self):
-        return [action.seconds for action in self.asked if isinstance(action, Pause)]
+        return [action.seconds for action in self.asked if isinstance(action, PauseBetween)]
 
 
 PATHS = [f"contoso/x-servicebus-transfer/{i}" for i in range(3)]

@@ -7,19 +7,25 @@ from types import SimpleNamespace
 
 import pytest
 
-import pairing.aio.pinger
-import pairing.pinger
 from pairing import SendAvailabilityOptions
 from pairing.aio.links import Background
-from pairing.operations.pinger import ping_timeout_s
+from pairing.aio.runtime import Tasks
+from pairing.drive import run_async
+from pairing.operations.pinger import Pinger, ping_timeout_s
 from pairing.pair import Pair
+from pairing.runtime import Threads
 from pairing.testing import ManualClock
 
 ENTITIES = [f"entity-{n:02}" for n in range(40)]
 
 
+@pytest.fixture(params=["sync", "asyncio"])
+def runtime(request):
+    return Threads() if request.param == "sync" else Tasks(Background())
+
+
 @pytest.fixture
-def client():
+def client(runtime):
     clock, asked = ManualClock(), []
     pair = Pair(SendAvailabilityOptions(), "contoso", "host:1:abc", clock)
     for path in ENTITIES:
@@ -32,6 +38,7 @@ def client():
 
     fleet = SimpleNamespace(claim_ping=refuse, record_ping=lambda result, due: None)
     return SimpleNamespace(
+        runtime=runtime,
         pair_state=pair,
         clock=clock,
         fleet=fleet,
@@ -44,21 +51,26 @@ def client():
     )
 
 
-def test_entities_that_others_ping_do_not_keep_the_rest_waiting(client):
-    pinger = pairing.pinger.Pinger(client)
+async def done(runtime, operation):
+    """The result of an operation, by threads or in asyncio."""
+    found = runtime.run(operation) if isinstance(runtime, Tasks) else asyncio.to_thread(runtime.run, operation)
+    return await found
+
+
+async def test_entities_that_others_ping_do_not_keep_the_rest_waiting(client, runtime):
+    pinger = Pinger(client)
     for _ in range(3):
-        pinger.ping_due()
+        await done(runtime, pinger.ping_due())
     assert set(client.asked) == set(ENTITIES)
 
 
+@pytest.mark.parametrize("runtime", [Threads()], ids=["sync"])
 def test_a_ping_for_which_no_thread_can_be_started_is_tried_again(client, monkeypatch):
-    pinger = pairing.pinger.Pinger(client)
-    monkeypatch.setattr(client, "coordination", None)
-    monkeypatch.setattr(pinger, "ping", client.asked.append)
-    monkeypatch.setattr(pairing.pinger.threading.Thread, "start", refuse_to_start)
+    pinger = Pinger(client)
+    monkeypatch.setattr(threading.Thread, "start", refuse_to_start)
     pinger._begin_due()
     assert client.asked == []
-    monkeypatch.setattr(pairing.pinger.threading.Thread, "start", threading.Thread.run)
+    monkeypatch.setattr(threading.Thread, "start", threading.Thread.run)
     pinger._claim_again_at.clear()  # its time has come
     pinger._begin_due()
     assert set(client.asked) == set(ENTITIES)
@@ -68,86 +80,55 @@ def refuse_to_start(thread):
     raise RuntimeError("can't start new thread")
 
 
-async def test_entities_that_others_ping_do_not_keep_the_rest_waiting_in_asyncio(client):
-    pinger = pairing.aio.pinger.Pinger(client, Background())
-    for _ in range(3):
-        await pinger.ping_due()
-    assert set(client.asked) == set(ENTITIES)
+class Links:
+    """Stands in for the pings on the wire; notes how many were under way at once."""
 
+    def __init__(self, runtime) -> None:
+        self.made, self.under_way, self.most = 0, 0, 0
+        self.runtime, self.answered = runtime, runtime.event()
 
-class Attempts:
-    """Stands in for the pings on the wire; notes how many of one entity were under way at once."""
-
-    def __init__(self) -> None:
-        self.under_way, self.most, self.made = 0, 0, 0
-        self.begun, self.answered = threading.Semaphore(0), threading.Event()
-
-    def begin(self) -> None:
-        self.under_way += 1
+    def __call__(self, role, path):
         self.made += 1
+        self.under_way += 1
         self.most = max(self.most, self.under_way)
-        self.begun.release()
+        return SimpleNamespace(warm=self.warm, attempt=self.attempt, close=self.close)
 
-    def end(self) -> None:
+    def warm(self, timeout_s):
+        return self.runtime.rest(self.answered, 60) if isinstance(self.runtime, Tasks) else self.blocked()
+
+    def blocked(self):
+        self.answered.wait(60)
+
+    def attempt(self, operation, timeout_s):
+        return None
+
+    def close(self, timeout_s):
         self.under_way -= 1
 
 
-def test_pings_of_one_entity_never_overlap(client):
-    attempts = Attempts()
-
-    class PingLink:
-        def __init__(self):
-            attempts.begin()
-
-        def warm(self, timeout_s):
-            attempts.answered.wait(60)
-
-        def attempt(self, operation, timeout_s):
-            pass
-
-        def close(self, timeout_s):
-            attempts.end()
-
-    client._link_to = lambda role, path: PingLink()
-    pinger = pairing.pinger.Pinger(client)
-    pings = [threading.Thread(target=pinger.ping, args=(path,)) for path in ("Entity-00", "entity-00", "entity-01")]
-    for ping in pings:
-        ping.start()
-    assert attempts.begun.acquire(timeout=60)
-    assert attempts.begun.acquire(timeout=60)
-    assert not attempts.begun.acquire(timeout=0.2)  # two entities, one ping of each
-    attempts.answered.set()
-    for ping in pings:
-        ping.join(60)
-    assert (attempts.made, attempts.most) == (3, 2)
-
-
-async def test_pings_of_one_entity_never_overlap_in_asyncio(client):
-    attempts, answered = Attempts(), asyncio.Event()
-
-    class PingLink:
-        def __init__(self):
-            attempts.begin()
-
-        async def warm(self, timeout_s):
-            await answered.wait()
-
-        async def attempt(self, operation, timeout_s):
-            pass
-
-        async def close(self, timeout_s):
-            attempts.end()
-
-    client._link_to = lambda role, path: PingLink()
+async def test_pings_of_one_entity_never_overlap(client, runtime):
+    client._link_to = links = Links(runtime)
     client.coordination = None
-    pinger = pairing.aio.pinger.Pinger(client, Background())
-    pings = [asyncio.create_task(pinger.ping(path)) for path in ("Entity-00", "entity-00", "entity-01")]
-    for _ in range(10):
-        await asyncio.sleep(0)
-    assert attempts.made == 2
-    answered.set()
+    pinger = Pinger(client)
+    pings = [asyncio.create_task(done(runtime, pinger.ping(path))) for path in ("Entity-00", "entity-00", "entity-01")]
+    async with asyncio.timeout(60):
+        while links.made < 2:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
+    assert links.made == 2  # two entities, one ping of each
+    links.answered.set()
     assert all(result.accepted for result in await asyncio.gather(*pings))
-    assert (attempts.made, attempts.most) == (3, 2)
+    assert (links.made, links.most) == (3, 2)
+
+
+async def test_a_ping_whose_link_does_not_open_spends_no_message_and_says_why(client):
+    client._link_to = lambda role, path: SimpleNamespace(
+        warm=lambda timeout_s: SimpleNamespace(error=OSError("unreachable"), reused=False), close=lambda timeout_s: None
+    )
+    client.failed = lambda error, path, reused: SimpleNamespace(error=error, fault=None)
+    client.coordination = None
+    result = await run_async(Pinger(client).ping("orders"))
+    assert (result.accepted, result.reason, result.busy) == (False, "OSError: unreachable", False)
 
 
 @pytest.mark.parametrize(

@@ -20,18 +20,34 @@ from hypothesis.stateful import (
 )
 
 from pairing.drain import session_order
-from pairing.drain.actions import Failed as Unavailable
-from pairing.drain.actions import Item, Peek, Receive, Send, Sent, Settle
-from pairing.drain.session_order import Bar, Barred, Hold, InTurn, Lift
+from pairing.drain.backlog_queue import Failed as Unavailable
+from pairing.drain.backlog_queue import Item, Sent
+from pairing.drain.session_order import InTurn
 from pairing.errors import Fault
 from pairing.fleet.shared_state import SharedState
-from pairing.health.flows import DONE, Failed, Pause, ToBacklog, ToPrimary
+from pairing.health.flows import DONE, Failed
 from pairing.messages.rewriting import PATH, SESSION_ID
 from pairing.sessions import shared as shared_sessions
 from pairing.sessions.gates import SessionGates
-from pairing.sessions.order import Consult, Move, SessionSend
+from pairing.sessions.order import SessionSend
 from pairing.sessions.shared import SharedSessions
 from tests.pairing.model_redis import ClockedScript, NearRedis
+from tests.pairing.steps import (
+    Ask,
+    Attempts,
+    Bar,
+    Barred,
+    Hold,
+    Lift,
+    Pause,
+    Peek,
+    Queue,
+    Receive,
+    Send,
+    Settle,
+    ToBacklog,
+    ToPrimary,
+)
 from tests.selection import lives
 
 RUNS = lives(150)
@@ -132,7 +148,7 @@ class FleetLife(RuleBasedStateMachine):
         return Process(self, f"process-{self.names}")
 
     def new_syphon(self):
-        return InTurn(may_work=lambda: True, now=lambda: self.clock.now, note=lambda found: None)
+        return InTurn(Queue(), may_work=lambda: True, now=lambda: self.clock.now)
 
     # The writer ----------------------------------------------------------------------------------------------------
 
@@ -158,12 +174,13 @@ class FleetLife(RuleBasedStateMachine):
     def begins_to_send(self, asks):
         """Up to its first step; one that asks may have a barrier counting it while it sends nothing."""
         self.begin_to_send()
-        if asks and isinstance(self.action, Consult):
+        if asks and isinstance(self.action, Ask):
             self.advance_flow(self.perform(self.action))
 
     def begin_to_send(self):
         process = self.processes[self.writer]
         send = SessionSend(
+            Attempts(),
             process,
             process.gates,
             process.backlog,
@@ -173,7 +190,7 @@ class FleetLife(RuleBasedStateMachine):
             lambda e: False,
             self.clock.now,
         )
-        self.flow = send.run([(SESSION, "part")])
+        self.flow = send.run("work", [(SESSION, "part")])
         self.advance_flow(None)
 
     def advance_flow(self, outcome):
@@ -192,7 +209,7 @@ class FleetLife(RuleBasedStateMachine):
         if crash:
             self.kill()
         else:
-            self.clock.advance(stall_s if isinstance(self.action, Consult) else 0)
+            self.clock.advance(stall_s if isinstance(self.action, Ask) else 0)
             self.advance_flow(outcome)
 
     def kill(self):
@@ -201,7 +218,6 @@ class FleetLife(RuleBasedStateMachine):
         self.processes[self.writer] = self.new_process()
 
     def perform(self, action):
-        gates = self.processes[self.writer].gates
         match action:
             case ToPrimary():
                 if not self.primary_works:
@@ -214,8 +230,8 @@ class FleetLife(RuleBasedStateMachine):
                 self.last_number[queue] += 1
                 self.queues[queue][self.last_number[queue]] = stored(self.last_number[queue], self.next_body)
                 return DONE
-            case Consult() | Move():
-                return gates.perform(action)
+            case Ask(question=question):
+                return question()
             case Pause(seconds=seconds):
                 return self.clock.advance(seconds)
 
@@ -284,7 +300,7 @@ class FleetLife(RuleBasedStateMachine):
 
     def a_syphon_works(self, queue, steps, dies, count):
         """So many actions; one that dies leaves what it held locked, the other finishes what it holds."""
-        flow = self.syphons[queue].run(self.moving(count))
+        flow = self.moving(self.syphons[queue], count)
         action = next(flow)
         for _ in range(steps):
             if isinstance(action, Receive) and not dies and _ > 2:
@@ -298,13 +314,13 @@ class FleetLife(RuleBasedStateMachine):
         flow.close()
 
     @staticmethod
-    def moving(count):
+    def moving(queue, count):
         """The simplest drain: messages that cannot be sent now are released."""
         while True:
-            for message in (yield Receive(count, 0.1)):
+            for message in (yield from queue.receive(count, 0.1)):
                 item = Item(message, message.sequence_number, ENTITY, message.body)
-                sent = yield Send(ENTITY, [item])
-                yield Settle("complete" if sent.count else "abandon", [item])
+                sent = yield from queue.send(ENTITY, [item])
+                yield from queue.settle("complete" if sent.count else "abandon", [item])
 
     def syphon_performs(self, queue, action):
         held = self.queues[queue]
@@ -389,7 +405,7 @@ def test_a_session_that_is_written_without_a_pause_gets_rid_of_its_barrier(near_
     writer.is_down = False
     life.a_process_refreshes(0)
     barred = next(queue for queue in QUEUES if life.sessions.barred(queue))
-    syphon = life.syphons[barred].run(life.moving(1))
+    syphon = life.moving(life.syphons[barred], 1)
     action, longest_wait_s = next(syphon), 0.0
     for step in range(1000):
         if not life.sessions.barred(barred):
@@ -428,7 +444,7 @@ def begun_with_a_barrier(life):
     life.clock.advance(shared_sessions.RAISING_S)
     life.send(1)
     queue = next(queue for queue in QUEUES if life.sessions.barred(queue))
-    syphon = life.syphons[queue].run(life.moving(3))
+    syphon = life.moving(life.syphons[queue], 3)
     action = next(syphon)
     while not life.home or not isinstance(action, Receive):
         action = syphon.send(life.syphon_performs(queue, action))

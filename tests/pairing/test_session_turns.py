@@ -5,11 +5,12 @@ from types import SimpleNamespace
 import hypothesis.strategies as st
 from hypothesis import given
 
-from pairing.drain.actions import Fetch, Peek, Receive, Send, Sent, Settle
-from pairing.drain.session_order import Barred, InTurn, Lift
+from pairing.drain.backlog_queue import Sent
+from pairing.drain.session_order import InTurn
 from pairing.messages.rewriting import PATH, SCHEDULED_ENQUEUE_TIME, SESSION_ID
 from pairing.sessions.rulings import session_key
 from pairing.sessions.turns import Turns
+from tests.pairing.steps import Barred, Fetch, Lift, Peek, Queue, Receive, Send, Settle, answered
 
 
 def test_a_message_waits_for_the_lower_numbers_of_its_session_only():
@@ -89,10 +90,10 @@ def test_a_scheduled_message_takes_none_of_its_session_along_out_of_turn():
     items = [SimpleNamespace(number=n, received=queue[n]) for n in (5, 7)]
     outcomes = []
 
-    def flow():
-        yield Fetch([5, 7])
-        outcomes.append((yield Send("orders", items)))
-        outcomes.append((yield Send("orders", items[1:])))
+    def sending(in_turn):
+        yield from in_turn.fetch([5, 7])
+        outcomes.append((yield from in_turn.send("orders", items)))
+        outcomes.append((yield from in_turn.send("orders", items[1:])))
 
     pages = [[*queue.values()], []]
 
@@ -107,13 +108,7 @@ def test_a_scheduled_message_takes_none_of_its_session_along_out_of_turn():
             case Send():
                 return Sent(len(action.items))
 
-    steps = InTurn(may_work=lambda: True, now=lambda: 0.0, note=lambda found: None).run(flow())
-    action = next(steps)
-    try:
-        while True:
-            action = steps.send(outcome(action))
-    except StopIteration:
-        pass
+    answered(sending(InTurn(Queue(), may_work=lambda: True, now=lambda: 0.0)), outcome)
     assert [(sent.count, sent.why) for sent in outcomes] == [(1, None), (0, "turn")]
 
 
@@ -127,7 +122,7 @@ class LongQueue:
 
     def syphon_lives(self, actions):
         """It is killed after so many; returns whether it had more to do."""
-        steps = InTurn(may_work=lambda: True, now=lambda: 0.0, note=lambda found: None).run(self.moving())
+        steps = self.moving(InTurn(Queue(), may_work=lambda: True, now=lambda: 0.0))
         action = next(steps)
         for _ in range(actions):
             try:
@@ -136,12 +131,12 @@ class LongQueue:
                 return False
         return True
 
-    def moving(self):
-        while found := (yield Receive(100, 1.0)):
+    def moving(self, queue):
+        while found := (yield from queue.receive(100, 1.0)):
             for message in found:
                 item = SimpleNamespace(number=message.sequence_number, received=message)
-                sent = yield Send("orders", [item])
-                yield Settle("complete" if sent.count else "abandon", [item])
+                sent = yield from queue.send("orders", [item])
+                yield from queue.settle("complete" if sent.count else "abandon", [item])
 
     def performed(self, action):
         match action:

@@ -217,9 +217,10 @@ def test_every_public_call_of_a_client_is_among_them():
             "backlog_refused",
             "check_open",
             "check_usable",
-            "count_backlog",
+            "count_send",
+            "create_queue",
         ),
-        *("count_primary", "emit", "failed", "learn_limit", "repair", "sdk_sender", "send_to_backlog"),
+        *("emit", "failed", "learn_limit", "list_queues", "pause", "repair", "sdk_sender"),
         *("warm", "warm_now"),
     }
     assert public - asked_by_the_library - {"close"} <= set(CALLS)

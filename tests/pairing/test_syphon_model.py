@@ -18,28 +18,14 @@ from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairing.drain.actions import (
-    BATCH,
-    Count,
-    Failed,
-    Fetch,
-    Keep,
-    Kept,
-    Peek,
-    Progress,
-    Receive,
-    Renew,
-    Rest,
-    Send,
-    Sent,
-    Settle,
-)
+from pairing.drain.backlog_queue import BATCH, Failed, Kept, Progress, Sent
 from pairing.drain.destinations import Destinations
 from pairing.drain.flow import DrainFlow
 from pairing.drain.ledger import Ledger
 from pairing.drain.pacing import Pacing
 from pairing.drain.recording import PATIENCE_S
 from pairing.messages.rewriting import to_backlog
+from tests.pairing.steps import Count, Fetch, Keep, Peek, Queue, Receive, Renew, Rest, Send, Settle
 from tests.selection import lives
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
@@ -218,6 +204,7 @@ def syphon(world: World, ledger: Ledger, steps: int, *, max_attempts: int = 2, p
         return left[0] > 0 and bool(world.queue or world.trouble or ledger.pending)
 
     return DrainFlow(
+        Queue(),
         Progress("queue-0", ledger),
         Destinations(world.failed_over.__contains__, pacing=pacing),
         SimpleNamespace(report=lambda *reported: None),

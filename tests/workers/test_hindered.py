@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pairing.drain.actions import Progress
+from pairing.drain.backlog_queue import Progress
 from pairing.drain.ledger import Ledger
 from workers import syphons
 

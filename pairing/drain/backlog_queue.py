@@ -1,16 +1,12 @@
-"""The actions of draining a backlog queue, their outcomes, and the progress of a drain.
+"""A backlog queue as its drain sees it: the operations on it, their results, and the progress of the drain."""
 
-Each action carries the type of its outcome (``pairing.drive``).
-"""
-
-from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from pairing.drain.ledger import Ledger
-from pairing.drive import Action, Reply
+from pairing.drive import Operation
 
 BATCH = 100
 """Messages a receive."""
@@ -49,51 +45,6 @@ class Sent:
     text: str = ""
 
 
-@dataclass(slots=True)
-class Receive(Action[list[Any] | Failed]):
-    """Receive up to this many messages, waiting at most this long for the first."""
-
-    count: int
-    wait_s: float
-
-
-@dataclass(slots=True)
-class Fetch(Action[list[Any] | Failed]):
-    """Receive deferred messages by their numbers; missing ones are omitted."""
-
-    numbers: list[int]
-
-
-@dataclass(slots=True)
-class Peek(Action[list[Any] | Failed]):
-    """Peek messages from this number on."""
-
-    number: int
-
-
-@dataclass(slots=True)
-class Count(Action[int | Failed]):
-    """The number of active messages in the queue."""
-
-
-@dataclass(slots=True)
-class Send(Action[Sent]):
-    """Send messages to their entity in the primary, in order: as many as fit one transfer."""
-
-    path: str
-    items: list[Item]
-
-
-@dataclass(slots=True)
-class Settle(Action[list[Settled]]):
-    """Settle messages of the backlog queue; the outcomes are in the same order."""
-
-    verb: Verb
-    items: list[Item]
-    reason: str = ""
-    description: str = ""
-
-
 class Kept(StrEnum):
     """What became of storing a ledger."""
 
@@ -104,29 +55,46 @@ class Kept(StrEnum):
     """Another syphon has taken the queue over."""
 
 
-@dataclass(slots=True)
-class Keep(Action[Kept]):
-    """Store the ledger for a later syphon of this queue, if there is a store."""
+class BacklogQueue(Protocol):
+    """The operations of a drain on its queue and on the primary; only cancellation is raised."""
 
-    ledger: Ledger
+    def receive(self, count: int, wait_s: float) -> Operation[list[Any] | Failed]:
+        """Receive up to this many messages, waiting at most this long for the first."""
+        ...
 
+    def fetch(self, numbers: list[int]) -> Operation[list[Any] | Failed]:
+        """Receive deferred messages by their numbers; missing ones are omitted."""
+        ...
 
-@dataclass(slots=True)
-class Renew(Action[None]):
-    """Renew the locks of these messages."""
+    def peek(self, number: int) -> Operation[list[Any] | Failed]:
+        """Peek messages from this number on."""
+        ...
 
-    items: list[Item]
+    def count(self) -> Operation[int | Failed]:
+        """The number of active messages in the queue."""
+        ...
 
+    def send(self, path: str, items: list[Item]) -> Operation[Sent]:
+        """Send messages to their entity in the primary, in order: as many as fit one transfer."""
+        ...
 
-@dataclass(slots=True)
-class Rest(Action[None]):
-    """Wait, unless the syphon stops."""
+    def settle(
+        self, verb: Verb, items: list[Item], reason: str = "", description: str = ""
+    ) -> Operation[list[Settled]]:
+        """Settle messages; the outcomes are in the same order."""
+        ...
 
-    seconds: float
+    def keep(self, ledger: Ledger) -> Operation[Kept]:
+        """Store the ledger for a later syphon of this queue, if there is a store."""
+        ...
 
+    def renew(self, items: list[Item]) -> Operation[None]:
+        """Renew the locks of these messages."""
+        ...
 
-DrainAction = Receive | Fetch | Peek | Count | Send | Keep | Settle | Renew | Rest
-Steps = Generator[DrainAction, Reply, None]
+    def rest(self, seconds: float) -> Operation[None]:
+        """Wait, unless the syphon stops."""
+        ...
 
 
 @dataclass(slots=True)

@@ -1,0 +1,61 @@
+"""The runtime of asyncio clients: coroutines are awaited, workers are tasks, and blocking calls run on threads."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, ParamSpec, TypeVar
+
+from pairing.aio.administration import listed
+from pairing.aio.links import Background
+from pairing.drive import Operation, run_async
+
+R = TypeVar("R")
+P = ParamSpec("P")
+
+
+class Tasks:
+    """Execution in asyncio."""
+
+    event = staticmethod(asyncio.Event)
+    lock = staticmethod(asyncio.Lock)
+    sleep = staticmethod(asyncio.sleep)
+    listed = staticmethod(listed)
+
+    def __init__(self, background: Background) -> None:
+        self._background = background
+
+    def run(self, operation: Operation[R]) -> Awaitable[R]:
+        """Run an operation and return its result."""
+        return run_async(operation)
+
+    async def rest(self, event: asyncio.Event, seconds: float) -> None:
+        """Wait for this time, or until the event is set."""
+        try:
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            return
+
+    async def breathe(self) -> None:
+        """Let other tasks go on, in the middle of a long computation."""
+        await asyncio.sleep(0)
+
+    async def block(self, function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs) -> R:
+        """Call a function that may block on Redis."""
+        return await asyncio.to_thread(function, *arguments, **keywords)
+
+    def spawn(self, operation: Operation[Any], name: str) -> "asyncio.Task[Any]":
+        """Run an operation in a task."""
+        return self._background.start(run_async(operation), name)
+
+    def is_busy(self, worker: "asyncio.Task[Any]") -> bool:
+        """Whether it is still running."""
+        return not worker.done()
+
+    async def wait(self, workers: list["asyncio.Task[Any]"], seconds: float | None) -> None:
+        """Wait until they have ended, or for this time."""
+        if workers:
+            await asyncio.wait(workers, timeout=seconds)
+
+    async def cancel(self, workers: list["asyncio.Task[Any]"]) -> None:
+        """Cancel them until they have ended."""
+        await self._background.cancel(workers)

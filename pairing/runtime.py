@@ -1,0 +1,59 @@
+"""The runtime of blocking clients: every call blocks, and workers are threads."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from pairing.backlog.administration import listed
+from pairing.drive import Operation, run
+from pairing.threads import joined
+
+R = TypeVar("R")
+P = ParamSpec("P")
+
+
+class Threads:
+    """Execution by threads."""
+
+    event = staticmethod(threading.Event)
+    lock = staticmethod(threading.Lock)
+    listed = staticmethod(listed)
+
+    def run(self, operation: Operation[R]) -> R:
+        """Run an operation and return its result."""
+        return run(operation)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for this time."""
+        time.sleep(seconds)
+
+    def rest(self, event: threading.Event, seconds: float) -> bool:
+        """Wait for this time, or until the event is set."""
+        return event.wait(seconds)
+
+    def breathe(self) -> None:
+        """Other threads go on by themselves."""
+
+    def block(self, function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs) -> R:
+        """Call a function that may block on Redis."""
+        return function(*arguments, **keywords)
+
+    def spawn(self, operation: Operation[Any], name: str) -> threading.Thread:
+        """Run an operation on a thread; RuntimeError where none can be started now."""
+        thread = threading.Thread(target=run, args=(operation,), name=f"pairing-{name}", daemon=True)
+        thread.start()
+        return thread
+
+    def is_busy(self, worker: threading.Thread) -> bool:
+        """Whether it is still running."""
+        return worker.is_alive()
+
+    def wait(self, workers: list[threading.Thread], seconds: float | None) -> None:
+        """Wait until they have ended, or for this time."""
+        until = None if seconds is None else time.monotonic() + seconds
+        for thread in workers:
+            joined(thread, None if until is None else until - time.monotonic())
+
+    def cancel(self, workers: list[threading.Thread]) -> None:
+        """Threads are daemons, and notice the end of their client themselves."""
