@@ -73,7 +73,6 @@ LONGEST_FIRST = (
     "tests/pairing/test_session_order_exceptions.py",
     "tests/pairing/test_syphon_settlement.py",
     "tests/pairing/test_tracing.py",
-    "tests/workers/test_hostile_redis.py",
     "tests/workers/test_figures_agree.py",
 )
 """What takes longest begins first: begun late, one worker would still be busy with it while all others have ended. What

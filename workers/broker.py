@@ -18,7 +18,7 @@ import logging
 import time
 from datetime import UTC, datetime
 from queue import Empty
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from celery.app.amqp import AMQP
 from celery.worker.consumer import Consumer, Gossip, Mingle
@@ -26,25 +26,15 @@ from django.conf import settings
 from kombu import Connection
 from kombu.transport import TRANSPORT_ALIASES, redis, virtual
 from redis.connection import Connection as PlainConnection
-from redis.exceptions import ConnectionError, ResponseError
+from redis.exceptions import ConnectionError
 from redis.sentinel import SentinelManagedConnection, SentinelManagedSSLConnection
 
-from pairing.fleet.checked_redis import CheckedRedis, set_aside
-from pairing.fleet.keys import Keys
 from pairing.fleet.redis_url import Sentinels, names_sentinels
 from pairing.fleet.scripts import script
 from pairing.stored_json import as_text
 
 log = logging.getLogger(__name__)
 QUEUES = ("pings", "syphons", "collectors", "samples", "backlog", "pipeline", "alerts")
-KEYS = {
-    **{key: "list" for name in QUEUES for key in (name, f"{name}\x06\x16*")},
-    "_kombu.binding.*": "set",
-    "unacked": "hash",
-    "unacked_index": "zset",
-    "unacked_mutex": "string",
-}
-"""The keys of kombu, with the type of each."""
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """What kombu and Celery raise where a task makes no sense. Errors of Redis are none of them."""
 EXCHANGE, FIELDS_OF_A_BINDING = "workers", 3
@@ -78,12 +68,6 @@ def has_expired(expires: object) -> bool:
 def has_lost_connection(channel: Any) -> bool:
     """Whether the channel, or its underlying connection, was closed or abandoned."""
     return channel.connection is None or channel.connection.client is None
-
-
-class BrokerRedis(CheckedRedis):
-    """The client of a channel. Kombu has its own keys, which the class of the channel names."""
-
-    keys_of: ClassVar[Keys] = Keys(KEYS)
 
 
 class QoS(redis.QoS):
@@ -155,9 +139,6 @@ class Channel(redis.Channel):
             options.pop(name, None)
         return Sentinels.from_url(settings.REDIS_URL).pool(**options)
 
-    def _get_client(self) -> type[BrokerRedis]:
-        return BrokerRedis
-
     def _brpop_read(self, **options: Any) -> Any:
         """The next task, given to its consumer. What is none would end the worker: it is dropped, and logged."""
         qos = cast(QoS, self.qos)
@@ -166,9 +147,6 @@ class Channel(redis.Channel):
             answer = super()._brpop_read(**options)  # type: ignore[misc]  # its types leave this out
             self._catch_up()
             return answer
-        except ResponseError as error:
-            if not self._set_aside(error):
-                raise
         except UNREADABLE as error:
             log.error("a task in Redis cannot be read (%s); it is dropped", type(error).__name__)
             for tag in qos.tags() - before:
@@ -179,13 +157,8 @@ class Channel(redis.Channel):
         """Drops the expired tasks of queues that are behind."""
         now = datetime.now(UTC).isoformat(timespec="microseconds")
         while self.behind:
-            client: BrokerRedis = self._create_client()  # type: ignore[attr-defined]  # its types leave this out
+            client = self._create_client()  # type: ignore[attr-defined]  # its types leave this out
             client.eval(_DROP_EXPIRED, 1, self.behind.pop(), now, MOST_DROPPED)
-
-    def _set_aside(self, error: ResponseError) -> bool:
-        its: Any = self  # its types leave some methods out
-        queues = [its._q_for_pri(queue, step) for queue in its.active_queues for step in its.priority_steps]
-        return set_aside(its._create_client(), BrokerRedis.keys_of, queues, error)
 
     def get_table(self, exchange: str) -> list[Any]:
         """The bindings of an exchange: routing key, pattern and queue. Those of tasks are known, and not asked for."""

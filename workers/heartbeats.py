@@ -13,7 +13,6 @@ from typing import Any
 from celery.signals import heartbeat_sent, worker_shutdown
 
 from dashboard.site.redis import RedisError, connection
-from pairing.fleet.checked_redis import lately_set_aside
 from pairing.stored_json import hash_of, moment, readable, reading, record, text, text_or_none, texts
 from workers.collectors import usage_problems
 from workers.connections import problems
@@ -22,7 +21,6 @@ from workers.syphons import hindered
 
 KEY = "workers:heartbeat"
 FORGOTTEN = timedelta(hours=1)
-SHOWN, MOST_SHOWN = timedelta(minutes=10), 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +64,10 @@ def beat(sender: Any, **_: Any) -> None:
     consumed = tuple(sorted(sender.eventer.app.amqp.queues.consume_from))
     try:
         now = datetime.now(UTC)
-        reported = Heartbeat(now, consumed, problems() | hindered(now) | set_aside() | usage_problems, PROCESS)
+        reported = Heartbeat(now, consumed, problems() | hindered(now) | usage_problems, PROCESS)
         connection().hset(KEY, sender.eventer.hostname, reported.to_json())
     except RedisError:
         return  # the broker's own connection logs the outage
-
-
-def set_aside() -> dict[str, str]:
-    """What was set aside in Redis lately, by key: somebody else writes there. Raises RedisError."""
-    found = lately_set_aside(connection(), SHOWN.total_seconds())
-    newest = sorted(found.items(), key=lambda one: one[1].at)[-MOST_SHOWN:]
-    return {
-        f"Redis: {key}": f"held a {one.found}, which no program of this project writes; set aside"
-        for key, one in newest
-    }
 
 
 @worker_shutdown.connect

@@ -5,13 +5,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from dashboard.site.redis import RedisError, connection
-from pairing.fleet.checked_redis import SetAside, lately_set_aside
 from pairing.fleet.shared_state import USAGE
 
 LATE = timedelta(minutes=5)
 """Much longer than records are held before they are written, and than a restart of a worker takes."""
-SHOWN = timedelta(days=1)
-"""So long after the stream was replaced, that is an alert."""
 _MOST_MS = 4_102_444_800_000  # the year 2100: nobody of ours has written a later one
 
 
@@ -33,8 +30,3 @@ def unwritten_usage() -> Unwritten | None:
         return None
     at_ms = int(str(first[0][0]).partition("-")[0]) if first else _MOST_MS
     return Unwritten(records, datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms < _MOST_MS else None)
-
-
-def replaced_usage() -> SetAside | None:
-    """What was lately found in place of the stream, and set aside; None where nothing was. Raises RedisError."""
-    return lately_set_aside(connection(), SHOWN.total_seconds()).get(USAGE)

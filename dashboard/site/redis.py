@@ -1,47 +1,23 @@
-"""The control plane's connections to Redis, with short timeouts for pages.
-
-Values that another program has stored under our keys are set aside or skipped (pairing/fleet/checked_redis.py).
-"""
+"""The control plane's connections to Redis, with short timeouts for pages."""
 
 from functools import lru_cache
-from typing import ClassVar
 
 import redis
 from django.conf import settings
 
-from pairing.fleet.checked_redis import CheckedRedis
 from pairing.fleet.coordination import SharedState
-from pairing.fleet.keys import PAIRING, Keys
 from pairing.fleet.redis_url import client_of
 
 CHANGED = "dashboard:changed"
 HEALTH_PATTERN = "pairing:{*}:health"
 RedisError = redis.RedisError
-KEYS = {
-    "dashboard:api:*": "counter",
-    "dashboard:logins:*": "counter",
-    "workers:heartbeat": "hash",
-    "workers:tasks": "hash",
-    "workers:census:*": "hash",
-    "workers:drill-asked:*": "string",
-    "workers:tick:*": "string",
-}
-"""The keys of the control plane, with the type of each; the library's are in pairing/fleet/keys.py."""
-
-
-class ControlPlaneRedis(CheckedRedis):
-    """The library's client, for its keys and those of the control plane."""
-
-    keys_of: ClassVar[Keys] = Keys({**PAIRING, **KEYS})
 
 
 @lru_cache(maxsize=4)
 def _client(url: str, answer_s: float = 2.0) -> redis.Redis:
     return client_of(
         url,
-        ControlPlaneRedis,
         decode_responses=True,
-        encoding_errors="replace",  # invalid UTF-8 is replaced, and does not stop the reader
         socket_timeout=answer_s,
         socket_connect_timeout=1,
         health_check_interval=15,

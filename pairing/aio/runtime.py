@@ -1,6 +1,7 @@
 """The runtime of asyncio clients: coroutines are awaited, workers are tasks, and blocking calls run on threads."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -8,6 +9,7 @@ from pairing.aio.administration import listed
 from pairing.aio.links import Background
 from pairing.drive import Operation, run_async
 
+_LOGGER = logging.getLogger("pairing")
 R = TypeVar("R")
 P = ParamSpec("P")
 
@@ -45,7 +47,7 @@ class Tasks:
 
     def spawn(self, operation: Operation[Any], name: str) -> "asyncio.Task[Any]":
         """Run an operation in a task."""
-        return self._background.start(run_async(operation), name)
+        return self._background.start(_reported(run_async(operation), name), name)
 
     def is_busy(self, worker: "asyncio.Task[Any]") -> bool:
         """Whether it is still running."""
@@ -59,3 +61,11 @@ class Tasks:
     async def cancel(self, workers: list["asyncio.Task[Any]"]) -> None:
         """Cancel them until they have ended."""
         await self._background.cancel(workers)
+
+
+async def _reported(work: Awaitable[Any], name: str) -> None:
+    """As with a thread, an error of a worker is reported."""
+    try:
+        await work
+    except Exception:
+        _LOGGER.exception("pairing: %s failed", name)

@@ -7,10 +7,9 @@ Blocking; every call may raise ``redis.RedisError``.
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 from pairing.drain.ledger import Decision, Ledger
-from pairing.stored_json import reading, skipped
 
 if TYPE_CHECKING:
     from pairing.fleet.shared_state import SharedState
@@ -30,11 +29,7 @@ class SharedDecisions:
         """Apply the reports to the ledger; returns their number, to be removed after the ledger is stored."""
         reports = cast("list[Any]", self._redis.lrange(self._key, 0, -1))
         for text in reports:
-            try:
-                decision, numbers = _decision(text)
-            except ValueError as error:
-                skipped(self._key, "a decision", error)
-                continue
+            decision, numbers = json.loads(text)
             for number in numbers:
                 ledger.amend(number, decision)
         return len(reports)
@@ -43,11 +38,3 @@ class SharedDecisions:
         """Remove the first reports, which are part of the stored ledger now."""
         if reports:
             self._redis.ltrim(self._key, reports, -1)
-
-
-def _decision(written: str | bytes) -> tuple[Decision, list[int]]:
-    with reading("a decision"):
-        decision, numbers = json.loads(written)
-        if decision not in get_args(Decision) or not all(type(number) is int for number in numbers):
-            raise ValueError("not a decision: nothing that can become of a dead letter")
-        return decision, numbers

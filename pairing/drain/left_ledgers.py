@@ -6,10 +6,10 @@ the successor merges it into its own and then removes it. Merging it twice has n
 nothing. Blocking; every call may raise ``redis.RedisError``.
 """
 
+import json
 from typing import TYPE_CHECKING, Any, cast
 
 from pairing.drain.ledger import Ledger, same_queue
-from pairing.stored_json import reading, record, skipped
 
 if TYPE_CHECKING:
     from pairing.fleet.shared_state import SharedState
@@ -29,12 +29,7 @@ class LeftLedgers:
         """Merge those of the same queue; returns how many there are, to be removed after the ledger is stored."""
         left = cast("list[Any]", self._redis.lrange(self._key, 0, -1))
         for text in left:
-            try:
-                with reading("a ledger that was left"):
-                    other = Ledger.from_json(record(text))
-            except ValueError as error:
-                skipped(self._key, "a ledger", error)
-                continue
+            other = Ledger.from_json(json.loads(text))
             if same_queue(ledger.created_at, other.created_at):
                 ledger.absorb(other)
         return len(left)

@@ -16,7 +16,7 @@ from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.host import SyphonHost
 from pairing.drain.ledger import Ledger, same_queue
 from pairing.drain.left_ledgers import LeftLedgers
-from pairing.stored_json import reading, record
+from pairing.fleet.failures import redis_errors
 
 _REPORTS_S = 5.0
 """How often the decisions of operators and ledgers of predecessors are read while the ledger is stored."""
@@ -46,7 +46,7 @@ class StoredLedger:
         ledger = Ledger(self._queue, self._created_at)
         try:
             kept = self._kept()
-        except Exception:  # Redis does not answer
+        except redis_errors():
             return ledger
         if kept is None:
             return ledger
@@ -75,7 +75,7 @@ class StoredLedger:
                 self._left.leave(text)
             self._is_stored()
             return Kept.STORED if is_kept else Kept.REFUSED
-        except Exception:
+        except redis_errors():
             return self._not_stored(ledger)
 
     def leave(self) -> bool:
@@ -85,7 +85,7 @@ class StoredLedger:
         try:
             if self._left is not None and self.unstored is not None:
                 self._left.leave(self.unstored)
-        except Exception:
+        except redis_errors():
             return False
         return True
 
@@ -120,12 +120,7 @@ class StoredLedger:
         self._is_read = True
         if text is None:
             return None
-        try:
-            with reading("the ledger of a queue"):
-                ledger = Ledger.from_json(record(text))
-        except ValueError:
-            _LOGGER.warning("pairing: the ledger of %s cannot be read; a new one begins", self._queue)
-            return None
+        ledger = Ledger.from_json(json.loads(text))
         return ledger if same_queue(ledger.created_at, self._created_at) else None
 
 

@@ -15,11 +15,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
 
 from pairing.events import Event
-from pairing.fleet.checked_redis import CheckedRedis
 from pairing.fleet.clock import FleetClock
 from pairing.fleet.facts import Facts
 from pairing.fleet.known_health import KnownHealth, has_forgotten
@@ -29,7 +28,7 @@ from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
 from pairing.fleet.shared_state import EVENTS, USAGE, Seen, SharedState
 from pairing.fleet.subscription import Subscription
-from pairing.stored_json import readable, skipped
+from pairing.stored_json import readable
 from pairing.telemetry.metering import UsageRecord
 from pairing.threads import joined
 
@@ -82,9 +81,7 @@ class RedisCoordination:
     def __init__(self, url: str, pair: str, process: str) -> None:
         client = client_of(
             url,
-            CheckedRedis,
             decode_responses=True,
-            encoding_errors="replace",  # invalid UTF-8 is replaced, and does not stop the reader
             socket_timeout=_ANSWER_S,
             socket_connect_timeout=_ANSWER_S,
             retry=Retry(NoBackoff(), 0),  # the loops below try again, and know what else waits
@@ -268,7 +265,8 @@ class RedisCoordination:
 
     def _cut_off(self, error: Exception) -> None:
         if self.is_connected:
-            _LOGGER.warning("pairing: Redis is unavailable (%s); this process decides alone", type(error).__name__)
+            why = str(error) if isinstance(error, ResponseError) else type(error).__name__
+            _LOGGER.warning("pairing: Redis is unavailable (%s); this process decides alone", why)
         self.is_connected = False
         self._must_compare = True
         self._must_listen_anew.set()
@@ -313,20 +311,10 @@ class RedisCoordination:
             self._lock.notify_all()
 
     def _read(self, text: str) -> None:
-        try:
-            health = SharedHealth.from_json(text)
-        except ValueError as error:
-            skipped(self.shared.channel, "a message", error)
-            return
-        self._learn(health)
+        self._learn(SharedHealth.from_json(text))
 
     def _read_queue(self, text: str) -> None:
-        try:
-            news = QueueNews.from_json(text)
-        except ValueError as error:
-            skipped(self._backlog.channel, "a message", error)
-            return
-        self._learn_queue(news)
+        self._learn_queue(QueueNews.from_json(text))
 
     def _learn_queue(self, news: QueueNews) -> None:
         if news.process != self._process:

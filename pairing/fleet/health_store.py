@@ -24,7 +24,6 @@ from pairing.stored_json import as_text, fields_of, readable
 Verb = Literal["fail_over", "hold", "release", "mark_healthy"]
 _STEPS: dict[Verb, str] = {"fail_over": "publish", "hold": "hold", "release": "release", "mark_healthy": "mark_healthy"}
 _CHANGE = script("pairing.fleet", "clock", "whole", "record", "change_health")
-_MOST_CHANGES = 2**53  # the largest integer that is exact in scripts
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +58,11 @@ class HealthStore(PairKeys):
         self._change = client.register_script(_CHANGE)
 
     def health(self) -> dict[str, SharedHealth]:
-        """The health of each entity that ever failed, by path; unreadable values are omitted."""
+        """The health of each entity that ever failed, by path."""
         return readable(self.channel, self._hash("health"), SharedHealth.from_json)
 
     def health_of(self, path: str) -> SharedHealth | None:
-        """The health of one entity; None if there is none, or none that is readable."""
+        """The health of one entity; None if there is none."""
         return readable(self.channel, fields_of(self.redis, self.channel, [path]), SharedHealth.from_json).get(path)
 
     def news(self, known: Seen | None, *, is_complete: bool = False) -> News:
@@ -77,9 +76,9 @@ class HealthStore(PairKeys):
         with self.redis.pipeline(transaction=False) as pipeline:
             pipeline.set(self._key("born"), uuid4().hex, nx=True)
             pipeline.get(self._key("latest"))
-            pipeline.get(self._key("born"))  # not MGET, which treats a value of another type as missing
+            pipeline.get(self._key("born"))
             _, latest, born = pipeline.execute()
-        seen = Seen(_count(latest), as_text(born or ""))  # another process may have set it aside
+        seen = Seen(int(latest or 0), as_text(born))
         if known is None or known.born != seen.born:
             return News(self._hash("health"), seen, is_everything=True, has_forgotten=known is not None)
         if is_complete or seen.latest < known.latest:
@@ -228,12 +227,3 @@ class HealthStore(PairKeys):
     def _read(self, path: str, text: str | bytes | None) -> SharedHealth | None:
         known = {} if text is None else {path: as_text(text)}
         return readable(self.channel, known, SharedHealth.from_json).get(path)
-
-
-def _count(value: Any) -> int:
-    """The number of the last change; 0 if missing or unreadable, so that everything is read."""
-    try:
-        count = int(value or 0)
-    except ValueError:
-        return 0
-    return count if 0 <= count < _MOST_CHANGES else 0

@@ -61,10 +61,7 @@ def has_forgotten(text: str | None, known: SharedHealth, *, was_emptied: bool = 
     """
     if text is None:
         return True
-    try:
-        stands = SharedHealth.from_json(text)
-    except ValueError:
-        return False
+    stands = SharedHealth.from_json(text)
     if was_emptied and stands.state == "failing" and known.state == "failed_over":
         return stands.knew < known.version
     return stands.version < known.version

@@ -81,10 +81,7 @@ class Presences:
         self._redis.hdel(self._key, process)
 
     def living(self, *, within_s: float = ALIVE_S) -> dict[str, Presence]:
-        """The processes that reported in the last ``within_s`` seconds by Redis's clock; old entries are deleted.
-
-        Unreadable entries are omitted.
-        """
+        """The processes that reported in the last ``within_s`` seconds by Redis's clock; old entries are deleted."""
         now_s, microseconds = self._redis.time()
         found = readable(self._key, hash_of(self._redis, self._key), _reported)
         ages = {process: now_s + microseconds / 1e6 - at for process, (at, _) in found.items()}

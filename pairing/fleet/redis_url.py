@@ -6,14 +6,18 @@ all connections use TLS. The user, the password and the options of redis-py afte
 the current master, so that clients follow a failover.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import redis
 import redis.asyncio
 import redis.asyncio.sentinel
+from redis.client import Pipeline
 from redis.connection import ConnectionPool, parse_url
+from redis.exceptions import ResponseError
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
 SENTINEL_PORT = 26379
@@ -21,7 +25,55 @@ _MARK = "+sentinel"
 _ANSWER_S = 0.5  # a client that asks a Sentinel in vain still has time to ask the next one
 _OF_SENTINELS = ("sentinel_username", "sentinel_password")
 
-Client = TypeVar("Client", bound=redis.Redis)
+
+class NamedRedis(redis.Redis):
+    """redis-py's client; its error about a value of another type names the key."""
+
+    _is_closed = False
+
+    def close(self) -> None:
+        """Close its connections, also under threads that wait for an answer: they get redis.ConnectionError."""
+        self._is_closed = True
+        super().close()
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        with self.answering(args):
+            return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+
+    def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> "NamedPipeline":
+        """Pipelines of this kind."""
+        made = NamedPipeline(self.connection_pool, self.response_callbacks, transaction, shard_hint)
+        made.owner = self
+        return made
+
+    @contextmanager
+    def answering(self, command: tuple[Any, ...] = ()) -> Iterator[None]:
+        """Name the keys of a command that Redis refuses, and what redis-py raises where close() took its buffer."""
+        try:
+            yield
+        except ResponseError as error:
+            raise type(error)(f"{error} ({', '.join(map(str, _keys(command)))})") from None
+        except (AttributeError, ValueError) as error:
+            if not self._is_closed:
+                raise
+            raise redis.ConnectionError("The client was closed before Redis answered.") from error
+
+
+class NamedPipeline(Pipeline):
+    """Its own error names the command with its key."""
+
+    owner: NamedRedis
+
+    def execute(self, raise_on_error: bool = True) -> list[Any]:
+        with self.owner.answering():
+            return super().execute(raise_on_error)
+
+
+def _keys(command: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The keys of a command, or of a script."""
+    if command[:1] in (("EVAL",), ("EVALSHA",)):
+        return command[3 : 3 + int(command[2])]
+    return command[1:2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +127,11 @@ def names_sentinels(url: str) -> bool:
     return urlsplit(url).scheme.endswith(_MARK)
 
 
-def client_of(url: str, kind: type[Client], **options: Any) -> Client:
-    """A client of this class, which connects on first use. ValueError or an error of redis-py for a wrong URL."""
+def client_of(url: str, **options: Any) -> NamedRedis:
+    """A client, which connects on first use. ValueError or an error of redis-py for a wrong URL."""
     if not names_sentinels(url):
-        return cast(Client, kind.from_url(url, **options))
-    return cast(Client, kind.from_pool(Sentinels.from_url(url).pool(**options)))
+        return cast(NamedRedis, NamedRedis.from_url(url, **options))
+    return cast(NamedRedis, NamedRedis.from_pool(Sentinels.from_url(url).pool(**options)))
 
 
 def async_client_of(url: str) -> redis.asyncio.Redis:

@@ -76,7 +76,7 @@ class SharedBacklog:
         return warnings
 
     def fills(self) -> dict[str, Fill]:
-        """The fill level of each queue, by path; unreadable values are omitted."""
+        """The fill level of each queue, by path."""
         return readable(self._fills, hash_of(self._redis, self._fills), _fill)
 
     # The rotation --------------------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ class SharedBacklog:
             pipeline.execute()
 
     def pulled(self) -> list[QueueNews]:
-        """The queues that are out of some process's rotation now; unreadable values are omitted."""
+        """The queues that are out of some process's rotation now."""
         found, now = readable(self._pulled, hash_of(self._redis, self._pulled), QueueNews.from_json), datetime.now(UTC)
         return [news for news in found.values() if news.until is not None and news.until > now]
 

@@ -26,7 +26,7 @@ _FORGOTTEN_S = 3600.0
 
 _ROOM = "pairing.fleet"
 _CLAIM = script(_ROOM, "clock", "claim_ping")
-_RECORD_PING = script(_ROOM, "whole", "record", "record_ping")
+_RECORD_PING = script(_ROOM, "record", "record_ping")
 _ACQUIRE = script(_ROOM, "clock", "whole", "acquire_lease")
 _RENEW = script(_ROOM, "renew_lease")
 _RELEASE = script(_ROOM, "release_lease")
@@ -81,7 +81,7 @@ class SharedState(HealthStore, SyphonStore):
         self._record_ping(keys=[self._key("pings")], args=[path, record.to_json()])
 
     def pings(self, paths: Iterable[str] | None = None) -> dict[str, PingRecord]:
-        """The last ping of each entity by path, or of these entities only; unreadable values are omitted."""
+        """The last ping of each entity by path, or of these entities only."""
         key = self._key("pings")
         found = hash_of(self.redis, key) if paths is None else fields_of(self.redis, key, list(paths))
         return readable(key, found, PingRecord.from_json)
@@ -95,8 +95,7 @@ class SharedState(HealthStore, SyphonStore):
     def rotations(self, *, within_s: float = 30.0) -> dict[str, list[str]]:
         """The backlog queues that each process has in its rotation, as reported in the last ``within_s`` seconds.
 
-        Those silent for an hour are forgotten here, not where each of a fleet reports: that would cost its square. What
-        cannot be read is left out.
+        Those silent for an hour are forgotten here, not where each of a fleet reports: that would cost its square.
         """
         key, now_s = self._key("rotations"), self.now().timestamp()
         reported = readable(key, self._hash("rotations"), _rotation)

@@ -30,10 +30,8 @@ class SyphonStore(PairKeys):
         return bool(self.redis.hdel(self._key("syphon"), target or "*"))
 
     def paused(self) -> dict[str, Pause]:
-        """The pauses by path of backlog queue or entity; ``*``: of the pair. An unreadable one pauses too."""
-        written = self._hash("syphon")
-        unknown = Pause("?", "a pause that cannot be read", datetime.now(UTC))
-        return dict.fromkeys(written, unknown) | readable(self._key("syphon"), written, Pause.from_json)
+        """The pauses by path of backlog queue or entity; ``*``: of the pair."""
+        return readable(self._key("syphon"), self._hash("syphon"), Pause.from_json)
 
     def pace_syphon(self, target: str | None, rate: float | None, operator: str, reason: str) -> None:
         """Limit the syphons of the fleet together to ``rate`` messages per second; None removes the limit.

@@ -29,15 +29,15 @@ _ASK_AGAIN_S = 0.1
 _ROOM = "pairing.sessions"
 _CLOCK = script("pairing.fleet", "clock")
 _BASE = _CLOCK + script("pairing.fleet", "whole", "record")
-_GATES = _BASE + script(_ROOM, "barriers", "gates")
+_GATES = _BASE + script(_ROOM, "gates")
 _SYNC = _GATES + script(_ROOM, "sync_gates")
 _ENTER = _GATES + script(_ROOM, "enter")
 _LEAVE = _GATES + script(_ROOM, "leave")
-_MOVE = script("pairing.fleet", "whole", "record") + script(_ROOM, "barriers", "move")
+_MOVE = script("pairing.fleet", "record") + script(_ROOM, "move")
 _BAR = _GATES + script(_ROOM, "bar")
 _BARRED = _GATES + script(_ROOM, "barred")
 _LIFT = _GATES + script(_ROOM, "lift")
-_HOLD = _BASE + script(_ROOM, "barriers", "hold")
+_HOLD = _BASE + script(_ROOM, "hold")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ import redis
 from pairing.fleet.redis_url import client_of
 from tests.acceptance.control_plane import AnyRedis, ControlPlane, DistantRedis
 from tests.acceptance.fleet import Namespaces, RedisServer
-from tests.hostile_redis import BYTES, POISONS, all_keys, poison
 from tests.pace import GUARD, Stopwatch
 from tests.selection import nightly
 from tests.sentinels import Sentinels, tls_is_built_in
@@ -116,18 +115,6 @@ def restarted(server: RedisServer) -> None:
     server.start()
 
 
-def poisoned(server: RedisServer) -> None:
-    """A stranger puts values of every type under every key, and what is no task into every queue."""
-    with server.client() as client:
-        keys = [key for key in all_keys(client) if not key.endswith(":set-aside")]
-        for kind in POISONS:
-            poison(client, {*keys, *QUEUES}, kind)
-            time.sleep(0.5)
-        for queue in QUEUES:
-            with suppress(redis.ResponseError):
-                client.lpush(queue, BYTES, "{}", '{"properties": {}}')
-
-
 def refusing(server: RedisServer) -> None:
     """It asks for a password that nobody has."""
     with server.client() as client:
@@ -154,7 +141,7 @@ def end_connections(client: redis.Redis) -> None:
 
 
 @pytest.mark.usefixtures("working")
-@pytest.mark.parametrize("outage", [killed, *nightly(frozen, emptied, restarted, refusing, full), poisoned])
+@pytest.mark.parametrize("outage", [killed, *nightly(frozen, emptied, restarted, refusing, full)])
 def test_workers_and_beat_outlive_redis_and_are_at_work_again_within_ten_seconds(
     plane: ControlPlane, server: RedisServer, outage: Callable[[RedisServer], None]
 ) -> None:
@@ -244,7 +231,7 @@ class PromotedRedis:
         self.url = watched.url
 
     def client(self) -> redis.Redis:
-        return client_of(self.url, redis.Redis, decode_responses=True, socket_timeout=5)
+        return client_of(self.url, decode_responses=True, socket_timeout=5)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["in clear", "over TLS"])

@@ -9,9 +9,8 @@ import redis
 from kombu import Consumer, Exchange, Producer, Queue
 from redis.sentinel import SentinelManagedConnection, SentinelManagedSSLConnection
 
-from pairing.fleet.checked_redis import CheckedRedis
 from pairing.fleet.coordination import RedisCoordination, SharedHealth, SharedState
-from pairing.fleet.redis_url import Sentinels, async_client_of, client_of
+from pairing.fleet.redis_url import NamedRedis, Sentinels, async_client_of, client_of
 from tests import sentinels
 from workers.broker import PersistentConnection, broker_url
 
@@ -33,12 +32,10 @@ def test_a_url_names_the_sentinels_the_master_and_the_database():
     ("scheme", "kind"), [("redis", SentinelManagedConnection), ("rediss", SentinelManagedSSLConnection)]
 )
 def test_servers_and_sentinels_are_asked_over_tls_together(scheme, kind):
-    client = client_of(
-        f"{scheme}+sentinel://h/master?ssl_ca_certs=/ca.pem" if scheme == "rediss" else URL, CheckedRedis
-    )
+    client = client_of(f"{scheme}+sentinel://h/master?ssl_ca_certs=/ca.pem" if scheme == "rediss" else URL)
     pool = client.connection_pool
 
-    assert isinstance(client, CheckedRedis)
+    assert isinstance(client, NamedRedis)
     assert type(pool.make_connection()) is kind
     asked = pool.sentinel_manager.sentinels[0].connection_pool.connection_kwargs
     assert asked.get("ssl_ca_certs") == ("/ca.pem" if scheme == "rediss" else None)
@@ -78,7 +75,7 @@ def reconciles(one: RedisCoordination) -> bool:
 def test_a_process_goes_on_with_the_promoted_replica_and_reports_what_it_lacks(replicated):
     """The failover of the entity is taken off the replica, as if it had not arrived there before the master died."""
     one = RedisCoordination(replicated.url, "contoso", "one")
-    shared = SharedState(client_of(replicated.url, CheckedRedis, decode_responses=True), "contoso")
+    shared = SharedState(client_of(replicated.url, decode_responses=True), "contoso")
     _, news = one._threads
     news.start()
     replicated.until(lambda: one._must_compare, "it listens")

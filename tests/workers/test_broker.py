@@ -15,7 +15,6 @@ from kombu import Consumer, Exchange, Message, Producer, Queue
 from kombu.utils.imports import symbol_by_name
 from redis.exceptions import ConnectionError, OutOfMemoryError
 
-from tests.hostile_redis import POISONS, poison
 from workers import broker
 from workers.broker import QUEUES, Channel, PersistentConnection, broker_url
 from workers.celery import app
@@ -175,29 +174,14 @@ def test_what_is_no_task_is_dropped_and_the_next_one_is_taken(
     assert redis_client.hlen("unacked") == 0
 
 
-@pytest.mark.parametrize("kind", POISONS)
-def test_tasks_are_sent_and_taken_whatever_was_put_under_the_keys_of_the_broker(
-    connection: PersistentConnection, redis_client: redis.Redis, consumed: list[str], kind: str
-) -> None:
-    keys = [QUEUES[0], "_kombu.binding.workers", "unacked", "unacked_index", "unacked_mutex"]
-    for key in keys:
-        consumed.clear()
-        poison(redis_client, [key], kind)
-        POISONED_QUEUE(connection.channel()).declare()
-        assert "work" in drained(connection, consumed), key
-
-
-@pytest.mark.parametrize("kind", POISONS)
 def test_tasks_that_were_not_acknowledged_are_restored_or_dropped(
-    connection: PersistentConnection, redis_client: redis.Redis, consumed: list[str], kind: str
+    connection: PersistentConnection, redis_client: redis.Redis, consumed: list[str]
 ) -> None:
     channel = connection.default_channel
     redis_client.zadd("unacked_index", {"a tag": 1, b"\xff": 2})
     redis_client.hset("unacked", mapping={"a tag": b"\xff\x00", b"\xff": "{}"})
     channel.qos.restore_visible(num=10)
     assert redis_client.zcard("unacked_index") == 0
-    poison(redis_client, ["unacked", "unacked_index"], kind)
-    channel.qos.restore_visible(num=10)
 
 
 def test_a_binding_to_what_is_no_queue_of_ours_is_left_out(

@@ -10,7 +10,7 @@ from django.db.models import F, Max, Sum
 
 from dashboard.alerts.rules import Rule, fits, thresholds
 from dashboard.alerts.watching.conditions import ANY, SILENCE, Condition, is_over, key_of
-from dashboard.alerts.watching.conditions_of_usage import replaced, unwritten
+from dashboard.alerts.watching.conditions_of_usage import unwritten
 from dashboard.fleet import ledgers
 from dashboard.models import BacklogQueue, BudgetAlert, EntityHealth, FailoverEvent, Heartbeat, Readiness, SyphonLedger
 from dashboard.site.money import money
@@ -35,7 +35,6 @@ def conditions(rules: Iterable[Rule], open_keys: Collection[str], now: datetime)
     yield from missing_workers(now)
     yield from less_ready(now)
     yield from unwritten(open_keys, now)
-    yield from replaced(open_keys, now)
 
 
 def expiring(now: datetime) -> Iterator[Condition]:

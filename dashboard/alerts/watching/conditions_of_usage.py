@@ -1,4 +1,4 @@
-"""Conditions of usage on its way to the files: it waits for too long, or what carries it was replaced."""
+"""The condition of usage on its way to the files: it waits for too long."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 
 from dashboard.alerts.watching.conditions import ANY, SILENCE, Condition, key_of
-from dashboard.fleet.unwritten_usage import LATE, replaced_usage, unwritten_usage
+from dashboard.fleet.unwritten_usage import LATE, unwritten_usage
 from dashboard.models import Heartbeat
-from dashboard.site.redis import RedisError
 
 USAGE_PROBLEM = "usage"
 """The name of a worker's problem with writing usage files, in its heartbeat."""
@@ -42,30 +41,3 @@ def _why_unwritten(now: datetime) -> str:
     if not any("collectors" in row.role for row in rows):
         return "No worker serves the queue collectors: start one."
     return "Workers report no problem: they write more slowly than usage is metered, or beat is not running."
-
-
-def replaced(open_keys: Collection[str], now: datetime) -> Iterator[Condition]:
-    """Another program put a value in place of the stream of usage: what waited in it is gone, and never late."""
-    key, since, detail = key_of("usage", ANY, ANY, "replaced"), now, "Redis is away."
-    try:
-        found = replaced_usage()
-    except RedisError:
-        if key not in open_keys:
-            return
-    else:
-        if found is None:
-            return
-        since = found.at
-        detail = (
-            f"The stream pairing:usage in Redis could not be used: it was a {found.found}, which another program "
-            f"wrote. It was set aside at {since:%Y-%m-%d %H:%M:%S} UTC. Usage that waited there may be in no file."
-        )
-    yield Condition(
-        key=key,
-        kind="usage",
-        severity="critical",
-        pair=ANY,
-        title="Usage may be lost: its stream in Redis was replaced",
-        detail=detail,
-        began_at=since,
-    )

@@ -4,10 +4,7 @@ local verb, path, base, recovers = ARGV[1], ARGV[2], tonumber(ARGV[4]), ARGV[6] 
 local change = cjson.decode(ARGV[3])
 local written = redis.call('HGET', KEYS[1], path)
 local function set(value) return value ~= nil and value ~= cjson.null end
-local function is_text_or_unset(value) return not set(value) or type(value) == 'string' end
-local current = decoded(written, 'version', 'number')
-if current and not (type(current.since) == 'string' and is_text_or_unset(current.expires)) then current = nil end
-if not current then written = false end
+local current = decoded(written)
 local is_over = current and current.state == 'failed_over'
 local is_held = is_over and set(current.held_by) and not (set(current.expires) and current.expires <= ARGV[5])
 

@@ -2,11 +2,7 @@
 if redis.call('EXISTS', KEYS[2], KEYS[3]) == 0 then return false end
 local found, all = {}, redis.call('HGETALL', KEYS[1])
 for i = 1, #all, 2 do
-  local barrier, busy = barrier_of(all[i + 1]), 0
-  if barrier.generation == '' then
-    barrier.generation = next_generation(KEYS[3])
-    redis.call('HSET', KEYS[1], all[i], cjson.encode(barrier))
-  end
+  local barrier, busy = decoded(all[i + 1]), 0
   for _, ends in pairs(barrier.intents) do if ends > now then busy = 1 end end
   found[#found + 1] = all[i]
   found[#found + 1] = busy == 1 and '0' or barrier.generation

@@ -5,7 +5,7 @@ local entity, key, candidate, token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local queue = redis.call('HGET', KEYS[2], key)
 local barrier
 if queue then
-  barrier = barrier_of(redis.call('HGET', ARGV[1] .. queue, key))
+  barrier = decoded(redis.call('HGET', ARGV[1] .. queue, key))
   local held = (barrier.held_until or 0) - now
   if held > 0 and tonumber(ARGV[8]) > 2 * held and not barrier.intents[token] then
     return {'', math.min(held, tonumber(ARGV[9])), 0, ''}

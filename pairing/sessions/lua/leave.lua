@@ -5,7 +5,7 @@ for i = 2, #ARGV, 4 do
   local queue = redis.call('HGET', KEYS[2], key)
   local text = queue and redis.call('HGET', ARGV[1] .. queue, key)
   if text then
-    local barrier = barrier_of(text)
+    local barrier = decoded(text)
     barrier.intents[token] = nil
     if ARGV[i + 3] == '0' and barrier.first == token and next(barrier.intents) == nil then
       redis.call('HDEL', ARGV[1] .. queue, key)

@@ -2,7 +2,7 @@
 local lifted = 0
 for i = 1, #ARGV, 3 do
   local text = redis.call('HGET', KEYS[3], ARGV[i + 1])
-  local barrier = text and barrier_of(text)
+  local barrier = text and decoded(text)
   if barrier and barrier.generation == ARGV[i + 2] then
     lifted = lifted + 1
     redis.call('HDEL', KEYS[3], ARGV[i + 1])

@@ -4,7 +4,7 @@ local key, token = ARGV[2], ARGV[3]
 local queue = redis.call('HGET', KEYS[1], key)
 if not queue then return 0 end
 local text = redis.call('HGET', ARGV[1] .. queue, key)
-local barrier = barrier_of(text)
+local barrier = decoded(text)
 if ARGV[5] ~= '1' then
   if barrier.first ~= token then return 0 end
   for other in pairs(barrier.intents) do if other ~= token then return 0 end end

@@ -1,14 +1,12 @@
 """Usage files never stop silently: what waits for too long is an alert with its cause (docs/alerts.md)."""
 
-import json
 import logging
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard.alerts.watching.conditions_of_usage import replaced, unwritten
+from dashboard.alerts.watching.conditions_of_usage import unwritten
 from dashboard.fleet import projection
-from dashboard.site.redis import ControlPlaneRedis
 from pairing.fleet.coordination import SharedState
 from pairing.telemetry.metering import UsageRecord
 from workers import collectors
@@ -18,7 +16,6 @@ from workers.streams import Reader
 NOW = datetime.now(UTC)
 USAGE = UsageRecord("r", NOW, "s", "contoso", "contoso", "orders", "send", "host:1:aaaa", 1, 1, 1, 1, 1)
 KEY = "usage:*:*"
-REPLACED = "usage:*:*:replaced"
 
 
 @pytest.fixture(autouse=True)
@@ -61,33 +58,6 @@ def test_the_alert_gives_the_reason_that_a_worker_reports(db, redis_here):
 def test_an_open_alert_stays_open_while_redis_is_away(db, redis_away):
     assert [found.key for found in unwritten([KEY], NOW)] == [KEY]
     assert list(unwritten([], NOW)) == []
-
-
-def test_a_stream_that_was_replaced_is_an_alert_for_a_day_though_usage_is_written_again(db, redis_here):
-    wait_for(redis_here, 4)
-    assert list(replaced([], NOW)) == []
-
-    redis_here.delete("pairing:usage")
-    redis_here.rpush("pairing:usage", "what a stranger wrote")
-    SharedState(ControlPlaneRedis(connection_pool=redis_here.connection_pool), "contoso").record_usage([USAGE])
-
-    assert redis_here.xlen("pairing:usage") == 1
-    assert list(unwritten([], NOW)) == []
-    [found] = replaced([], NOW)
-    assert (found.key, found.kind, found.severity) == (REPLACED, "usage", "critical")
-    assert "it was a list, which another program wrote" in found.detail
-    set_aside_at(redis_here, NOW - timedelta(days=2))
-    assert list(replaced([], NOW)) == []
-
-
-def set_aside_at(redis_here, at: datetime) -> None:
-    known = json.loads(redis_here.hget("pairing:set-aside", "pairing:usage"))
-    redis_here.hset("pairing:set-aside", "pairing:usage", json.dumps(known | {"at": at.timestamp() * 1000}))
-
-
-def test_the_alert_of_a_replaced_stream_stays_open_while_redis_is_away(db, redis_away):
-    assert [found.key for found in replaced([REPLACED], NOW)] == [REPLACED]
-    assert list(replaced([], NOW)) == []
 
 
 def test_what_cannot_be_written_stays_in_the_stream_and_is_reported_until_it_is(redis_here, settings, tmp_path):
