@@ -12,7 +12,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusReceiver, ServiceBusSen
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from pairing.backlog.administration import emulator_transport
-from pairing.clock import Clock, seconds
+from pairing.clock import Clock, joined, left_until, seconds
 from pairing.drive import run
 from pairing.ends import End, Endpoint, Role, SdkEnd, close_all
 from pairing.health.flows import PingResult
@@ -26,7 +26,6 @@ from pairing.receivers import MeteredPages, MeteredReceiver, MeteredSession
 from pairing.runtime import Threads
 from pairing.sender import PairedSender
 from pairing.sockets import punctual_context
-from pairing.threads import joined, left_until
 
 _FLYING_S = 0.5
 

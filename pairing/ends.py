@@ -5,6 +5,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from inspect import iscoroutinefunction
 from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -14,7 +15,6 @@ from azure.servicebus.exceptions import ServiceBusError
 from pairing.drive import Operation, call
 from pairing.errors import PairedNamespaceFaultedError
 from pairing.health.faults import describe
-from pairing.telemetry.connections import open_connections
 
 Role = Literal["primary", "secondary"]
 EndState = Literal["created", "opened", "closed", "faulted"]
@@ -351,3 +351,36 @@ def close_all(clients: Iterable[Any]) -> Operation[None]:
                 yield from call(client.__exit__, None, None, None)
         except Exception as error:
             _LOGGER.info("closing a client of the SDK failed: %s", describe(error))
+
+
+def check_credential(role: str, credential: Any, *, in_asyncio: bool) -> None:
+    """Raise a TypeError that says what to give instead."""
+    if isinstance(credential, AzureNamedKeyCredential | AzureSasCredential):
+        return
+    give = getattr(credential, "get_token", None) or getattr(credential, "get_token_info", None)
+    if not callable(give):
+        raise TypeError(
+            f"the credential of the {role} is a {type(credential).__name__}: give one of azure-identity, "
+            "AzureNamedKeyCredential or AzureSasCredential, or use from_connection_string"
+        )
+    if iscoroutinefunction(give) and not in_asyncio:
+        raise TypeError(f"the credential of the {role} is for asyncio: import it from azure.identity, without .aio")
+    if in_asyncio and not iscoroutinefunction(give) and type(credential).__module__.startswith("azure.identity."):
+        raise TypeError(f"the credential of the {role} is not for asyncio: import it from azure.identity.aio")
+
+
+_TRIES = 3
+
+
+def open_connections(clients: Iterable[Any]) -> int:
+    """The number for these clients of the SDK, blocking or asyncio, at present; administration has no connections."""
+    return sum(bool(getattr(handler, "_running", False)) for client in clients for handler in _handlers(client))
+
+
+def _handlers(client: Any) -> list[Any]:
+    for _ in range(_TRIES):
+        try:
+            return list(getattr(client, "_handlers", ()))
+        except RuntimeError:  # another thread has just created one
+            continue
+    return []

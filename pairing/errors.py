@@ -1,7 +1,6 @@
 """The errors of the library. Errors of the SDK about the caller's own message pass through unchanged."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from enum import Enum
 
 RETRY_AFTER_S = 10.0
@@ -53,12 +52,3 @@ class BacklogCreationError(PairingError):
 
 class ScheduledInBacklogError(PairingError):
     """The scheduled message is in a backlog queue, where it cannot be cancelled."""
-
-
-@contextmanager
-def needing(extra: str, what: str) -> Iterator[None]:
-    """Imports for which an extra of the package must be installed: an ImportError names it."""
-    try:
-        yield
-    except ImportError as error:
-        raise ImportError(f"{what} needs an extra: pip install 'paired-namespaces[{extra}]' ({error})") from error

@@ -18,8 +18,8 @@ from weakref import WeakSet
 from azure.servicebus import ServiceBusSender
 from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusConnectionError, ServiceBusError
 
+from pairing.clock import joined
 from pairing.sockets import break_transport, close_socket_with, on_each_handler, raw_socket
-from pairing.threads import joined
 
 _TICK_S = 0.25
 _AHEAD_S = 0.3

@@ -1,7 +1,8 @@
 """Names of a package whose modules are loaded when they are first used, because most applications do not need them."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -21,3 +22,12 @@ def loaded_on_use(package: str, modules: Mapping[str, str]) -> tuple[Callable[[s
         return sorted({*vars(sys.modules[package]), *modules})
 
     return get, names
+
+
+@contextmanager
+def needing(extra: str, what: str) -> Iterator[None]:
+    """Imports for which an extra of the package must be installed: an ImportError names it."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(f"{what} needs an extra: pip install 'paired-namespaces[{extra}]' ({error})") from error

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
-from pairing.errors import needing
+from pairing.clock import left_until
 from pairing.health.availability import News, State
 from pairing.health.flows import PingResult
+from pairing.loading import needing
 from pairing.pair import Change, Pair
 from pairing.telemetry.metering import UsageRecord
-from pairing.threads import left_until
 
 if TYPE_CHECKING:
     from pairing.fleet.coordination import Coordination

@@ -13,12 +13,13 @@ from weakref import WeakSet
 from pairing.backlog.administration import Paired
 from pairing.clock import Clock, SystemClock
 from pairing.ends import End, Endpoint, LifeCycle, Role
-from pairing.errors import RETRY_AFTER_S, Fault, PairedNamespaceFaultedError, PairingError, needing
+from pairing.errors import RETRY_AFTER_S, Fault, PairedNamespaceFaultedError, PairingError
 from pairing.events import Event
 from pairing.health.availability import PathAvailability
 from pairing.health.faults import describe, has_expired, is_ambiguous, is_gone, may_be_gone
 from pairing.health.flows import Failed
 from pairing.links import LinkCrowdedError
+from pairing.loading import needing
 from pairing.membership import Fleet
 from pairing.messages.payload import STANDARD_LIMIT, Payload
 from pairing.options import SendAvailabilityOptions

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from pairing.backlog.administration import listed
+from pairing.clock import joined
 from pairing.drive import Operation, run
-from pairing.threads import joined
 
 R = TypeVar("R")
 P = ParamSpec("P")

@@ -29,8 +29,8 @@ from redis.connection import Connection as PlainConnection
 from redis.exceptions import ConnectionError
 from redis.sentinel import SentinelManagedConnection, SentinelManagedSSLConnection
 
+from pairing.fleet.access import script
 from pairing.fleet.redis_url import Sentinels, names_sentinels
-from pairing.fleet.scripts import script
 from pairing.stored_json import as_text
 
 log = logging.getLogger(__name__)

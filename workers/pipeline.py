@@ -15,7 +15,7 @@ from dashboard.costs.jobs import compact_usage, months_to_compute
 from dashboard.models import ChargeRun
 from dashboard.site.places import manage
 from dashboard.site.redis import announce_change, connection
-from pairing.fleet.claims import claimed
+from pairing.fleet.access import claimed
 from workers.celery import app
 from workers.slices import one_at_a_time
 

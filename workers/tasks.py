@@ -17,7 +17,7 @@ from celery.signals import before_task_publish, heartbeat_sent, task_failure, ta
 
 from dashboard.metrics.shared import TASKS
 from dashboard.site.redis import RedisError, connection
-from pairing.fleet.scripts import script
+from pairing.fleet.access import script
 
 SENT_AT = "sent_at"
 FRESH_S = 60.0

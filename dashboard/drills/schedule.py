@@ -9,7 +9,7 @@ from dashboard.fleet.boards import last_heartbeat
 from dashboard.fleet.status import is_silent
 from dashboard.models import Drill, Pair
 from dashboard.site.redis import connection
-from pairing.fleet.claims import claimed
+from pairing.fleet.access import claimed
 
 ASKED_AGAIN_S = 60
 

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pairing.errors import needing
-from pairing.loading import loaded_on_use
+from pairing.loading import loaded_on_use, needing
 
 with needing("aio", "pairing.aio"):
     from pairing.aio.administration import emulator_transport

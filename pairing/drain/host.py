@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pairing.options import SendAvailabilityOptions
     from pairing.telemetry.metering import UsageMeter
     from pairing.telemetry.tracing import Tracing
+from typing import TypeVar, cast
+
+from pairing.drive import Operation, call
 
 ASK_S = 5.0
 """The timeout of a request to the administration."""
@@ -107,3 +110,22 @@ class World(Runtime, Protocol):
     def settle(self, receiver: Any, how: How, outcomes: list[Settled], timeout_s: float) -> object:
         """Settle the messages, overlapped; each outcome is recorded as it becomes known."""
         ...
+
+
+R = TypeVar("R")
+
+
+def attempt(
+    world: World, link: SyphonLink, operation: Callable[[Any, float], Operation[R]], timeout_s: float
+) -> Operation[tuple[list[R], LinkFailure | None]]:
+    """What the operation returned on the link, in a list, and why it failed, where it did."""
+    answers: list[R] = []
+
+    def answered(sdk: Any, left_s: float) -> Operation[None]:
+        answers.append((yield from operation(sdk, left_s)))
+
+    def on_link(sdk: Any, left_s: float) -> Any:
+        return world.run(answered(sdk, left_s))
+
+    failure = yield from call(cast("Callable[..., LinkFailure | None]", link.attempt), on_link, timeout_s)
+    return answers, failure

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from pairing.drain.pacing import Pacing
-from pairing.fleet.failures import redis_errors
+from pairing.fleet.access import redis_errors
 
 if TYPE_CHECKING:
     from pairing.fleet.coordination import Coordination, SharedState

@@ -16,9 +16,8 @@ from azure.servicebus.exceptions import (
 )
 
 from pairing.drain.backlog_queue import BATCH, Failed, Item, Kept, Sent, Settled, Verb
-from pairing.drain.host import StopEvent, SyphonHost, SyphonLink, World
+from pairing.drain.host import StopEvent, SyphonHost, SyphonLink, World, attempt
 from pairing.drain.ledger import Ledger, same_queue
-from pairing.drain.link_attempts import attempt
 from pairing.drain.primary_operations import PrimaryOperations
 from pairing.drain.refusals import require_lease
 from pairing.drain.stored_ledger import StoredLedger

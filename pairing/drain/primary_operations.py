@@ -7,8 +7,7 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus.exceptions import MessageSizeExceededError, ServiceBusAuthenticationError, ServiceBusError
 
 from pairing.drain.backlog_queue import Item, Sent, Why
-from pairing.drain.host import SyphonHost, SyphonLink, World
-from pairing.drain.link_attempts import attempt
+from pairing.drain.host import SyphonHost, SyphonLink, World, attempt
 from pairing.drain.refusals import require_lease, why_refused
 from pairing.drain.usage import Tally
 from pairing.drive import Operation, call

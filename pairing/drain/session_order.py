@@ -13,9 +13,8 @@ from pairing.drain.backlog_queue import BacklogQueue, Failed, Item, Sent, Settle
 from pairing.drain.sorting import path_of
 from pairing.drive import Operation
 from pairing.messages.rewriting import SCHEDULED_ENQUEUE_TIME, SESSION_ID
-from pairing.sessions.holds import Holds
 from pairing.sessions.rulings import session_key
-from pairing.sessions.turns import Turns
+from pairing.sessions.turns import Holds, Turns
 
 _LOOK_S = 1.0
 _DOUBT_S, _LONGEST_DOUBT_S = 5.0, 600.0

@@ -10,13 +10,16 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
 
 from pairing.drain.backlog_queue import Kept
 from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.host import SyphonHost
 from pairing.drain.ledger import Ledger, same_queue
-from pairing.drain.left_ledgers import LeftLedgers
-from pairing.fleet.failures import redis_errors
+from pairing.fleet.access import redis_errors
+
+if TYPE_CHECKING:
+    from pairing.fleet.shared_state import SharedState
 
 _REPORTS_S = 5.0
 """How often the decisions of operators and ledgers of predecessors are read while the ledger is stored."""
@@ -126,3 +129,32 @@ class StoredLedger:
 
 def _text(ledger: Ledger) -> str:
     return json.dumps(ledger.to_json(), separators=(",", ":"))
+
+
+class LeftLedgers:
+    """The ledgers that processes leave to the successor of one backlog queue.
+
+    A process that did something while Redis did not answer, and has lost its lease meanwhile, cannot store its ledger
+    any more. The successor merges what it leaves here, and then removes it; merging twice has no effect.
+    """
+
+    def __init__(self, shared: "SharedState", queue: str) -> None:
+        self._redis, self._key = shared.redis, f"pairing:{{{shared.pair}}}:left-ledgers:{queue}"
+
+    def leave(self, ledger: str) -> None:
+        """Leave a ledger, as JSON, to the process that has the lease now."""
+        self._redis.rpush(self._key, ledger)
+
+    def absorb_into(self, ledger: Ledger) -> int:
+        """Merge those of the same queue; returns how many there are, to be removed after the ledger is stored."""
+        left = cast("list[Any]", self._redis.lrange(self._key, 0, -1))
+        for text in left:
+            other = Ledger.from_json(json.loads(text))
+            if same_queue(ledger.created_at, other.created_at):
+                ledger.absorb(other)
+        return len(left)
+
+    def remove(self, count: int) -> None:
+        """Remove the first ones, which are part of the stored ledger now."""
+        if count:
+            self._redis.ltrim(self._key, count, -1)

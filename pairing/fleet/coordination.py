@@ -18,6 +18,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
 
+from pairing.clock import joined
 from pairing.events import Event
 from pairing.fleet.clock import FleetClock
 from pairing.fleet.facts import Facts
@@ -30,7 +31,6 @@ from pairing.fleet.shared_state import EVENTS, USAGE, Seen, SharedState
 from pairing.fleet.subscription import Subscription
 from pairing.stored_json import readable
 from pairing.telemetry.metering import UsageRecord
-from pairing.threads import joined
 
 __all__ = [
     "EVENTS",

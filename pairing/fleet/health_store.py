@@ -15,8 +15,8 @@ from uuid import uuid4
 import redis
 
 from pairing.events import Event
+from pairing.fleet.access import script
 from pairing.fleet.pair_keys import PairKeys
-from pairing.fleet.scripts import script
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.streams import EVENTS, add
 from pairing.stored_json import as_text, fields_of, readable

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pairing.fleet.scripts import script
+from pairing.fleet.access import script
 from pairing.fleet.shared_state import SharedState
 from pairing.stored_json import hash_of, number, readable, reading, record, text, texts, whole
 

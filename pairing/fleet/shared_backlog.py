@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pairing.backlog.capacity import Fill, seen
-from pairing.fleet.claims import claimed
+from pairing.fleet.access import claimed
 from pairing.stored_json import hash_of, moment_or_none, number, readable, reading, record, text, whole
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import Any, cast
 import redis
 
 from pairing.events import Event
+from pairing.fleet.access import script
 from pairing.fleet.health_store import HealthStore, News, Seen, Verb
-from pairing.fleet.scripts import script
 from pairing.fleet.shared_health import PingRecord
 from pairing.fleet.streams import EVENTS, USAGE, append
 from pairing.fleet.syphon_store import SyphonStore

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import redis
 
+from pairing.fleet.access import script
 from pairing.fleet.pair_keys import PairKeys
-from pairing.fleet.scripts import script
 from pairing.fleet.shared_health import Pace, Pause
 from pairing.stored_json import as_text, readable
 

@@ -10,9 +10,8 @@ from azure.servicebus.management import QueueProperties
 
 from pairing.backlog.administration import CREATED_WITH, PAGE, TRIES, Paired, find_or_create, understood
 from pairing.clock import Clock, seconds
-from pairing.credentials import check_credential
 from pairing.drive import Eventually, Operation, Runtime, call
-from pairing.ends import Endpoint, Role, check_keywords
+from pairing.ends import Endpoint, Role, check_credential, check_keywords
 from pairing.errors import BacklogCreationError, PairingError
 from pairing.health.faults import describe
 from pairing.links import LinkFailure, send_client_keywords

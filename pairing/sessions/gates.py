@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from pairing.clock import joined
 from pairing.sessions.rulings import Ruling, entity_of
 from pairing.sessions.shared import FRESH_S, SharedSessions
-from pairing.threads import joined
 
 if TYPE_CHECKING:
     from pairing.fleet.shared_state import SharedState

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pairing.fleet.scripts import script
+from pairing.fleet.access import script
 from pairing.sessions.rulings import Ruling, entity_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from azure.servicebus import ServiceBusMessage
 
-from pairing.telemetry.connections import open_connections
+from pairing.ends import open_connections
 from tests.pairing.conftest import LocalNamespace, World
 
 

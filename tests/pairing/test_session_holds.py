@@ -1,6 +1,6 @@
 """When the sends of a session are held back so that its barrier can be lifted (docs/design/session-order.md)."""
 
-from pairing.sessions.holds import Holds
+from pairing.sessions.turns import Holds
 
 
 def looks_until_due(holds, near=("a",), barred=("a",)):

@@ -23,7 +23,7 @@ from pairing.drain.destinations import Destinations
 from pairing.drain.flow import DrainFlow
 from pairing.drain.ledger import Ledger
 from pairing.drain.pacing import Pacing
-from pairing.drain.recording import PATIENCE_S
+from pairing.drain.queue_state import PATIENCE_S
 from pairing.messages.rewriting import to_backlog
 from tests.pairing.steps import Count, Fetch, Keep, Peek, Queue, Receive, Renew, Rest, Send, Settle
 from tests.selection import lives
