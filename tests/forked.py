@@ -10,6 +10,7 @@ import gc
 import json
 import os
 import runpy
+import secrets
 import signal
 import socket
 import subprocess
@@ -110,8 +111,9 @@ def run(words: Sequence[str], env: Mapping[str, str], *, check: bool = False) ->
 @cache
 def _started() -> str:
     """The address of the process that forks; it ends with this one, because its standard input does."""
+    address = f"\0forked-{secrets.token_hex(8)}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(f"\0forked-{os.getpid()}")  # abstract: nothing is left in a folder
+        listener.bind(address)  # abstract: nothing is left in a folder
         listener.listen()
         process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(listener.fileno())],
@@ -123,7 +125,7 @@ def _started() -> str:
         )
     assert process.stdin is not None
     atexit.register(process.stdin.close)
-    return f"\0forked-{os.getpid()}"
+    return address
 
 
 # -- the process that forks -------------------------------------------------------------------------------------------

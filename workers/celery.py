@@ -30,31 +30,15 @@ except ImproperlyConfigured as error:
 ANSWER_S = 4.0  # how long workers and beat wait for an answer of Redis before they connect again
 SLICE_S = 60.0  # how long a looping task keeps its thread until the next tick starts it again
 
-ROOMS = (
-    "pingers",
-    "syphons",
-    "collectors",
-    "watchers",
-    "orphans",
-    "dead_letters",
-    "pipeline",
-    "heartbeats",
-    "peaks",
-    "tracing",
-    "readiness",
-    "drills",
-    "alerts",
-    "tasks",
-    "stopping",
-)
+ROOMS = ("pingers", "syphons", "collectors", "watchers", "errands", "pipeline", "heartbeats", "tasks", "worker", "beat")
 
 for chatter in ("celery.app.trace", "celery.worker.strategy", "celery.worker.request", "azure"):
     logging.getLogger(chatter).setLevel(logging.WARNING)  # log lines for every tick and frame are not useful
 
 app = Celery(
     "workers",
-    loader="workers.loader:Loader",
-    task_cls="workers.ticks:Tick",
+    loader="workers.worker:Loader",
+    task_cls="workers.worker:Tick",
     amqp="workers.broker:Amqp",
     include=[f"workers.{room}" for room in ROOMS],
 )
@@ -91,13 +75,13 @@ app.conf.update(
     task_serializer="json",
     accept_content=["json"],
     worker_consumer="workers.broker:PatientConsumer",
-    worker_pool="workers.threads:Threads",
+    worker_pool="workers.worker:Threads",
     worker_concurrency=16,
     worker_prefetch_multiplier=1,
     worker_hijack_root_logger=False,
     worker_redirect_stdouts=False,
     worker_cancel_long_running_tasks_on_connection_loss=False,
-    beat_scheduler="workers.scheduler:Scheduler",  # there is no state to store in a schedule file
+    beat_scheduler="workers.beat:Scheduler",  # there is no state to store in a schedule file
     beat_schedule={
         "pings": every(1, "pings.due"),
         "syphons": every(1, "syphons.ensure"),

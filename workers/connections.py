@@ -15,11 +15,11 @@ from celery.signals import worker_init
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from dashboard.fleet.current_pairs import PairsFile
 from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs, require_connection_strings
 from dashboard.fleet.sync import sync
 from dashboard.site import database
 from pairing import PairedServiceBusClient, PairingError, SendAvailabilityOptions
-from workers.pairs_file import PairsFile
 
 REST_S = 5.0  # between two attempts to open a pair
 

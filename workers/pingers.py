@@ -14,10 +14,9 @@ from dashboard.site.redis import RedisError, announce_change, shared_state
 from pairing import PairedServiceBusClient
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import Seen
-from workers import own_threads
 from workers.celery import app
 from workers.connections import REST_S, client, outages_reported, pairs
-from workers.slices import slice_of
+from workers.slices import slice_of, start_thread
 
 TICK_S = 0.2
 MOST_THREADS = 16  # per pair and process; a namespace that does not answer blocks a thread
@@ -61,7 +60,7 @@ def away(pair: str) -> set[str]:
 def watch(pair: str) -> None:
     """Start this process's pinger of the pair, if it is not running."""
     if pair not in _watches or not _watches[pair].is_alive():
-        _watches[pair] = own_threads.start("pings", keep_pinging, pair)
+        _watches[pair] = start_thread("pings", keep_pinging, pair)
 
 
 def keep_pinging(pair: str) -> None:
@@ -72,7 +71,7 @@ def keep_pinging(pair: str) -> None:
             under_way = [thread for thread in under_way if thread.is_alive()]
             with outages_reported("ping", pair):
                 if len(under_way) < MOST_THREADS and _is_due(client(pair)):
-                    under_way.append(own_threads.start("ping", ping, pair))
+                    under_way.append(start_thread("ping", ping, pair))
                 continue
             stop.wait(REST_S)
 

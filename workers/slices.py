@@ -8,8 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import structlog
 from celery.signals import worker_shutting_down
+from django.db import connections
 
+from dashboard.site.database import AWAY
+from workers.worker import line_of
+
+log = structlog.get_logger(__name__)
 PLACES = {"errands": 6}  # limit of a worker's threads: many drains and dead-letter jobs must not delay pings
 _running: dict[str, threading.Event] = {}
 _taken: Counter[str] = Counter()
@@ -68,3 +74,24 @@ def one_at_a_time(name: str, limit_s: float) -> Callable[[Callable[[threading.Ev
         return task
 
     return decorate
+
+
+def start_thread(name: str, body: Callable[[str], object], pair: str) -> threading.Thread:
+    """Start a thread beside the tasks that calls the body for the pair, and closes its connections to the database.
+
+    Celery does that after each task. The connection of a thread that ends would stay open until it is collected.
+
+    An outage of the database ends it with one line in the log.
+    """
+
+    def run() -> None:
+        try:
+            body(pair)
+        except AWAY as error:
+            log.warning("the database does not answer", thread=name, pair=pair, problem=line_of(error))
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run, name=f"{name}-{pair}", daemon=True)
+    thread.start()
+    return thread

@@ -13,10 +13,9 @@ from celery.signals import worker_shutdown
 from dashboard.site.redis import shared_state
 from pairing import PairedServiceBusClient, Syphon
 from pairing.backlog.rotation import backlog_path
-from workers import own_threads
 from workers.celery import app
 from workers.connections import REST_S, client, close_all, forget, is_current, outages_reported, pairs
-from workers.slices import slice_of
+from workers.slices import slice_of, start_thread
 
 HINDERED_AFTER = timedelta(minutes=1)
 LEAVING_S = 6.0  # slightly longer than the close grace of a pair
@@ -41,7 +40,7 @@ def host(pair: str) -> None:
     """Start this process's syphon of the pair, if it is not running."""
     with _hosting:
         if pair not in _hosts or not _hosts[pair].is_alive():
-            _hosts[pair] = own_threads.start("syphon", run_syphons, pair)
+            _hosts[pair] = start_thread("syphon", run_syphons, pair)
 
 
 def run_syphons(pair: str) -> None:

@@ -1,27 +1,26 @@
 """Periodic reading of state that is not reported: depth of the backlog, existing entities, missed health changes."""
 
-from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from django.db import transaction
+from django.conf import settings
 
+from dashboard.actions.ended_processes import end_failures
 from dashboard.actions.syphons import restore_paces, restore_pauses
-from dashboard.fleet import ledgers, projection, pruning, syphon_runs
+from dashboard.backlog.places import count_subscriptions
+from dashboard.fleet import ledgers, metered, peaks, projection, pruning, sampling, syphon_runs
 from dashboard.fleet.catching_up import catch_up
+from dashboard.models import Pair, PairReadiness
+from dashboard.readiness.gathering import pair_facts
+from dashboard.readiness.probing import note_silence, probe
+from dashboard.readiness.storing import keep
 from dashboard.site.database import note_sizes
 from dashboard.site.redis import announce_change, shared_state
 from pairing import PairedServiceBusClient
-from pairing.backlog.administration import BacklogQueueInfo
 from pairing.fleet.presence import Presences, reported_states
-from pairing.fleet.shared_backlog import SharedBacklog
 from workers.celery import app
-from workers.censuses import Counted, as_counted, count, is_named_after, keep, kept
-from workers.connections import client, outages_reported, pairs
-from workers.ended_processes import end_failures
+from workers.connections import NotConnected, client, outages_reported, pairs
 from workers.heartbeats import heartbeats
-from workers.orphans import all_backlog_queues
 from workers.slices import slice_of
-from workers.subscriptions import count as count_subscriptions
 
 LIMIT_S = 60.0
 PAGE = 100  # queues per page of the administration API
@@ -80,46 +79,8 @@ def sample(pair: str) -> None:
     """Store the depth of a pair's backlog queues, and the number of waiting messages per entity."""
     with outages_reported("sample", pair), slice_of(f"sample of {pair}", LIMIT_S) as free:
         if free is not None:
-            at = datetime.now(UTC)
-            connected = client(pair)
-            queues = all_backlog_queues(connected.secondary.administration, pairs()[pair])
-            _metered(connected, connected.secondary.namespace, 2)
-            rotations = shared_state(pair).rotations().values()
-            _share_fill(connected, pair, queues, at)
-            counted = _counted(connected, pair, queues)
-            with transaction.atomic():  # pages see all of one sample, or all of the one before
-                used = {path for paths in rotations for path in paths}
-                projection.record_depths(pair, as_counted(queues, counted), at, used=used)
-                _record_waiting(pair, counted, at)
+            sampling.sample(client(pair), pair, pairs())
             announce_change()
-
-
-def _share_fill(connected: PairedServiceBusClient, pair: str, queues: list[BacklogQueueInfo], at: datetime) -> None:
-    """Report fill levels to the senders, and record events of queues that are or will soon be too full."""
-    sizes = {queue.path: (queue.size_bytes, queue.max_size_bytes) for queue in queues if queue.max_size_bytes}
-    for path, fill in SharedBacklog(shared_state(pair)).record(sizes, at.timestamp()).items():
-        connected.emit("capacity_warning", path, fill.describe())
-
-
-def _counted(connected: PairedServiceBusClient, pair: str, queues: list[BacklogQueueInfo]) -> list[Counted]:
-    """The messages by entity. Skips queues of other primaries, whose messages are not for entities of this pair."""
-    own = [queue for queue in queues if is_named_after(queue.path, connected.primary.namespace)]
-    counted = [count(connected, queue, saved) for queue, saved in zip(own, kept(pair, own), strict=True)]
-    keep(pair, {one.queue: one.census for one in counted})
-    return counted
-
-
-def _record_waiting(pair: str, counted: list[Counted], at: datetime) -> None:
-    waiting: Counter[str] = Counter()
-    oldest: dict[str, datetime] = {}
-    for one in counted:
-        waiting.update(one.waiting)
-        for path, since in one.census.oldest.items():
-            oldest[path] = min(since, oldest.get(path, since))
-    waiting.pop("", None)
-    exact, seen = all(one.census.is_exact for one in counted), all(one.census.is_caught_up for one in counted)
-    projection.record_waiting(pair, waiting, at, complete=exact, all_seen=seen, oldest=oldest)
-    projection.record_deliverable(pair, {one.queue: one.waiting for one in counted}, at)
 
 
 @app.task(name="samples.entities")
@@ -167,3 +128,40 @@ def count_dead_letters(pair: str) -> None:
 
 def _metered(connected: PairedServiceBusClient, namespace: str, operations: int) -> None:
     connected.meter.count("manage", namespace, "*", operations=operations, billing_units=operations)
+
+
+@app.task(name="samples.peaks")
+def roll_up() -> None:
+    """Update the newest steps of all pairs, and sum up metered operations; repeating it has the same result."""
+    for pair in Pair.objects.all():
+        peaks.roll_up(pair)
+    while metered.roll_up(datetime.now(UTC)):
+        pass
+
+
+@app.task(name="samples.readiness")
+def readiness() -> None:
+    """Start a task for each pair with a due check of its readiness (docs/readiness.md)."""
+    for pair in Pair.objects.filter(name__in=pairs()).exclude(readiness__due_at__gt=datetime.now(UTC)):
+        check_readiness.apply_async((pair.name,), expires=10)
+
+
+@app.task(name="samples.check_readiness")
+def check_readiness(pair: str) -> None:
+    """Check one pair and its entities, if no other process does."""
+    with outages_reported("readiness", pair), slice_of(f"readiness of {pair}", LIMIT_S) as free:
+        interval = timedelta(seconds=settings.READINESS_INTERVAL_S)
+        row = None if free is None else PairReadiness.claim(Pair.objects.get(name=pair), datetime.now(UTC), interval)
+        if row is not None and look(row):
+            announce_change()
+
+
+def look(row: PairReadiness) -> bool:
+    """Probe what is due, then evaluate. Returns whether anything changed. Raises RedisError."""
+    pair = row.pair
+    try:
+        probe(client(pair.name), row)
+    except NotConnected as error:
+        note_silence(row, str(error))
+    reported = {worker: one.problems[pair.name] for worker, one in heartbeats().items() if pair.name in one.problems}
+    return keep(row, pair_facts(pair, row.probes, datetime.now(UTC), problems=reported))

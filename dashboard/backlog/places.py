@@ -1,6 +1,7 @@
 """The locations of dead letters: backlog queues, a pair's own queues, and subscriptions of its topics."""
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,10 +14,13 @@ from dashboard.fleet.namespaces import NamespaceError, namespace
 from dashboard.models import EntityHealth, Pair, TopicSubscription
 from dashboard.models.subscription import BELOW
 from dashboard.site.fitting import fitted
+from pairing import PairedServiceBusClient
 from pairing.backlog.rotation import parse_backlog_path
 from pairing.ends import Role
 
 MOST_LISTED, MOST_OFFERED = 100, 1_000
+MOST_TOPICS = 200  # per pair and round: each is one request
+ROUND_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +104,28 @@ def record_subscriptions(pair: str, topic: str, counts: Mapping[str, int], at: d
 
 def _subscriptions(pair: Pair) -> QuerySet[TopicSubscription]:
     return TopicSubscription.objects.filter(topic__pair=pair)
+
+
+def count_subscriptions(connected: PairedServiceBusClient, pair: str, now: datetime, stop: threading.Event) -> None:
+    """Store the counts of the topics of this round. Raises errors of the SDK."""
+    topics = EntityHealth.objects.present().filter(pair__name=pair, kind="topic").order_by("path")
+    for topic in turn_of(list(topics.values_list("path", flat=True)), now):
+        if stop.is_set():
+            return
+        connected.meter.count("manage", connected.primary.namespace, "*", operations=1, billing_units=1)
+        record_subscriptions(pair, topic, _counts_of(connected, topic), now)
+
+
+def turn_of(topics: Sequence[str], now: datetime, most: int = MOST_TOPICS) -> Sequence[str]:
+    """The topics of this round: all, or if there are many, a part in turn."""
+    parts = -(-len(topics) // most) or 1
+    first = int(now.timestamp() // ROUND_S) % parts * most
+    return topics[first : first + most]
+
+
+def _counts_of(connected: PairedServiceBusClient, topic: str) -> dict[str, int]:
+    try:
+        reported = list(connected.primary.administration.list_subscriptions_runtime_properties(topic))
+    except ResourceNotFoundError:
+        return {}
+    return {one.name: one.dead_letter_message_count or 0 for one in reported}

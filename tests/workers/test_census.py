@@ -1,14 +1,14 @@
 """How many messages of a backlog queue are for whom, of queues too long for one look."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dashboard.fleet.census import Census
 from tests.selection import depth
-from workers.census import Census
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
 MOST, PAGE = 40, 10
@@ -50,7 +50,7 @@ class Queue:
     def look(self, census: Census) -> Census:
         """A look, and the way to the next one through Redis."""
         census.look(len(self.messages), self.peek, MOST)
-        return Census.from_json(json.loads(json.dumps(census.to_json())))
+        return Census(**json.loads(json.dumps(asdict(census))))
 
     def reported(self, census: Census) -> dict[str, int]:
         return census.waiting(len(self.messages))

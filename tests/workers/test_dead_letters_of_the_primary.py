@@ -10,6 +10,7 @@ from azure.servicebus.management import ServiceBusAdministrationClient
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
+from dashboard.backlog import places
 from dashboard.models import (
     DeadLetterJob,
     DiscardedMessage,
@@ -22,7 +23,7 @@ from pairing import emulator_transport
 from tests.dashboard.markup import one_line
 from tests.dashboard.secondary import Secondary
 from tests.workers.test_orphans_drained import secondary, strings
-from workers import dead_letters, subscriptions, watchers
+from workers import errands, watchers
 
 __all__ = ["secondary", "strings"]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,7 +60,7 @@ def ada(fleet: object) -> Client:
 def act(client: Client, verb: str, queue: str = "orders", **more: object) -> None:
     form = {"queue": queue, "verb": verb, "which": "all", "reason": "mended", **more}
     client.post("/backlog/contoso/dead-letters/", form, headers={"HX-Request": "true"})
-    dead_letters.carry_out(DeadLetterJob.objects.latest("pk").pk)
+    errands.carry_out(DeadLetterJob.objects.latest("pk").pk)
 
 
 def test_they_are_counted_and_the_entity_s_page_leads_to_them(died: Secondary, ada: Client) -> None:
@@ -199,7 +200,7 @@ def test_resubmitted_they_come_to_every_subscription_of_their_topic_and_the_ques
 
 def test_many_topics_are_counted_one_part_after_another() -> None:
     topics, noon = [f"topic-{n}" for n in range(7)], datetime(2026, 11, 21, 12, tzinfo=UTC)
-    rounds = [subscriptions.turn(topics, noon + n * timedelta(minutes=5), most=3) for n in range(3)]
+    rounds = [places.turn_of(topics, noon + n * timedelta(minutes=5), most=3) for n in range(3)]
 
     assert sorted(topic for counted in rounds for topic in counted) == topics
-    assert subscriptions.turn([], noon) == []
+    assert places.turn_of([], noon) == []

@@ -31,7 +31,7 @@ from pairing import emulator_transport
 from pairing.fleet.coordination import SharedState
 from tests.dashboard.served import namespaces
 from tests.pace import Stopwatch
-from workers import connections, drills, orphans, pingers, slices, syphons, watchers
+from workers import connections, errands, pingers, slices, syphons, watchers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 PAIRS = """
@@ -74,7 +74,7 @@ def pair(
     settings.PAIRS_FILE = tmp_path / "pairs.toml"
     settings.PAIRS_FILE.write_text(PAIRS)
     reported: Mapping[str, PairConfig] = load_pairs(settings.PAIRS_FILE)
-    for room in (connections, watchers, orphans, pingers, syphons, drills):
+    for room in (connections, watchers, errands, pingers, syphons):
         monkeypatch.setattr(room, "pairs", lambda: reported)
     monkeypatch.setattr(hands, "cost", lambda *_: None)
     monkeypatch.setattr("pairing.fleet.coordination._RECONCILE_S", 0.5)  # a process tells of itself so often
@@ -116,7 +116,7 @@ def carried_out(row: Drill) -> Drill:
     pinging.start()
     try:
         while row.ended_at is None:
-            drills.run(row.pk)
+            errands.run_drill(row.pk)
             row.refresh_from_db()
     finally:
         over.set()
@@ -289,18 +289,18 @@ def test_a_drill_whose_worker_has_died_fails_and_its_hold_expires_by_itself(
 
     monkeypatch.setattr(Exercise, "release", killed)
     with pytest.raises(SystemExit):
-        drills.run(row.pk)
+        errands.run_drill(row.pk)
     assert state_of(fleet) == "failed_over"
     known = SharedState(fleet, "contoso").health_of(CANARY)
     assert known is not None
     assert known.expires is not None
     assert abs(known.expires - row.expires_at) < timedelta(seconds=1)
 
-    drills.run(row.pk)
+    errands.run_drill(row.pk)
     row.refresh_from_db()
     assert row.ended_at is None  # the drill belongs to the dead worker until its claim is over
     Drill.objects.update(claimed_until=datetime.now(UTC) - timedelta(seconds=1))
-    drills.due()
+    errands.drills()
 
     row.refresh_from_db()
     assert (row.outcome, row.step) == ("failed", "ended")
@@ -319,7 +319,7 @@ def test_a_worker_that_was_frozen_past_its_claim_heals_the_canary_and_does_nothi
 
     monkeypatch.setattr(Exercise, "look", frozen)
 
-    drills.run(row.pk)
+    errands.run_drill(row.pk)
 
     row.refresh_from_db()
     assert (row.outcome, row.detail[:32]) == ("failed", "The worker that ran it has ended")
@@ -330,9 +330,9 @@ def test_a_drill_of_a_pair_that_is_configured_no_more_ends(
     pair: Pair, primary: ServiceBusAdministrationClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = begun(pair)
-    monkeypatch.setattr(drills, "pairs", dict)
+    monkeypatch.setattr(errands, "pairs", dict)
 
-    drills.run(row.pk)
+    errands.run_drill(row.pk)
 
     row.refresh_from_db()
     assert row.outcome == "failed"

@@ -10,6 +10,7 @@ from itertools import count
 import pytest
 import redis
 
+from dashboard.actions import ended_processes
 from dashboard.fleet import catching_up
 from dashboard.fleet.pairs_file import PairConfig
 from dashboard.fleet.sync import sync
@@ -18,7 +19,7 @@ from pairing.events import Event
 from pairing.fleet.presence import Presence, Presences
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import SharedState
-from workers import ended_processes, watchers
+from workers import watchers
 
 pytestmark = pytest.mark.django_db
 SENDER = "host:1:aaaa"

@@ -21,7 +21,7 @@ from django.db.models import F
 from django.test import Client
 
 from dashboard.alerts.rounds import look as look_for_alerts
-from dashboard.fleet import metered, projection, status, trend, trends
+from dashboard.fleet import censuses, metered, projection, sampling, status, trend, trends
 from dashboard.incidents import moved
 from dashboard.models import (
     AlertRule,
@@ -37,7 +37,7 @@ from tests.dashboard.secondary import Secondary
 from tests.workers.known_month import compute_the_month, traffic_before
 from tests.workers.readings import Readings, of_ledger, of_money, of_trend
 from tests.workers.test_on_local_namespaces import application, bring_home, eventually, fleet_of_one, namespaces
-from workers import censuses, collectors, connections, dead_letters, readiness, watchers
+from workers import collectors, connections, errands, watchers
 from workers.streams import Reader
 
 __all__ = ["application", "fleet_of_one", "namespaces"]
@@ -74,7 +74,7 @@ def work(fleet: redis.Redis, application: PairedServiceBusClient) -> None:
         collectors.save_events(reader, [(identity, fields["event"]) for identity, fields in entries])
     report_usage(fleet, application)
     watchers.sample("contoso")
-    readiness.check("contoso")
+    watchers.check_readiness("contoso")
     look_for_alerts(datetime.now(UTC))
 
 
@@ -242,7 +242,7 @@ def while_counting(monkeypatch: pytest.MonkeyPatch, happening: Callable[[], None
             left.pop()()
         return whole(*args)
 
-    monkeypatch.setattr(watchers, "count", count)
+    monkeypatch.setattr(sampling, "count", count)
 
 
 def test_every_figure_of_an_outage_is_the_same_wherever_it_is_shown(
@@ -299,7 +299,7 @@ def test_every_figure_of_an_outage_is_the_same_wherever_it_is_shown(
     eventually(lambda: metered_so_far(fleet, application, "syphon_send") == 10)
     monkeypatch.setattr(moved, "REPORTED", -2 * moved.MINUTE)  # as if two minutes had passed
     operate("resubmit", queue.name)
-    dead_letters.carry_out(DeadLetterJob.objects.get().pk)
+    errands.carry_out(DeadLetterJob.objects.get().pk)
     after = agree(fleet, application, browser).figures
     assert (after["backlog"]["overview"], after["state of orders"]["entity"]) == ("0", "healthy")
     assert after["drained at"]["incident"] != "not yet"

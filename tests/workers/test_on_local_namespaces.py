@@ -22,7 +22,7 @@ from pairing import PairedServiceBusClient, SendAvailabilityOptions
 from pairing.fleet.coordination import SharedState
 from pairing.fleet.shared_backlog import SharedBacklog
 from tests.pace import Stopwatch
-from workers import connections, orphans, pingers, slices, syphons, watchers
+from workers import connections, pingers, slices, syphons, watchers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PAIRS = """
@@ -58,7 +58,7 @@ def fleet_of_one(
     file = tmp_path / "pairs.toml"
     file.write_text(PAIRS)
     reported = load_pairs(file)
-    for room in (connections, orphans, pingers, watchers, syphons):
+    for room in (connections, pingers, watchers, syphons):
         monkeypatch.setattr(room, "pairs", lambda: reported)
     list(sync(reported))
     yield reported

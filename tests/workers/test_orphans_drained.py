@@ -12,8 +12,9 @@ import redis
 from azure.servicebus import ServiceBusMessage
 from django.utils import timezone
 
-from dashboard.backlog import dead_letter_links, dead_letter_progress
+from dashboard.backlog import dead_letter_links, dead_letter_progress, drain
 from dashboard.backlog.dead_letter_run import DeadLetterRun
+from dashboard.fleet import sampling
 from dashboard.fleet.pairs_file import PairConfig, load_pairs
 from dashboard.fleet.sync import sync
 from dashboard.models import (
@@ -29,7 +30,7 @@ from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.ledger import Ledger
 from tests.dashboard.secondary import ORPHAN, OWN, Secondary
 from tests.dashboard.served import namespaces
-from workers import connections, dead_letters, orphans, slices, watchers
+from workers import connections, errands, slices, watchers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PAIRS = """
@@ -58,7 +59,7 @@ def secondary(
     file.write_text(PAIRS)
     settings.PAIRS_FILE = file  # type: ignore[attr-defined]
     reported: Mapping[str, PairConfig] = load_pairs(file)
-    for room in (connections, watchers, orphans):
+    for room in (connections, watchers, errands):
         monkeypatch.setattr(room, "pairs", lambda: reported)
     list(sync(reported))
     with Secondary.of(strings) as here:
@@ -88,7 +89,7 @@ def job(**more: object) -> DeadLetterJob:
 
 
 def carried_out(row: DeadLetterJob) -> DeadLetterJob:
-    dead_letters.carry_out(row.pk)
+    errands.carry_out(row.pk)
     row.refresh_from_db()
     return row
 
@@ -133,7 +134,7 @@ def test_what_a_live_process_uses_is_not_shown_as_an_orphan(secondary: Secondary
 def test_unpaired_primaries_are_known_by_the_names_of_backlog_queues(
     paths: list[str], paired: list[str], found: list[str]
 ) -> None:
-    assert orphans.unpaired(paths, paired) == found
+    assert sampling.unpaired(paths, paired) == found
 
 
 # Draining -----------------------------------------------------------------------------------------------------------
@@ -142,7 +143,7 @@ def test_unpaired_primaries_are_known_by_the_names_of_backlog_queues(
 def test_an_orphan_in_quarantine_is_drained_home_and_the_row_shows_how_many(
     secondary: Secondary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(orphans, "LOOK_S", 0.2)  # the counts of a local namespace do not lag behind
+    monkeypatch.setattr(drain, "LOOK_S", 0.2)  # the counts of a local namespace do not lag behind
     secondary.make(ORPHAN)
     secondary.fill(ORPHAN, "one", "two", entity="orders")
     secondary.fill(ORPHAN, "three", entity="payments")
@@ -151,7 +152,7 @@ def test_an_orphan_in_quarantine_is_drained_home_and_the_row_shows_how_many(
     secondary.administration.update_queue(queue)
     row = errand(QueueDrain, waiting=3)
 
-    orphans.drain_queue(row.pk)  # type: ignore[attr-defined]
+    errands.drain_queue(row.pk)  # type: ignore[attr-defined]
 
     done = QueueDrain.objects.get()
     assert (done.ended_at is not None, done.moved, done.waiting) == (True, 3, 0)
@@ -164,7 +165,7 @@ def test_a_drain_that_was_stopped_is_not_begun(secondary: Secondary) -> None:
     secondary.fill(ORPHAN, "one")
     row = errand(QueueDrain, ended_at=timezone.now())
 
-    orphans.drain_queue(row.pk)  # type: ignore[attr-defined]
+    errands.drain_queue(row.pk)  # type: ignore[attr-defined]
 
     assert secondary.administration.get_queue_runtime_properties(ORPHAN).active_message_count == 1
 
@@ -176,9 +177,9 @@ def test_a_due_deletion_is_carried_out_by_a_worker(secondary: Secondary) -> None
     row = errand(QueueDeletion, due_at=timezone.now(), queue_created_at=str(created), counts=counts)
     QueueDeletion.objects.update(request_id="11111111222243338444555555555555")
 
-    orphans.carry_on(row.pk)  # type: ignore[attr-defined]
+    errands.delete(row.pk)  # type: ignore[attr-defined]
     QueueDeletion.objects.update(due_at=timezone.now() - timedelta(seconds=1))
-    orphans.carry_on(row.pk)  # type: ignore[attr-defined]
+    errands.delete(row.pk)  # type: ignore[attr-defined]
 
     assert QueueDeletion.objects.get().stage == "deleted"
     assert secondary.status(ORPHAN) is None
@@ -326,7 +327,7 @@ def test_a_worker_killed_anywhere_loses_nothing_doubles_only_by_the_same_id_and_
     with monkeypatch.context() as power:
         power.setattr(DeadLetterRun, step, fails)
         with pytest.raises(PowerFailed):
-            dead_letters.carry_out(row.pk)
+            errands.carry_out(row.pk)
     DeadLetterJob.objects.update(claimed_until=None)
 
     row = carried_out(row)
@@ -455,6 +456,6 @@ def test_a_job_that_was_stopped_sends_nothing_more(dead: Secondary) -> None:
     row = job()
     DeadLetterJob.objects.update(ended_at=timezone.now())
 
-    dead_letters.carry_out(row.pk)
+    errands.carry_out(row.pk)
 
     assert len(numbers(dead)) == 3

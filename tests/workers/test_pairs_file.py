@@ -8,6 +8,7 @@ import pytest
 import redis
 import structlog
 
+from dashboard.fleet.current_pairs import LOOK_S, PairsFile
 from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
 from dashboard.fleet.sync import sync
 from dashboard.models import Pair
@@ -16,7 +17,6 @@ from tests.dashboard.served import namespaces
 from tests.workers.conftest import PAIRS, VARIABLES
 from tests.workers.test_event_order import eventually
 from workers import connections, slices, syphons
-from workers.pairs_file import LOOK_S, PairsFile
 
 OTHER = PAIRS.replace("[pairs.contoso]", "[pairs.fabrikam]").replace('"contoso', '"fabrikam')
 

@@ -12,7 +12,7 @@ from django.db.backends.sqlite3.base import DatabaseWrapper
 
 from dashboard.models import Pair
 from pairing.fleet.coordination import SharedState
-from workers import own_threads, pingers
+from workers import pingers, slices
 
 
 def test_an_entity_is_watched_while_it_is_failed_over(fleet: redis.Redis) -> None:
@@ -48,7 +48,7 @@ def pinged(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], 
         monkeypatch.setattr(pingers, "client", lambda pair: answered)
         monkeypatch.setattr(pingers, "catch_up", catch_up)
         monkeypatch.setattr(DatabaseWrapper, "is_in_memory_db", lambda self: False)  # those are never closed
-        own_threads.start("ping", pingers.ping, "contoso").join(60)
+        slices.start_thread("ping", pingers.ping, "contoso").join(60)
         return used
 
     return run

@@ -24,10 +24,11 @@ from azure.servicebus.exceptions import (
 from dashboard.fleet.pairs_file import PairConfig, load_pairs
 from dashboard.fleet.sync import sync
 from dashboard.models import Pair, PairReadiness, Readiness
+from dashboard.readiness import probing
 from dashboard.readiness.facts import Answer, Probe
 from dashboard.readiness.probing import answer_of
 from tests.dashboard.served import namespaces
-from workers import connections, orphans, readiness, slices, watchers
+from workers import connections, slices, watchers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PAIRS = """
@@ -57,7 +58,7 @@ def pair(
     settings.PAIRS_FILE = tmp_path / "pairs.toml"
     settings.PAIRS_FILE.write_text(PAIRS)
     reported: Mapping[str, PairConfig] = load_pairs(settings.PAIRS_FILE)
-    for room in (connections, watchers, orphans, readiness):
+    for room in (connections, watchers):
         monkeypatch.setattr(room, "pairs", lambda: reported)
     list(sync(reported))
     yield Pair.objects.get()
@@ -94,7 +95,7 @@ def enqueued(strings: Strings) -> int:
 def look_now() -> PairReadiness:
     """A round of checks, whenever the last one was."""
     PairReadiness.objects.update(due_at=NOW)
-    readiness.check("contoso")
+    watchers.check_readiness("contoso")
     return PairReadiness.objects.get()
 
 
@@ -179,7 +180,7 @@ def test_a_pair_that_cannot_be_opened_is_judged_all_the_same(pair: Pair, monkeyp
     def fails(name: str) -> None:
         raise connections.NotConnected("set CONTOSO_SECONDARY")
 
-    monkeypatch.setattr(readiness, "client", fails)
+    monkeypatch.setattr(watchers, "client", fails)
 
     row = look_now()
 
@@ -190,7 +191,7 @@ def test_a_pair_that_cannot_be_opened_is_judged_all_the_same(pair: Pair, monkeyp
 def test_one_worker_checks_at_a_time_and_not_before_it_is_due(pair: Pair) -> None:
     first = look_now().checked_at
 
-    readiness.check("contoso")
+    watchers.check_readiness("contoso")
 
     assert PairReadiness.objects.get().checked_at == first
 
@@ -203,9 +204,9 @@ def test_of_many_entities_the_longest_untried_have_their_turn_first(pair: Pair) 
     shown = Probe(Answer.ALLOWED, NOW).as_json()
     Readiness.objects.filter(entity="q05").update(probe=shown)
 
-    found = readiness.turn(pair, NOW)
+    found = probing.turn(pair, NOW)
 
-    assert len(found) == readiness.ENTITIES_AT_ONCE
+    assert len(found) == probing.ENTITIES_AT_ONCE
     assert found[:3] == ["q29", "q28", "q27"]
     assert "q05" not in found
 
@@ -236,4 +237,4 @@ AGES = {
 
 @pytest.mark.parametrize(("probe", "due"), AGES.values(), ids=AGES.keys())
 def test_a_right_is_tried_again_where_it_was_not_shown_or_long_ago(probe: Probe | None, due: bool) -> None:
-    assert readiness.is_due(probe and probe.as_json(), NOW, readiness.AGAIN) is due
+    assert probing.is_due(probe and probe.as_json(), NOW, probing.AGAIN) is due

@@ -7,6 +7,7 @@ import pytest
 import redis
 from azure.servicebus import ServiceBusMessage
 
+from dashboard.fleet.current_pairs import PairsFile
 from dashboard.fleet.pairs_file import load_pairs
 from dashboard.fleet.sync import sync
 from emulator.running import RunningNamespace, running
@@ -14,7 +15,6 @@ from pairing.fleet.coordination import SharedState
 from tests.workers.conftest import PAIRS
 from tests.workers.test_event_order import eventually
 from workers import connections, slices, syphons
-from workers.pairs_file import PairsFile
 
 KEYS = {"old": "first-key", "new": "second-key"}
 Pair = tuple[RunningNamespace, RunningNamespace]

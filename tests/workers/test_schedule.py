@@ -11,8 +11,8 @@ from celery.schedules import crontab
 
 from dashboard.costs import jobs
 from workers import connections, heartbeats, pipeline
+from workers.beat import Scheduler
 from workers.celery import QUEUES, app
-from workers.scheduler import Scheduler
 
 
 def schedule() -> dict[str, dict[str, object]]:

@@ -1,4 +1,4 @@
-"""Beat ends at the first signal (workers/stopping.py)."""
+"""Beat ends at the first signal (workers/beat.py)."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from celery.signals import beat_init
 
-from workers import stopping
+from workers import beat
 
 
 class Service:
@@ -26,7 +26,7 @@ def service() -> Iterator[Service]:
 
     before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
     service = Service()
-    stopping.stop_at_the_next_tick(sender=service)
+    beat.stop_at_the_next_tick(sender=service)
     yield service
     for number, found in before.items():
         signal.signal(number, found)
@@ -54,7 +54,7 @@ def test_beat_ends_at_its_next_tick_if_the_signal_arrives_in_a_finalizer(
 
 
 def test_beat_is_prepared_when_it_starts() -> None:
-    assert any(found is stopping.stop_at_the_next_tick for _, found in live_receivers())
+    assert any(found is beat.stop_at_the_next_tick for _, found in live_receivers())
 
 
 def live_receivers() -> list[tuple[object, object]]:

@@ -7,7 +7,7 @@ import pytest
 from celery.concurrency import get_implementation
 
 from workers.celery import app
-from workers.threads import Threads
+from workers.worker import Threads
 
 LIMIT = 5
 

@@ -6,11 +6,12 @@ import pytest
 import redis
 from azure.servicebus import ServiceBusMessage
 
+from dashboard.fleet import censuses
 from dashboard.fleet.pairs_file import PairConfig
 from dashboard.models import BacklogQueue, EntityHealth
 from tests.dashboard.secondary import Secondary
 from tests.workers.test_on_local_namespaces import fleet_of_one, namespaces
-from workers import censuses, watchers
+from workers import watchers
 
 __all__ = ["fleet_of_one", "namespaces"]
 pytestmark = pytest.mark.django_db(transaction=True)

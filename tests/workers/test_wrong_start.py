@@ -70,7 +70,7 @@ def errors(ran: subprocess.CompletedProcess[str]) -> list[str]:
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_address_ends_every_process(tmp_path: Path, program: str, name: str) -> None:
     (sentence,) = errors(run(tmp_path, *PROGRAMS[program], **{name: WRONG[name]}))
-    assert sentence.startswith(f"error: {name} is not a supported URL: use ")
+    assert sentence.startswith(f"error: {name} cannot be read: give ")
 
 
 @pytest.mark.parametrize("program", ["worker", "celery worker"])
@@ -87,7 +87,7 @@ def test_a_worker_without_pairs_ends_before_it_loads_pages_and_tasks(
     ran = run_alone(tmp_path, *PROGRAMS[program], PAIRS_FILE=file)
     (said,) = errors(ran)
     assert said.startswith(f"error: {sentence}")
-    assert "workers.loader" in loaded(ran)
+    assert "workers.worker" in loaded(ran)
     assert not loaded(ran) & LONG
 
 

@@ -1,10 +1,14 @@
-"""Beat's scheduler. While Redis does not answer, it reports that once, and not with a traceback for every tick."""
+"""Beat: its scheduler reports an outage of Redis once, and it ends at the first signal whatever it does."""
 
 import logging
+import signal
+from functools import partial
+from types import FrameType
 from typing import Any
 
 from celery.beat import ScheduleEntry, SchedulingError
 from celery.beat import Scheduler as CelerysScheduler
+from celery.signals import beat_init
 
 log = logging.getLogger(__name__)
 
@@ -26,3 +30,20 @@ class Scheduler(CelerysScheduler):
             if self.is_cut_off:
                 log.warning("Redis answers again")
             self.is_cut_off = False
+
+
+@beat_init.connect
+def stop_at_the_next_tick(sender: Any, **_: Any) -> None:
+    """Let the handlers of signals also set the flag that beat's loop checks.
+
+    Celery's handler only raises SystemExit. Python ignores that if it is raised in a finalizer, and beat then continues
+    until the next signal.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, partial(_stop, sender, signal.getsignal(number)))
+
+
+def _stop(service: Any, handler: Any, number: int, frame: FrameType | None) -> None:
+    service.stop()
+    if callable(handler):
+        handler(number, frame)

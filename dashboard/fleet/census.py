@@ -9,25 +9,11 @@ queue's message count in the namespace; drained messages are detected once the q
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol, Self
 
-from pairing.stored_json import number, reading, whole
+from azure.servicebus import ServiceBusReceivedMessage as Message
 
-_LAST_S = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
-_MOST = 2**62
 Tally = dict[str, tuple[int, float]]
 """By entity: the number of messages, and the time of the oldest, in seconds since 1970."""
-
-
-class Message(Protocol):
-    """A peeked message, as returned by azure-servicebus."""
-
-    @property
-    def sequence_number(self) -> int | None: ...
-    @property
-    def enqueued_time_utc(self) -> datetime | None: ...
-    @property
-    def application_properties(self) -> Any: ...
 
 
 Peek = Callable[[int], Sequence[Message]]
@@ -110,22 +96,6 @@ class Census:
             _add(self.found, page)
             self.checked, seen = _last(page), seen + len(page)
 
-    def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    @classmethod
-    def from_json(cls, reported: Mapping[str, Any]) -> Self:
-        """Parse the stored form. Raises ValueError if another version or another program wrote it."""
-        with reading("a census"):
-            return cls(
-                known=_tally(reported["known"]),
-                highest=_count(reported, "highest"),
-                is_caught_up=bool(reported["is_caught_up"]),
-                found=_tally(reported["found"]),
-                checked=_count(reported, "checked"),
-                is_exact=bool(reported["is_exact"]),
-            )
-
 
 def _shared_out(counts: Mapping[str, int], total: int) -> dict[str, int]:
     """So many messages in the proportions of the counts, at least one for each; the rest goes to the largest parts."""
@@ -145,25 +115,6 @@ def entity_of(message: Message) -> str:
     """The destination of a message in a backlog queue; empty if it has none."""
     path = (message.application_properties or {}).get(b"x-ms-path", b"")
     return path.decode(errors="replace") if isinstance(path, bytes) else str(path)
-
-
-def _tally(reported: Mapping[str, Any]) -> Tally:
-    """To be called within `reading`."""
-    return {path: _counted(*one) for path, one in reported.items()}
-
-
-def _counted(count: Any, since: Any) -> tuple[int, float]:
-    found = {"count": count, "since": since}
-    if not 0 <= number(found, "since") < _LAST_S:
-        raise ValueError("since is no time")
-    return _count(found, "count"), number(found, "since")
-
-
-def _count(fields: Mapping[str, Any], name: str) -> int:
-    count = whole(fields, name)
-    if not 0 <= count < _MOST:
-        raise ValueError(f"{name} is no number of a message")
-    return count
 
 
 def _add(tally: Tally, page: Sequence[Message]) -> None:

@@ -6,18 +6,17 @@ Redis holds them in the hash `workers:census:<pair>`: backlog queue path → JSO
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import structlog
 from azure.core.exceptions import AzureError
 from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver
 
+from dashboard.fleet.census import Census, Peek
 from dashboard.site.redis import connection
 from pairing import PairedServiceBusClient
 from pairing.backlog.administration import BacklogQueueInfo
 from pairing.backlog.rotation import parse_backlog_path
-from pairing.stored_json import fields_of, readable, reading, record
-from workers.census import Census, Peek
 
 MOST_PEEKED = 2_000  # messages per queue and look: peeks are billed
 PAGE = 250
@@ -75,9 +74,10 @@ def _peeking(connected: PairedServiceBusClient, receiver: ServiceBusReceiver) ->
 
 def kept(pair: str, queues: Sequence[BacklogQueueInfo]) -> Iterator[Census]:
     """The censuses of the last look, in the order of the queues; missing ones are empty. Raises RedisError."""
-    paths = [queue.path for queue in queues]
-    known = readable(_key(pair), fields_of(connection(), _key(pair), paths), _parsed)
-    return (known.get(path) or Census() for path in paths)
+    if not queues:
+        return
+    for text in connection().hmget(_key(pair), [queue.path for queue in queues]):
+        yield Census(**json.loads(text)) if text else Census()
 
 
 def keep(pair: str, censuses: Mapping[str, Census]) -> None:
@@ -85,7 +85,7 @@ def keep(pair: str, censuses: Mapping[str, Census]) -> None:
     with connection().pipeline(transaction=True) as pipe:
         pipe.delete(_key(pair))
         if censuses:
-            pipe.hset(_key(pair), mapping={queue: json.dumps(one.to_json()) for queue, one in censuses.items()})
+            pipe.hset(_key(pair), mapping={queue: json.dumps(asdict(one)) for queue, one in censuses.items()})
             pipe.expire(_key(pair), KEPT_S)
         pipe.execute()
 
@@ -94,11 +94,6 @@ def is_named_after(queue: str, primary: str) -> bool:
     """Whether the backlog queue belongs to this primary, by its name."""
     parsed = parse_backlog_path(queue)
     return parsed is not None and parsed[0].lower() == primary.lower()
-
-
-def _parsed(written: str) -> Census:
-    with reading("a census"):
-        return Census.from_json(record(written))
 
 
 def _key(pair: str) -> str:
