@@ -1,7 +1,7 @@
 """The drain of one backlog queue: the rules of the syphon.
 
 A message is completed in the backlog only after its send to the primary was acknowledged (docs/specification.md,
-section 8; docs/design/at-least-once.md). Messages for a destination that accepts none are deferred, so that others can
+section 8; docs/syphon.md). Messages for a destination that accepts none are deferred, so that others can
 pass, and fetched by their sequence numbers when it accepts sends again. The rules do no I/O: they get the queue
 as a ``BacklogQueue``.
 """

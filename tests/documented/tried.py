@@ -11,7 +11,7 @@ INSTALLED = f"{HERE}/test_installation.py::test_the_installation_page_leads_to_a
 CHECKOUT = f"{HERE}/test_installation.py::test_the_control_plane_runs_from_a_checkout_as_described"
 CLUSTER = (
     "tests/pipeline/test_on_a_cluster.py::"
-    "test_the_documented_line_submits_the_job_from_an_environment_with_nothing_but_spark"
+    "test_the_documented_line_submits_the_job_to_executors_that_have_nothing_but_spark"
 )
 HOST = f"{HERE}/test_installation.py::test_one_host_is_set_up_as_described_up_to_the_service_manager"
 OPERATED = f"{HERE}/test_operated.py"
