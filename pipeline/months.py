@@ -60,6 +60,10 @@ class Month:
     def previous(self) -> Month:
         return Month.of(self.start - timedelta(days=1))
 
+    @property
+    def following(self) -> Month:
+        return Month.of(self.end)
+
     def passed(self, now: datetime) -> timedelta:
         """How much of the month is over."""
         return max(timedelta(), min(now, self.end) - self.start)

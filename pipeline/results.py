@@ -1,7 +1,7 @@
 """The result file of a charges run: JSON lines, one record each, that the control plane stores (docs/costs.md).
 
 The first line is the `run`, then come the outages (`episode`, and `availability` for each entity) and the depths of
-backlogs (`rollup`), the connections of each namespace and day (`peaks`), then per billing scope and rule an `invoice`
+backlogs (`rollup`), then per billing scope and rule an `invoice`
 followed by its `line`s and `day`s. The last line is the `end`, with the number of `records` before it.
 Money is exact: `cents` are whole, `exact` is a decimal text with twelve digits after the point.
 """
@@ -120,7 +120,6 @@ def _records(run: Mapping[str, Any], prices: PriceList, outcome: Outcome) -> Ite
     yield from ({"record": "availability", **asdict(each)} for each in outcome.availability)
     for rollup in outcome.rollups:
         yield {"record": "rollup", **asdict(rollup), "begins_at": rollup.begins_at.isoformat()}
-    yield from ({"record": "peaks", **asdict(each)} for each in outcome.peaks)
 
 
 def _quoted(name: str) -> str:

@@ -73,13 +73,15 @@ NOTHING_KNOWN = Tariffs(namespaces={}, crossings={})
 
 def read_tariffs(path: Path | None) -> Tariffs:
     """Read the file of the control plane: JSON lines with `namespace` and `crossing` records. Raises PipelineError."""
-    if path is None:
-        return NOTHING_KNOWN
     try:
-        records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-        return _tariffs(records)
+        return _tariffs(read_records(path))
     except (OSError, ValueError, KeyError, TypeError, InvalidOperation) as error:
         raise PipelineError(f"The namespaces in {path} cannot be read: {error!r}.") from error
+
+
+def read_records(path: Path | None) -> list[dict[str, Any]]:
+    """The records of the file; none without a file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path else []
 
 
 def _tariffs(records: Iterable[Mapping[str, Any]]) -> Tariffs:

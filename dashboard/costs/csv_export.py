@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Protocol
 
-from dashboard.models import Adjustment, Charge
+from dashboard.models import Charge
 from dashboard.site.money import money
 from dashboard.site.tables import cell
 
@@ -31,29 +31,22 @@ class Writable(Protocol):
     def write(self, text: str, /) -> object: ...
 
 
-def write_csv(out: Writable, month: str, rule: str) -> None:
-    """Write the month's rows under one rule; their `charge` sums to the invoices to the cent.
-
-    Adjustments of a closed month follow as separate rows, without operations.
-    """
+def write_csv(out: Writable, month: str) -> None:
+    """Write the month's rows; their `charge` sums to the invoices to the cent."""
     writer = csv.writer(out)
     writer.writerow(COLUMNS)
-    for row in charge_rows(month, rule):
+    for row in charge_rows(month):
         writer.writerow([*(cell(str(name)) for name in row[:NAMES]), *row[NAMES:]])
 
 
-def charge_rows(month: str, rule: str) -> Iterator[tuple[str | int, ...]]:
+def charge_rows(month: str) -> Iterator[tuple[str | int, ...]]:
     """The rows in the order of COLUMNS; usage of one entity by several pairs is one row."""
-    charges = Charge.objects.filter(invoice__month=month, invoice__rule=rule).select_related("invoice")
+    charges = Charge.objects.filter(invoice__month=month).select_related("invoice")
     in_order = charges.order_by("invoice__scope", "namespace", "entity", "kind").iterator()
     for names, rows in groupby(in_order, key=_names):
         of_pairs = list(rows)
         operations, units, included, cents = (sum(getattr(row, name) for row in of_pairs) for name in SUMS)
         yield (*names, operations, units, included, money(cents), of_pairs[0].invoice.currency)
-    adjustments = Adjustment.objects.filter(invoice__month=month, invoice__rule=rule).select_related("invoice")
-    for row in adjustments.iterator():
-        names = (row.invoice.month, row.invoice.scope, row.namespace, row.entity, row.kind)
-        yield (*names, 0, 0, 0, money(row.cents), row.invoice.currency)
 
 
 def _names(row: Charge) -> tuple[str, ...]:

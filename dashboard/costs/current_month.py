@@ -10,19 +10,16 @@ from pathlib import Path
 
 from django.db.models import Min, Sum
 
-from dashboard.costs.charges import configured_prices, price_arguments
-from dashboard.costs.insight import standard_units
+from dashboard.costs.inputs import configured_prices, price_arguments
+from dashboard.costs.insight import operations_price
 from dashboard.costs.listed_prices import listed_prices
-from dashboard.costs.terms import terms_of
 from dashboard.fleet.metered import SENDS, sent
 from dashboard.fleet.rates import HOUR, Expected
-from dashboard.models import Charge, DailyCharge, Invoice, Pair
-from dashboard.models.charge import PUBLISHED, SETTLEMENTS
+from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice, Pair
 from dashboard.models.visibility import all_pairs
 from pipeline.months import Month
 from pipeline.price_tiers import FREE, OPERATIONS, Price
 
-BOTH = (PUBLISHED, SETTLEMENTS)
 IN_THE_PRIMARY = ("send", "ping", "receive", "syphon_send")
 IN_THE_SECONDARY = ("send_backlog", "syphon_receive", "syphon_receive_empty", "syphon_settle")
 
@@ -60,13 +57,13 @@ class Traffic:
     """The sends of a pair, as they are expected for the next hours.
 
     If nothing was metered lately (`expected` is None), the average of the latest month with charges, from the day of
-    the first send. Zero if nothing was metered. `used`: the operations on its bills this month, by counting rule.
+    the first send. Zero if nothing was metered. `used`: the operations on its bills this month.
     """
 
     month: str
     messages_per_hour: int
     message_bytes: int
-    used: Mapping[str, Used]
+    used: Used
     expected: Expected | None = None
 
     @property
@@ -75,16 +72,17 @@ class Traffic:
         return self.expected.words if self.expected else f"on average in {self.month}"
 
 
-def chosen_prices(month: str) -> Prices:
-    """The month's price tiers from the price list chosen for it or, without a choice, as `prices`. Raises JobFailed."""
-    terms = terms_of(month)
-    return prices(month, terms.prices, terms.region) if terms.prices or terms.region else prices(month)
+def prices(month: str) -> Prices:
+    """The month's prices: those of its last run or, before the first, those that are configured. Raises JobFailed."""
+    with all_pairs():
+        run = ChargeRun.objects.filter(month=month, status=ChargeRun.Status.SUCCEEDED).first()
+    return Prices(run.details["prices"], run.details["sample_prices"]) if run else listed(month)
 
 
-def prices(month: str, path: str = "", region: str = "") -> Prices:
-    """The month's price tiers from this price list, PRICES_FILE, or the sample list. Raises JobFailed."""
-    path = path or configured_prices()
-    return _prices(month, tuple(price_arguments(path, region)), _changed(path))
+def listed(month: str) -> Prices:
+    """The month's prices from PRICES_FILE, or the sample list. Raises JobFailed."""
+    path = configured_prices()
+    return _listed(month, tuple(price_arguments(path)), _changed(path))
 
 
 def _changed(path: str) -> int:
@@ -96,7 +94,7 @@ def _changed(path: str) -> int:
 
 
 @lru_cache(maxsize=8)
-def _prices(month: str, arguments: tuple[str, ...], changed: int) -> Prices:
+def _listed(month: str, arguments: tuple[str, ...], changed: int) -> Prices:
     found = listed_prices(month, arguments)
     return Prices(found.rows, found.is_sample)
 
@@ -120,8 +118,8 @@ def _average(pair: str, now: datetime, entity: str) -> Traffic:
     with all_pairs():  # only the rows added up below are limited to the pairs that one sees
         newest = Invoice.objects.order_by("-month").select_related("run").first()
     if newest is None:
-        return Traffic(f"{now:%Y-%m}", 0, 0, dict.fromkeys(BOTH, Used()))
-    sent = Charge.objects.filter(invoice__month=newest.month, invoice__rule=PUBLISHED, kind__in=SENDS)
+        return Traffic(f"{now:%Y-%m}", 0, 0, Used())
+    sent = Charge.objects.filter(invoice__month=newest.month, kind__in=SENDS)
     if pair:
         sent = sent.filter(pair=pair)
     if entity:
@@ -134,17 +132,17 @@ def _average(pair: str, now: datetime, entity: str) -> Traffic:
         month=newest.month,
         messages_per_hour=round(messages / hours),
         message_bytes=round(size / messages) if messages else 0,
-        used={rule: _used(newest.month, pair, rule) if is_running else Used() for rule in BOTH},
+        used=used_of(newest.month, pair) if is_running else Used(),
     )
 
 
-def _used(month: str, pair: str, rule: str) -> Used:
+def used_of(month: str, pair: str) -> Used:
     """The usage on the bills of the pair's two namespaces, one bill if they share it; without a pair, the largest
     usage.
     """
     with all_pairs():
-        bills = list(Invoice.objects.filter(month=month, rule=rule).select_related("run"))
-    on_the_ladder = {bill.scope: standard_units(bill) for bill in bills}
+        bills = list(Invoice.objects.filter(month=month).select_related("run"))
+    on_the_ladder = {bill.scope: int(operations_price(bill).used) for bill in bills}
     charges = Charge.objects.filter(invoice__in=bills, **({"pair": pair} if pair else {}))
     places = set(charges.values_list("kind", "invoice__scope"))
     primary = {scope for kind, scope in places if kind in IN_THE_PRIMARY}

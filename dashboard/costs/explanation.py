@@ -8,10 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from dashboard.costs.rules import is_billed
 from dashboard.models import Charge
-from dashboard.models.charge import PUBLISHED
 from dashboard.site.money import unrounded
-from pairing.telemetry.metering import SETTLEMENT_KINDS
 from pipeline.price_tiers import BASE, BASIC_OPERATIONS, CONNECTIONS, OPERATIONS, PREMIUM_UNIT, Price, unit_size
 
 PriceRow = Mapping[str, str]
@@ -68,7 +67,7 @@ def _transferred(charge: Charge) -> Step:
 
 
 def _operations(charge: Charge, prices: Sequence[PriceRow]) -> Explanation:
-    if charge.kind in SETTLEMENT_KINDS and charge.invoice.rule == PUBLISHED:
+    if not is_billed(charge.kind, charge.invoice.rule):
         return Explanation(rule="Under the rule “published” a settlement is not billed.")
     rule = f"Under the rule “{charge.invoice.rule}”, 64 KB units of each message, at least one per call."
     ladder = [row for row in prices if row["meter"] == OPERATIONS]

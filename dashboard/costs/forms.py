@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -11,10 +11,10 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.forms import BoundField
 
-from dashboard.costs.current_month import BOTH, Configured, Traffic, Used
+from dashboard.costs.current_month import Configured, Traffic, Used
 from dashboard.costs.forecast import Forecast, Outage, forecast
 from dashboard.costs.tariffs import Tariff
-from dashboard.models.charge import PUBLISHED, SETTLEMENTS
+from dashboard.models.charge import SETTLEMENTS
 
 SLIDERS = {"hours": ("0.25", "168"), "messages_per_hour": ("10", "10000000"), "message_bytes": ("100", "1000000")}
 """Fields with a slider, and its range. Values outside the range can be typed."""
@@ -74,13 +74,10 @@ class ForecastForm(forms.Form):
             per_gigabyte=Fraction(given["per_gigabyte"]),
         )
 
-    def so_far(self, metered: Mapping[str, Used], rule: str) -> Used:
-        """A typed value applies to both rules; an unchanged metered value is that of each rule."""
-        given, shown, own = self.cleaned_data, metered[PUBLISHED], metered[rule]
-        return Used(
-            own.primary if given["used"] == shown.primary else given["used"],
-            own.secondary if given["used_secondary"] == shown.secondary else given["used_secondary"],
-        )
+    @property
+    def on_bills(self) -> Used:
+        """The operations on the bills before the outage."""
+        return Used(self.cleaned_data["used"], self.cleaned_data["used_secondary"])
 
 
 class BeforeFailoverForm(forms.Form):
@@ -88,16 +85,6 @@ class BeforeFailoverForm(forms.Form):
 
     hours = forms.DecimalField(min_value=Decimal("0.01"), max_value=744, validators=[calculable], required=False)
     entities = forms.IntegerField(min_value=1, max_value=100_000, required=False)
-
-
-class TermsForm(forms.Form):
-    """How a month, or all months (`*`), are computed; what is empty is not chosen."""
-
-    rule = forms.ChoiceField(choices=[(name, name) for name in BOTH], required=False, label="Counting rule")
-    allocation = forms.ChoiceField(
-        choices=[(name, name) for name in ("time", "pro-rata")], required=False, label="Allocation"
-    )
-    hours_in_month = forms.IntegerField(min_value=1, max_value=10_000, required=False, label="Hours in the month")
 
 
 class BudgetForm(forms.Form):
@@ -108,15 +95,14 @@ class BudgetForm(forms.Form):
     alert_percent = forms.IntegerField(min_value=1, max_value=100, required=False, initial=80, label="Alert at, %")
 
 
-def forecasts(form: ForecastForm, metered: Mapping[str, Used], tariff: Tariff) -> list[Forecast]:
-    """The outage of a valid form under both counting rules."""
-    outage = form.outage()
-    return [forecast(outage, tariff.bills(form.so_far(metered, rule)), rule == SETTLEMENTS) for rule in BOTH]
+def forecast_of(form: ForecastForm, tariff: Tariff, rule: str) -> Forecast:
+    """The outage of a valid form under the counting rule."""
+    return forecast(form.outage(), tariff.bills(form.on_bills), settlements=rule == SETTLEMENTS)
 
 
 def assumed(traffic: Traffic, known: Configured, tariff: Tariff) -> dict[str, Any]:
     """The fields filled with present figures; an unknown price of crossing bytes is shown as 0."""
-    used, price = traffic.used[PUBLISHED], tariff.per_gigabyte or Fraction(0)
+    used, price = traffic.used, tariff.per_gigabyte or Fraction(0)
     return {
         "hours": 3,
         "messages_per_hour": traffic.messages_per_hour or 10_000,

@@ -96,11 +96,6 @@ def operations_price(invoice: Invoice) -> Price:
     return price.after(int(invoice.units - sum(invoice.tiers[len(price.tiers) :])))
 
 
-def standard_units(invoice: Invoice) -> int:
-    """A scope's operations without those of Basic and Premium namespaces, which are not in the Standard price tiers."""
-    return int(operations_price(invoice).used)
-
-
 def beside_the_ladder(invoice: Invoice) -> list[str]:
     """The operations of Basic and Premium namespaces, which have prices of their own."""
     tiers: dict[str, str] = invoice.run.details.get("tiers", {})
@@ -140,10 +135,10 @@ def _saved(invoices: Sequence[Invoice], share: Fraction, pair: str) -> Fraction:
     return money
 
 
-def change(month: str, rule: str, pair: str, total: int, currency: str) -> Change | None:
+def change(month: str, pair: str, total: int, currency: str) -> Change | None:
     """The difference to the month before; None if that month was not computed, or in another currency."""
     before = str(Month.parse(month).previous)
-    known = came_to(before, pair or ALL, rule)
+    known = came_to(before, pair or ALL)
     with all_pairs():
         is_other = Invoice.objects.filter(month=before).exclude(currency=currency).exists()
     if known is None or is_other:

@@ -11,7 +11,6 @@ from typing import Any
 
 from dashboard.costs.insight import beside_the_ladder, more
 from dashboard.models import Invoice, Outage
-from dashboard.site.money import cents
 
 STAGES = ("ping", "syphon_receive_empty", "send_backlog", "syphon_receive", "syphon_settle", "syphon_send")
 NO_OPERATIONS = ("base", "connections", "bandwidth")
@@ -36,34 +35,54 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutageCost:
-    """An outage, the operations that it caused, and how much they increase the cost of the month.
+class Later:
+    """What was metered for an outage since the run: billable units by kind, extra operations, and their price, egress
+    included, as the next ones on the bills.
+    """
 
-    `stages`: (what was done, billable operations); `parts`: by billing scope, if it has charges.
+    units: Mapping[str, int]
+    operations: int
+    money: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutageCost:
+    """An outage as it is now, and how much its operations increase the cost of the month: one figure, as metered.
+
+    `parts`: what the run priced, by billing scope; `is_priced`: the run knew all of it.
     """
 
     outage: Outage
-    operations: int
-    stages: Sequence[tuple[str, int]] = ()
+    units: Mapping[str, int]
     parts: Sequence[Part] = ()
+    later: Later | None = None
+    is_priced: bool = True
+
+    @property
+    def stages(self) -> list[tuple[str, int]]:
+        """(What was done, billable operations)."""
+        more = self.later.units if self.later else {}
+        counts = {kind: self.units.get(kind, 0) + more.get(kind, 0) for kind in STAGES}
+        return [(kind, count) for kind, count in counts.items() if count]
+
+    @property
+    def operations(self) -> int:
+        """The operations that had not been made without the outage."""
+        return sum(part.operations for part in self.parts) + (self.later.operations if self.later else 0)
 
     @property
     def money(self) -> Fraction:
         """The exact cost."""
-        return sum((part.money for part in self.parts), Fraction(0))
-
-    @property
-    def cents(self) -> int:
-        return cents(self.money)
+        return sum((part.money for part in self.parts), self.later.money if self.later else Fraction(0))
 
     @property
     def egress(self) -> Fraction:
-        """The exact price of its bytes that crossed regions."""
+        """The exact price of its bytes that crossed regions, as far as the run priced them."""
         return sum((part.egress for part in self.parts), Fraction(0))
 
     @property
     def rate(self) -> Fraction:
-        """The average price per million of its operations."""
+        """The average price per million of its operations that the run priced."""
         priced = sum(part.operations for part in self.parts)
         charge = sum((part.charge for part in self.parts), Fraction(0))
         return charge / priced * 1_000_000 if priced else Fraction(0)
@@ -79,8 +98,6 @@ class Bill:
         """By namespace without tiers (Basic, Premium), the price of an operation; those of Premium are free."""
         self.egress_rate = cache(self._egress_rate)
         """By pair, what it paid on this bill for a GB that crossed regions; 0 if it paid for none."""
-        self.has_pair = cache(self._has_pair)
-        """By pair, whether it is charged for anything."""
 
     def has_flat_rate(self, namespace: str) -> bool:
         """Whether it is a Basic or Premium namespace."""
@@ -100,33 +117,26 @@ class Bill:
         quantity = sum((Fraction(row.quantity) for row in rows), Fraction(0))
         return sum((Fraction(row.exact) for row in rows), Fraction(0)) / quantity if quantity else Fraction(0)
 
-    def _has_pair(self, pair: str) -> bool:
-        return self._invoice.charges.filter(pair=pair).exists()
 
-
-def outage_costs(month: str, rule: str, pair: str, invoices: Sequence[Invoice]) -> list[OutageCost]:
+def outage_costs(month: str, pair: str, invoices: Sequence[Invoice]) -> list[OutageCost]:
     """The outages of the month, newest first; each priced as the last operations of the month in its billing scopes."""
     found = Outage.objects.filter(month=month)
     bills = {invoice.scope: Bill(invoice) for invoice in invoices}
+    rule = invoices[0].rule if invoices else ""
     return [
         OutageCost(
             outage=outage,
-            operations=int(outage.extra.get(rule, 0)),
-            stages=[(kind, int(outage.units[kind])) for kind in STAGES if outage.units.get(kind)],
+            units=outage.units,
             parts=[
-                _part(outage.pair, rule, scope, bills[scope], at)
-                for scope, at in _places(outage, bills)
-                if scope in bills
+                _part(outage.pair, rule, scope, bills[scope], at) for scope, at in _places(outage) if scope in bills
             ],
         )
         for outage in (found.filter(pair=pair) if pair else found)
     ]
 
 
-def _places(outage: Outage, bills: Mapping[str, Bill]) -> list[tuple[str, list[Place]]]:
-    """The outage's operations by billing scope; in months computed by earlier versions, the scope with its pair."""
-    if "places" not in outage.extra:
-        return [(scope, [outage.extra]) for scope, bill in bills.items() if bill.has_pair(outage.pair)][:1]
+def _places(outage: Outage) -> list[tuple[str, list[Place]]]:
+    """The outage's operations by billing scope."""
     by_scope: dict[str, list[Place]] = defaultdict(list)
     for place in outage.extra["places"]:
         by_scope[place["scope"]].append(place)
@@ -136,14 +146,14 @@ def _places(outage: Outage, bills: Mapping[str, Bill]) -> list[tuple[str, list[P
 def _part(pair: str, rule: str, scope: str, bill: Bill, places: Sequence[Place]) -> Part:
     on_the_ladder, beside = 0, Fraction(0)
     for place in places:
-        operations = int(place.get(rule, 0))
-        if bill.has_flat_rate(place.get("namespace", "")):
+        operations = place[rule]
+        if bill.has_flat_rate(place["namespace"]):
             beside += bill.flat_rate(place["namespace"]) * operations
         else:
             on_the_ladder += operations
     return Part(
         scope=scope,
-        operations=sum(int(place.get(rule, 0)) for place in places),
+        operations=sum(place[rule] for place in places),
         charge=bill.on_the_ladder(on_the_ladder) + beside,
-        egress=bill.egress_rate(pair) * Fraction(sum(int(place.get("crossing_bytes", 0)) for place in places), 10**9),
+        egress=bill.egress_rate(pair) * Fraction(sum(place["crossing_bytes"] for place in places), 10**9),
     )

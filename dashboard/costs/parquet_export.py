@@ -13,8 +13,8 @@ TYPES = {name: pa.int64() for name in COUNTS} | {"charge": pa.decimal128(20, 2)}
 SCHEMA = pa.schema([(name, TYPES.get(name, pa.string())) for name in COLUMNS])
 
 
-def write_parquet(out: BinaryIO, month: str, rule: str) -> None:
-    """Write the month's rows under one rule; `charge` is an exact decimal and sums to the invoices."""
-    rows = [dict(zip(COLUMNS, row, strict=True)) for row in charge_rows(month, rule)]
+def write_parquet(out: BinaryIO, month: str) -> None:
+    """Write the month's rows; `charge` is an exact decimal and sums to the invoices."""
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in charge_rows(month)]
     table = pa.Table.from_pylist([row | {"charge": Decimal(str(row["charge"]))} for row in rows], SCHEMA)
     pq.write_table(table, out, compression="zstd")

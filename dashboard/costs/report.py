@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeVar
 
 from django.db.models import QuerySet, Sum
 
@@ -18,8 +17,7 @@ from dashboard.costs.chart import DayOf, DaysChart, days_chart
 from dashboard.costs.explanation import Explanation, explain
 from dashboard.costs.insight import EXTRA_KINDS, Added, Change, Idle, added_by, bandwidth_of, change, idle
 from dashboard.costs.outages import NO_OPERATIONS, OutageCost, outage_costs
-from dashboard.models import Adjustment, Availability, Charge, ChargeRun, DailyCharge, Invoice
-from dashboard.models.charge import PUBLISHED, RULES, SETTLEMENTS
+from dashboard.models import Availability, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.visibility import all_pairs
 from dashboard.site.money import cents
 from dashboard.site.tables import Folded, folded
@@ -29,7 +27,7 @@ from pipeline.price_tiers import BASIC_OPERATIONS
 from pipeline.price_tiers import OPERATIONS as OPERATIONS_METER
 
 BASE, CONNECTIONS, BANDWIDTH = NO_OPERATIONS
-OPERATIONS, ADJUSTMENTS = "operations", "adjustments"
+OPERATIONS = "operations"
 LABELS = {name: kind.label for name, kind in KINDS.items()} | {
     BASE: "Base charge",
     CONNECTIONS: "Connections",
@@ -38,7 +36,6 @@ LABELS = {name: kind.label for name, kind in KINDS.items()} | {
 ROWS_SHOWN, FIRST_ROWS = 200, 8
 SHOWN_TO_ALL = ("prices", "sample_prices")
 """What a run's details say of no pair."""
-Row = TypeVar("Row", Charge, Adjustment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +65,7 @@ class Filters:
         """Whether there is one besides that of the pair."""
         return any((self.namespace, self.entity, self.kind))
 
-    def of(self, charges: QuerySet[Row]) -> QuerySet[Row]:
+    def of(self, charges: QuerySet[Charge]) -> QuerySet[Charge]:
         """The matching rows."""
         fields = ("pair", "namespace", "entity", "kind")
         return charges.filter(**{field: value for field in fields if (value := getattr(self, field))})
@@ -99,20 +96,14 @@ class TierUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A month under one counting rule, for one pair or all.
-
-    `read_at`: when the month's last run read its usage; later than `run`, if that is the one of a closed month.
-    """
+    """A month's charges, for one pair or all."""
 
     month: str
     rule: str
     pair: str
     run: ChargeRun
-    read_at: datetime
     currency: str
     total: int
-    other_rule: str
-    other_total: int
     invoices: Sequence[Invoice]
     by_scope: Sequence[tuple[str, int]]
     units_by_tier: Mapping[int, Mapping[int, int]]
@@ -123,7 +114,6 @@ class Report:
     by_namespace: Sequence[Share]
     rows: Sequence[Charge]
     row_count: int
-    adjustments: Sequence[Adjustment]
     chosen: Filters
     failover: Added
     idle: Idle
@@ -142,11 +132,6 @@ class Report:
     def is_filtered(self) -> bool:
         """Whether one pair is chosen, or another filter."""
         return self.chosen.is_used or bool(self.pair)
-
-    @property
-    def adjusted_at(self) -> datetime | None:
-        """The start of the last run whose adjustments are in the total; None without adjustments."""
-        return max((each.run.started_at for each in self.adjustments), default=None)
 
     @property
     def explained(self) -> Folded[tuple[Charge, Explanation]]:
@@ -217,14 +202,6 @@ class Report:
         """Bytes that crossed regions at an unknown price."""
         return sum(invoice.unpriced_bytes for invoice in self.invoices)
 
-    @property
-    def lowest(self) -> int:
-        return min(self.total, self.other_total)
-
-    @property
-    def highest(self) -> int:
-        return max(self.total, self.other_total)
-
 
 def months(now: datetime) -> list[str]:
     """The months that can be shown, newest first: those with charges, and the current one."""
@@ -239,41 +216,31 @@ def pairs(month: str) -> list[str]:
     return list(named.values_list("pair", flat=True).distinct().order_by("pair"))
 
 
-def report(month: str, rule: str = "", filters: Filters | None = None) -> Report | None:
-    """The month's report; None if no charges are stored. The default rule is the one of the run.
+def report(month: str, filters: Filters | None = None) -> Report | None:
+    """The month's report; None if no charges are stored.
 
     To somebody who does not see all pairs it shows the rows of the others, and no invoices: they are of all pairs.
     """
     filters = filters or Filters()
     with all_pairs():
-        stored = Invoice.objects.filter(month=month).select_related("run")
-        last = ChargeRun.objects.filter(month=month, status=ChargeRun.Status.SUCCEEDED).first()
-    # A scope that came late in a closed month is of a later run than the others.
-    first = stored.order_by("run__started_at", "scope").first()
-    if first is None:
+        invoices = list(Invoice.objects.filter(month=month).select_related("run"))
+    if not invoices:
         return None
-    chosen = rule if rule in dict(RULES) else first.run.rule
-    other = PUBLISHED if chosen == SETTLEMENTS else SETTLEMENTS
-    charges = filters.of(_charges(month, chosen))
-    invoices = list(stored.filter(rule=chosen))
-    adjustments = _adjustments(month, chosen, filters)
-    total = _cents(charges) + sum(each.cents for each in adjustments)
+    first = invoices[0]
+    charges = filters.of(Charge.objects.filter(invoice__month=month))
+    total = charges.aggregate(cents=Sum("cents"))["cents"] or 0
     missing = _not_attributed(charges, filters)
     return Report(
         month=month,
-        rule=chosen,
+        rule=first.rule,
         pair=filters.pair,
         run=_shown(first.run),
-        read_at=(last or first.run).started_at,
         currency=first.currency,
         total=total,
-        other_rule=other,
-        other_total=_cents(filters.of(_charges(month, other)))
-        + sum(each.cents for each in _adjustments(month, other, filters)),
         invoices=invoices if sees_all() else (),
-        by_scope=_by_scope(charges, adjustments) if sees_all() else (),
+        by_scope=_by_scope(charges) if sees_all() else (),
         units_by_tier=_units_by_tier(charges) if filters.is_used or filters.pair else defaultdict(Counter),
-        parts=_parts(charges, adjustments, [*missing.names, *_of_other_kinds(filters.kind)]),
+        parts=_parts(charges, [*missing.names, *_of_other_kinds(filters.kind)]),
         not_attributed=missing,
         by_kind=_shares(charges.exclude(kind__in=NO_OPERATIONS), "kind"),
         by_entity=_shares(charges.exclude(kind__in=NO_OPERATIONS), "entity"),
@@ -282,13 +249,12 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
             charges.select_related("invoice").order_by("-cents", "-billing_units", "entity", "kind")[:ROWS_SHOWN]
         ),
         row_count=charges.count(),
-        adjustments=adjustments,
         chosen=filters,
         failover=added_by(invoices, EXTRA_KINDS, filters.pair),
         idle=idle(invoices, _days(month, first.run.started_at), filters.pair),
         bandwidth=bandwidth_of(invoices, filters.pair),
-        change=None if filters.is_used else change(month, chosen, filters.pair, total, first.currency),
-        outages=outage_costs(month, chosen, filters.pair, invoices),
+        change=None if filters.is_used else change(month, filters.pair, total, first.currency),
+        outages=outage_costs(month, filters.pair, invoices),
         availability=list(_availability(month, filters.pair)),
         chart=days_chart(month, _daily(invoices, filters.kind), first.currency),
     )
@@ -300,15 +266,6 @@ def _shown(run: ChargeRun) -> ChargeRun:
         run.details = {name: run.details[name] for name in SHOWN_TO_ALL if name in run.details}
         run.started_by = ""
     return run
-
-
-def _charges(month: str, rule: str) -> QuerySet[Charge]:
-    return Charge.objects.filter(invoice__month=month, invoice__rule=rule)
-
-
-def _adjustments(month: str, rule: str, filters: Filters) -> list[Adjustment]:
-    found = Adjustment.objects.filter(invoice__month=month, invoice__rule=rule)
-    return list(filters.of(found).select_related("run", "invoice"))
 
 
 def _availability(month: str, pair: str) -> QuerySet[Availability]:
@@ -337,16 +294,9 @@ def _connections_by_invoice(invoices: Sequence[Invoice]) -> Mapping[int, Fractio
     return sums
 
 
-def _cents(charges: QuerySet[Charge]) -> int:
-    return charges.aggregate(cents=Sum("cents"))["cents"] or 0
-
-
-def _by_scope(charges: QuerySet[Charge], adjustments: Iterable[Adjustment]) -> list[tuple[str, int]]:
+def _by_scope(charges: QuerySet[Charge]) -> list[tuple[str, int]]:
     """What each billing scope with such rows has of the total, in cents."""
-    sums = Counter(dict(charges.order_by().values_list("invoice__scope").annotate(cents=Sum("cents"))))
-    for each in adjustments:
-        sums[each.invoice.scope] += each.cents
-    return sorted(sums.items())
+    return sorted(charges.order_by().values_list("invoice__scope").annotate(cents=Sum("cents")))
 
 
 def _units_by_tier(charges: QuerySet[Charge]) -> Mapping[int, Mapping[int, int]]:
@@ -372,8 +322,8 @@ def _of_other_kinds(kind: str) -> list[str]:
     return [name for name in (BASE, OPERATIONS, CONNECTIONS) if name != own] if kind else []
 
 
-def _parts(charges: QuerySet[Charge], adjustments: Sequence[Adjustment], left_out: Collection[str]) -> list[Share]:
-    """The parts of the total: base charge, operations, connections, bandwidth, and the adjustments."""
+def _parts(charges: QuerySet[Charge], left_out: Collection[str]) -> list[Share]:
+    """The parts of the total: base charge, operations, connections and bandwidth."""
     known = {
         BASE: charges.filter(kind=BASE),
         OPERATIONS: charges.exclude(kind__in=NO_OPERATIONS),
@@ -384,11 +334,6 @@ def _parts(charges: QuerySet[Charge], adjustments: Sequence[Adjustment], left_ou
     ]
     if charges.filter(kind=BANDWIDTH).exists():
         slices.append(_slice(BANDWIDTH, LABELS[BANDWIDTH], charges.filter(kind=BANDWIDTH)))
-    if adjustments:
-        found = sum(each.cents for each in adjustments)
-        slices.append(
-            Share(name=ADJUSTMENTS, label="Adjustments", operations=0, billing_units=0, included_units=0, cents=found)
-        )
     return with_widths(slices)
 
 

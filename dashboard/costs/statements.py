@@ -17,6 +17,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, BinaryIO
 
+from dashboard.access.audited import ActionError
 from dashboard.site.forms import LARGEST_BYTES
 
 MOST_ROWS = 1_000_000
@@ -49,48 +50,30 @@ DAY_FIRST = (
 )
 
 
-class StatementError(Exception):
+class StatementError(ActionError):
     """The file cannot be used; the text is one sentence with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sum:
-    """The sum of a statement for one day, namespace and meter, in single units; metrics have no cost."""
+    """The sum of a statement for one day, namespace and meter, in single units."""
 
     date: date
     scope: str
     namespace: str
     meter: str
     quantity: Fraction
-    cost: Fraction | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peak:
-    """The maximum number of connections of a namespace in some minutes of an hour (UTC)."""
-
-    hour: datetime
-    scope: str
-    namespace: str
-    connections: int
-
-    @property
-    def date(self) -> date:
-        return self.hour.date()
+    cost: Fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """The sums of a file for a month, the number of rows in them, and the number of skipped rows by reason.
-
-    `peaks`: the highest number of connections by namespace and hour, if the file has them.
-    """
+    """The sums of a file for a month, the number of rows in them, and the number of skipped rows by reason."""
 
     sums: tuple[Sum, ...]
     rows: int
     skipped: Mapping[str, int]
-    currency: str = ""
-    peaks: tuple[Peak, ...] = ()
+    currency: str
 
 
 class Unusable(Exception):
@@ -98,16 +81,15 @@ class Unusable(Exception):
 
 
 class Adder:
-    """Adds up rows by day, namespace and meter; for connections it keeps the highest number of each hour."""
+    """Adds up rows by day, namespace and meter."""
 
     def __init__(self, month: str) -> None:
         self.month = month
         self.rows = 0
         self.skipped: Counter[str] = Counter()
-        self._peaks: dict[tuple[str, str, datetime], int] = {}
         self._sums: dict[tuple[date, str, str, str], list[Fraction]] = defaultdict(lambda: [Fraction(0), Fraction(0)])
 
-    def take(self, row: Iterable[Any], read: Callable[[Any], Sum | Peak]) -> None:
+    def take(self, row: Iterable[Any], read: Callable[[Any], Sum]) -> None:
         """Add what `read` returns for each row, or count why the row is unusable."""
         for number, each in enumerate(row):
             if number >= MOST_ROWS:
@@ -122,23 +104,12 @@ class Adder:
             self.rows += 1
             self._add(found)
 
-    def _add(self, found: Sum | Peak) -> None:
-        if isinstance(found, Peak):
-            place = (found.scope, found.namespace, found.hour)
-            self._peaks[place] = max(found.connections, self._peaks.get(place, 0))
-            return
+    def _add(self, found: Sum) -> None:
         sums = self._sums[found.date, found.scope, found.namespace, found.meter]
         sums[0] += found.quantity
-        sums[1] += found.cost or 0
+        sums[1] += found.cost
 
-    def peaks(self) -> tuple[Peak, ...]:
-        """The highest number of connections by namespace and hour."""
-        return tuple(
-            Peak(hour=hour, scope=scope, namespace=namespace, connections=peak)
-            for (scope, namespace, hour), peak in sorted(self._peaks.items())
-        )
-
-    def sums(self, has_cost: bool) -> tuple[Sum, ...]:
+    def sums(self) -> tuple[Sum, ...]:
         """The sums by day, namespace and meter."""
         return tuple(
             Sum(
@@ -147,7 +118,7 @@ class Adder:
                 namespace=namespace,
                 meter=meter,
                 quantity=quantity,
-                cost=cost if has_cost else None,
+                cost=cost,
             )
             for (day, scope, namespace, meter), (quantity, cost) in sorted(self._sums.items())
         )
@@ -167,7 +138,7 @@ def read_export(file: BinaryIO, month: str) -> Parsed:
     if not adder.rows:
         raise StatementError(f"The export has no row of Service Bus in {month}{why(adder.skipped)}.")
     currency = next(iter(currencies), "")
-    return Parsed(sums=adder.sums(True), rows=adder.rows, skipped=dict(adder.skipped), currency=currency)
+    return Parsed(sums=adder.sums(), rows=adder.rows, skipped=dict(adder.skipped), currency=currency)
 
 
 def why(skipped: Mapping[str, int]) -> str:
@@ -184,7 +155,7 @@ def text_of(file: BinaryIO) -> str:
     if not data.strip():
         raise StatementError("The file is empty.")
     if data[:2] in (b"\x1f\x8b", b"PK") or data[:4] == b"PAR1":
-        raise StatementError("The file is compressed or Parquet: upload the CSV (or the JSON of the metrics) instead.")
+        raise StatementError("The file is compressed or Parquet: upload the CSV instead.")
     try:
         text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError as error:

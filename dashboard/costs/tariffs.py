@@ -11,7 +11,6 @@ from dashboard.costs.current_month import Prices, Used
 from dashboard.costs.jobs import JobFailed
 from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
 from dashboard.models import Charge, Pair
-from dashboard.models.charge import PUBLISHED
 from pipeline.price_tiers import BASIC_OPERATIONS, FREE, Price
 
 BANDWIDTH = "Intra Continent Data Transfer Out"
@@ -103,7 +102,7 @@ def _per_gigabyte(pair: PairConfig, prices: Prices, month: str) -> Fraction | No
     if pair.bandwidth_per_gb is not None:
         return Fraction(str(pair.bandwidth_per_gb))
     price = Price.of(prices.rows, pair.bandwidth_meter or BANDWIDTH)
-    crossed = Charge.objects.filter(
-        invoice__month=month, invoice__rule=PUBLISHED, kind="bandwidth", pair=pair.name
-    ).values_list("quantity", flat=True)
+    crossed = Charge.objects.filter(invoice__month=month, kind="bandwidth", pair=pair.name).values_list(
+        "quantity", flat=True
+    )
     return price.after(int(sum(map(Fraction, crossed)))).rate if price else None

@@ -5,19 +5,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
 from django.utils import timezone
 
+from dashboard.costs.actions import RECONCILE_EXPORT, by_command, described
 from dashboard.costs.charges import ChargesRequest, compute_month
 from dashboard.costs.jobs import JobFailed
-from dashboard.costs.reconciliation import take_statement
+from dashboard.costs.reconciliation import import_bill
 from dashboard.demo.history.loading import person
 from dashboard.demo.history.plan import MARK, SIMULATION, History, history
 from dashboard.demo.history.usage import sample_bill, write
-from dashboard.models import ChargeRun, Statement
+from dashboard.models import ChargeRun
 from dashboard.site.places import BASE_DIR
 
 SPARK_LATER = "PAIRED_NAMESPACES_SPARK_LATER"
@@ -58,7 +60,9 @@ def store_bill(past: History, month: str) -> None:
     """Store the sample bill of the month, as its upload would."""
     name = f"sample-bill-{month} {MARK}.csv"
     data = sample_bill(past, month)
-    take_statement(month, Statement.Source.EXPORT, name, data, person("carla"), past.end, via=SIMULATION)
+    statement = import_bill(month, name, data, person("carla"), past.end)
+    request = replace(by_command(month, person("carla")), via=SIMULATION, at=past.end)
+    RECONCILE_EXPORT.record(request, described(statement))
 
 
 def _each(months: Sequence[str]) -> None:

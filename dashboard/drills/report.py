@@ -9,12 +9,12 @@ from decimal import Decimal
 from statistics import median
 from typing import Any
 
-from dashboard.costs.current_month import IN_THE_SECONDARY, chosen_prices, traffic
+from dashboard.costs.current_month import IN_THE_SECONDARY, prices, traffic
 from dashboard.costs.jobs import JobFailed
+from dashboard.costs.rules import is_billed, rule_of
 from dashboard.costs.tariffs import Bills, tariff
 from dashboard.drills.course import Course
 from dashboard.models.charge import PUBLISHED
-from pairing.telemetry.metering import SETTLEMENT_KINDS
 
 PREPARING = 2
 """Management operations of a drill in the primary; those in the secondary read the backlog."""
@@ -94,19 +94,19 @@ def cost(pair: str, reported: Mapping[str, int], now: datetime) -> dict[str, Any
     """The marginal cost of the operations this month; None if the price list cannot be read."""
     month = f"{now:%Y-%m}"
     try:
-        known = chosen_prices(month)
+        known = prices(month)
         its = tariff(pair, known, month)
     except (JobFailed, OSError):
         return None
-    return priced(its.bills(traffic(pair, now).used[PUBLISHED]), reported) | {
+    return priced(its.bills(traffic(pair, now).used), reported, rule_of(month)) | {
         "currency": known.currency,
         "is_sample": known.is_sample,
     }
 
 
-def priced(bills: Bills, reported: Mapping[str, int]) -> dict[str, Any]:
+def priced(bills: Bills, reported: Mapping[str, int], rule: str = PUBLISHED) -> dict[str, Any]:
     """The billable operations and their marginal cost. Pure."""
-    billed = {kind: count for kind, count in reported.items() if kind not in SETTLEMENT_KINDS}
+    billed = {kind: count for kind, count in reported.items() if is_billed(kind, rule)}
     looks = max(0, billed.get("manage", 0) - PREPARING)
     away = looks + sum(count for kind, count in billed.items() if kind in IN_THE_SECONDARY)
     every = sum(billed.values())

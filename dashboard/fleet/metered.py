@@ -156,6 +156,15 @@ def _mean(sizes: Counter[str]) -> int:
     return round(sizes["bytes"] / sizes["messages"]) if sizes["messages"] else 0
 
 
+def minutes(cut: datetime, until: datetime, **which: Any) -> list[dict[str, Any]]:
+    """Billing units and bytes between two times, as kept: by minute what a failover causes, else by hour once older."""
+    records = MeteredRecord.objects.filter(minute__gte=cut, minute__lt=until, **which).annotate(at=F("minute"))
+    earlier = MeteredUsage.objects.filter(begins_at__gte=cut, begins_at__lt=until, **which)
+    rows = (records, earlier.annotate(at=F("begins_at")))
+    sums = {"units": Sum("billing_units"), "size": Sum("bytes")}
+    return [row for each in rows for row in each.order_by().values(*PLACE, "at").annotate(**sums)]
+
+
 def since(cut: datetime, until: datetime, **which: Any) -> list[dict[str, Any]]:
     """The sums of operations between two times, by scope, pair, namespace, entity and kind."""
     found: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)

@@ -1,133 +1,139 @@
-"""The cost of an incident so far, and after its backlog is drained. Exact arithmetic.
+"""The cost of an incident: what was metered, as on the page of costs, and an estimate of what is not metered yet.
 
-An estimate from immediately available facts: waiting and drained messages, and duration. The month's report computes
-the cost from metered usage later.
+The send of a drained message to the primary replaces its original send, so it is not counted.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
-from math import ceil
+from typing import Any
 
-from dashboard.costs.current_month import Used
-from dashboard.costs.forecast import GIGABYTE, POLLS_PER_HOUR, STEP_BYTES
-from dashboard.costs.tariffs import Bills, Tariff
+from dashboard.costs.current_month import Prices, prices, traffic
+from dashboard.costs.forecast import GIGABYTE, STEP_BYTES
+from dashboard.costs.jobs import JobFailed
+from dashboard.costs.live_outages import live_outages
+from dashboard.costs.outages import OutageCost, outage_costs
+from dashboard.costs.rules import is_billed, rule_of
+from dashboard.costs.tariffs import Bills, Tariff, tariff
+from dashboard.incidents.folding import Drain, Incident
+from dashboard.incidents.moved import Moved
+from dashboard.models import Invoice
+from dashboard.models.visibility import all_pairs
+from dashboard.site.money import exact_text
+from pipeline.months import Month
+
+EXAMPLE_BYTES = 1_024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """The facts of an incident. `diverted`: messages sent to the backlog; `home`: those drained.
+class ToCome:
+    """An estimate of what is not metered yet: messages that wait, or were sent to the backlog without a report."""
 
-    `used`: earlier billable operations of the month; `per_gigabyte`: the price per GB between regions, 0 if there is
-    none.
-    """
-
-    diverted: int
-    home: int
+    sent: int
+    drained: int
     message_bytes: int
-    down_s: float
-    lasted_s: float
-    ping_interval_s: int
-    queues: int
-    used: Used
-    per_gigabyte: Fraction = Fraction(0)
+    settling: int
+    bills: Bills
+    per_gigabyte: Fraction
 
     @property
-    def units(self) -> int:
-        """Operations per transfer of one message."""
-        return max(1, -(-self.message_bytes // STEP_BYTES))
+    def operations(self) -> int:
+        """The message to the backlog, and out of it again; settled, if the rule bills that."""
+        units = max(1, -(-self.message_bytes // STEP_BYTES))
+        return self.sent * units + self.drained * (units + self.settling)
+
+    @property
+    def money(self) -> Fraction:
+        crossed = Fraction((self.sent + self.drained) * self.message_bytes, GIGABYTE)
+        return self.bills.extra(0, self.operations) + crossed * self.per_gigabyte
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Additional operations and their exact marginal cost, in the currency of the price list.
+    """What an incident has cost by month, and what is to come."""
 
-    The send of a drained message to the primary replaces its original send, so it is not additional.
-    """
-
-    send_backlog: int
-    syphon_receive: int
-    syphon_settle: int
-    pings: int
-    polls: int
-    operations: Fraction
-    egress: Fraction
-    rate: Fraction
+    metered: Sequence[OutageCost]
+    to_come: ToCome
+    prices: Prices
+    tariff: Tariff
+    rule: str
 
     @property
-    def extra(self) -> int:
-        return self.send_backlog + self.syphon_receive + self.syphon_settle + self.pings + self.polls
+    def units(self) -> Mapping[str, int]:
+        """The metered operations by kind."""
+        counts = Counter[str]()
+        for each in self.metered:
+            counts.update(dict(each.stages))
+        return dict(counts)
+
+    @property
+    def operations(self) -> int:
+        return sum(each.operations for each in self.metered)
 
     @property
     def money(self) -> Fraction:
-        return self.operations + self.egress
+        return sum((each.money for each in self.metered), Fraction(0))
+
+    @property
+    def operations_when_drained(self) -> int:
+        return self.operations + self.to_come.operations
+
+    @property
+    def money_when_drained(self) -> Fraction:
+        return self.money + self.to_come.money
+
+    @property
+    def per_million(self) -> Fraction:
+        """The price of the next million operations."""
+        return self.to_come.bills.rate * 1_000_000
+
+    def as_json(self) -> dict[str, Any]:
+        """For the API and the file; exact amounts as text."""
+        return {
+            "currency": self.prices.currency,
+            "sample_prices": self.prices.is_sample,
+            "rule": self.rule,
+            "metered": dict(self.units),
+            "operations": self.operations,
+            "money": exact_text(self.money),
+            "to_come": {"operations": self.to_come.operations, "money": exact_text(self.to_come.money)},
+        }
 
 
-def cost(facts: Facts, bills: Bills, *, settlements: bool, drained: bool) -> Cost:
-    """The cost so far, or (`drained`) in total, if it recovers now and the backlog is drained."""
-    home = facts.diverted if drained else facts.home
-    stages = {
-        "send_backlog": facts.diverted * facts.units,
-        "syphon_receive": home * facts.units,
-        "syphon_settle": home if settlements else 0,
-        "pings": ceil(facts.down_s / facts.ping_interval_s),
-        "polls": ceil(facts.lasted_s / 3600 * POLLS_PER_HOUR) * facts.queues,
-    }
-    crossed = (facts.diverted + home) * facts.message_bytes
-    return Cost(
-        **stages,
-        operations=bills.extra(stages["pings"], sum(stages.values()) - stages["pings"]),
-        egress=Fraction(crossed, GIGABYTE) * facts.per_gigabyte,
-        rate=bills.rate,
+def cost_of(incident: Incident, drain: Drain, moved: Moved | None, now: datetime) -> Cost | None:
+    """The cost of the incident; None if the prices cannot be read, which the cost pages report."""
+    month = str(Month.of(now))
+    try:
+        known = prices(month)
+        its = tariff(incident.pair, known, month)
+    except JobFailed:
+        return None
+    usual, rule = traffic(incident.pair, now, incident.entity), rule_of(month)
+    reported = moved.to_backlog if moved else 0
+    to_come = ToCome(
+        sent=max(0, drain.peak - reported),
+        drained=drain.waiting,
+        message_bytes=usual.message_bytes or EXAMPLE_BYTES,
+        settling=1 if is_billed("syphon_settle", rule) else 0,
+        bills=its.bills(usual.used),
+        per_gigabyte=its.per_gigabyte or Fraction(0),
     )
+    return Cost(metered=list(_metered(incident, now)), to_come=to_come, prices=known, tariff=its, rule=rule)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """Both costs under both counting rules, and their inputs, with `used` by rule."""
-
-    by_rule: tuple[Facts, Facts]
-    tariff: Tariff
-    currency: str
-    is_sample: bool
-    is_size_known: bool
-    is_metered: bool
-    """Whether the messages were metered. Otherwise they are the highest sampled depth, which may miss some."""
-
-    def _both(self, drained: bool) -> tuple[Cost, Cost]:
-        published, settlements = (
-            cost(facts, self.tariff.bills(facts.used), settlements=settles, drained=drained)
-            for facts, settles in zip(self.by_rule, (False, True), strict=True)
-        )
-        return published, settlements
-
-    @property
-    def facts(self) -> Facts:
-        """The costs under `settlements`, the higher figure."""
-        return self.by_rule[1]
-
-    @property
-    def so_far(self) -> tuple[Cost, Cost]:
-        """The costs under `published` and `settlements`."""
-        return self._both(drained=False)
-
-    @property
-    def drained(self) -> tuple[Cost, Cost]:
-        """The same after all messages are drained."""
-        return self._both(drained=True)
-
-    @property
-    def spent(self) -> tuple[Fraction, Fraction]:
-        """The lower and the higher price so far: `settlements` counts more, but may be in a cheaper tier."""
-        return _in_order(self.so_far)
-
-    @property
-    def due(self) -> tuple[Fraction, Fraction]:
-        """The same after all messages are drained."""
-        return _in_order(self.drained)
-
-
-def _in_order(costs: tuple[Cost, Cost]) -> tuple[Fraction, Fraction]:
-    one, other = (each.money for each in costs)
-    return min(one, other), max(one, other)
+def _metered(incident: Incident, now: datetime) -> Iterator[OutageCost]:
+    """What its outage has cost in each month that it touches."""
+    month, last = Month.of(incident.failed_over_at), Month.of(incident.ended_at(now))
+    while month <= last:
+        with all_pairs():
+            invoices = list(Invoice.objects.filter(month=str(month)).select_related("run"))
+        read_at = invoices[0].run.started_at if invoices else None
+        priced = outage_costs(str(month), incident.pair, invoices)
+        for each in live_outages(str(month), incident.pair, priced, read_at, now):
+            if (each.outage.entity, each.outage.started_at) == (incident.entity, incident.failed_over_at):
+                yield each
+        month = month.following

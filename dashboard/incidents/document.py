@@ -3,7 +3,6 @@
 from typing import Any
 
 from dashboard.fleet.paces import limits
-from dashboard.incidents.estimates import as_json
 from dashboard.incidents.folding import Incident
 from dashboard.incidents.story import Story, pause_of, story
 from dashboard.models import EntityHealth, SyphonLedger, SyphonPause
@@ -20,7 +19,7 @@ def document_of(found: Story) -> dict[str, Any]:
     return {
         **_summary(found),
         **_slowed(found.entity, found.incident),
-        "cost": as_json(found.price) if found.price else None,
+        "cost": found.cost.as_json() if found.cost else None,
         "pings": found.pings,
         "moved": found.moved.as_json() if found.moved else None,
         "ledgers": [_ledger(one) for one in found.ledgers],

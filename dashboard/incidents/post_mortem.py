@@ -9,7 +9,7 @@ from dashboard.incidents.folding import Incident
 from dashboard.incidents.moved import Moved
 from dashboard.incidents.story import Story
 from dashboard.incidents.timeline import Moment
-from dashboard.site.money import exact_text
+from dashboard.site.money import small_money
 from pairing.events import KINDS
 
 COLUMNS = ("time", "since_first_failure_s", "what", "about", "by", "reason", "waiting_messages")
@@ -129,18 +129,16 @@ def _of_the_entity(moved: Moved) -> Iterator[Sequence[str]]:
 
 
 def _cost(story: Story) -> Iterator[str]:
-    price = story.price
-    if price is None:
+    cost = story.cost
+    if cost is None:
         yield "Not known: the price list cannot be used."
         return
-    published, settlements = price.so_far
-    measured = "as metered" if price.is_metered else "by the highest sampled depth, which may miss some"
-    yield (
-        f"{exact_text(price.spent[0])} to {exact_text(price.spent[1])} {_plain(price.currency)} for "
-        f"{published.extra:,} to {settlements.extra:,} additional operations: {price.facts.diverted:,} messages "
-        f"({measured}) of {price.facts.message_bytes:,} bytes, {published.pings:,} pings."
-    )
-    if price.is_sample:
+    currency = _plain(cost.prices.currency)
+    yield f"{small_money(cost.money)} {currency} for {cost.operations:,} additional operations, as metered."
+    if to_come := cost.to_come.operations:
+        estimate = f"about {small_money(cost.to_come.money)} {currency} for {to_come:,} operations"
+        yield f"Not metered yet: {estimate}, by the messages that wait and the highest sampled depth."
+    if cost.prices.is_sample:
         yield "The prices are samples."
 
 

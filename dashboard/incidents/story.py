@@ -14,8 +14,7 @@ from dashboard.actions.entities import SEPARATOR
 from dashboard.fleet import ping_tallies
 from dashboard.fleet.event_lines import together
 from dashboard.fleet.ledgers import during
-from dashboard.incidents.cost import Estimate
-from dashboard.incidents.estimates import estimate
+from dashboard.incidents.cost import Cost, cost_of
 from dashboard.incidents.finding import MOST_EVENTS, find, next_failover
 from dashboard.incidents.folding import Drain, Incident, drain
 from dashboard.incidents.moved import Moved, moved
@@ -58,8 +57,8 @@ class Story:
         return moved(self.incident, self.samples, self.drain.waiting, self.now)
 
     @cached_property
-    def price(self) -> Estimate | None:
-        return estimate(self.entity, self.incident, self.drain, self.moved, self.now)
+    def cost(self) -> Cost | None:
+        return cost_of(self.incident, self.drain, self.moved, self.now)
 
     @cached_property
     def ledgers(self) -> list[SyphonLedger]:

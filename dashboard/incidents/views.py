@@ -58,7 +58,7 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
         "incident": found.incident,
         "lasted": found.lasted,
         "drain": found.drain,
-        "price": found.price,
+        "cost": found.cost,
         "chart": entity_chart(found.entity, found.samples, window, _marks(found.incident, window)),
         "first": found.timeline[:MOST_LINES],
         "rest": found.timeline[MOST_LINES:],

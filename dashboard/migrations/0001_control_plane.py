@@ -73,32 +73,33 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='ClosedMonth',
+            name='CostRule',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('month', models.CharField(max_length=7, unique=True)),
-                ('closed_at', models.DateTimeField()),
-            ],
-            options={
-                'ordering': ('month',),
-            },
-        ),
-        migrations.CreateModel(
-            name='CostTerms',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('month', models.CharField(default='*', max_length=7, unique=True)),
-                ('rule', models.CharField(blank=True, choices=[('published', 'published: transfers only'), ('settlements', 'settlements: settling counts too')], max_length=12)),
-                ('allocation', models.CharField(blank=True, max_length=10)),
-                ('hours_in_month', models.PositiveIntegerField(blank=True, null=True)),
-                ('prices', models.TextField(blank=True, help_text='The path of the price list.')),
-                ('region', models.CharField(blank=True, max_length=100)),
+                ('rule', models.CharField(choices=[('published', 'published: transfers only'), ('settlements', 'settlements: settling counts too')], default='published', max_length=12)),
+                ('allocation', models.CharField(choices=[('time', 'time: the first operations of a month'), ('pro-rata', 'pro-rata: all operations by share')], default='time', max_length=10)),
                 ('set_by', models.CharField(max_length=150)),
                 ('set_at', models.DateTimeField()),
             ],
             options={
-                'verbose_name_plural': 'cost terms',
-                'ordering': ('month',),
+                'ordering': ('-set_at',),
+            },
+        ),
+        migrations.CreateModel(
+            name='Statement',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('month', models.CharField(max_length=7, unique=True)),
+                ('name', models.CharField(help_text='The name of the uploaded file.', max_length=200)),
+                ('digest', models.CharField(help_text='SHA-256 of the file.', max_length=64)),
+                ('rows', models.PositiveIntegerField()),
+                ('skipped', models.JSONField(default=dict, help_text='Rows left out, by reason.')),
+                ('currency', models.CharField(blank=True, max_length=3)),
+                ('uploaded_by', models.CharField(max_length=150)),
+                ('uploaded_at', models.DateTimeField()),
+            ],
+            options={
+                'ordering': ('-uploaded_at',),
             },
         ),
         migrations.CreateModel(
@@ -210,7 +211,7 @@ class Migration(migrations.Migration):
                 ('month', models.CharField(max_length=7)),
                 ('status', models.CharField(choices=[('wanted', 'Wanted'), ('running', 'Running'), ('succeeded', 'Succeeded'), ('failed', 'Failed')], default='running', max_length=10)),
                 ('rule', models.CharField(choices=[('published', 'published: transfers only'), ('settlements', 'settlements: settling counts too')], default='published', max_length=12)),
-                ('allocation', models.CharField(default='time', max_length=10)),
+                ('allocation', models.CharField(choices=[('time', 'time: the first operations of a month'), ('pro-rata', 'pro-rata: all operations by share')], default='time', max_length=10)),
                 ('stage', models.CharField(blank=True, max_length=80)),
                 ('share', models.FloatField(default=0)),
                 ('rows', models.BigIntegerField(default=0)),
@@ -274,11 +275,10 @@ class Migration(migrations.Migration):
                 ('units', models.BigIntegerField(help_text='Billable operations of the month.')),
                 ('tiers', models.JSONField(default=list, help_text="The units in each price tier; then Basic's, then Premium's.")),
                 ('unpriced_bytes', models.BigIntegerField(default=0, help_text='They crossed regions at an unknown price.')),
-                ('closed_at', models.DateTimeField(blank=True, help_text='After this time only adjustments change it.', null=True)),
                 ('run', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='invoices', to='dashboard.chargerun')),
             ],
             options={
-                'ordering': ('month', 'scope', 'rule'),
+                'ordering': ('month', 'scope'),
             },
         ),
         migrations.CreateModel(
@@ -317,23 +317,6 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ('namespace', 'entity', 'kind', 'pair'),
-            },
-        ),
-        migrations.CreateModel(
-            name='Adjustment',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('pair', models.CharField(blank=True, max_length=63)),
-                ('namespace', models.CharField(max_length=260)),
-                ('entity', models.CharField(max_length=300)),
-                ('kind', models.CharField(max_length=30)),
-                ('cents', models.BigIntegerField()),
-                ('made_at', models.DateTimeField()),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='adjustments', to='dashboard.chargerun')),
-                ('invoice', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='adjustments', to='dashboard.invoice')),
-            ],
-            options={
-                'ordering': ('made_at', 'namespace', 'entity', 'kind'),
             },
         ),
         migrations.CreateModel(
@@ -376,6 +359,19 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'metered usage',
                 'indexes': [models.Index(fields=['pair', 'entity', 'begins_at'], name='metered_usage_of_an_entity')],
                 'constraints': [models.UniqueConstraint(fields=('begins_at', 'pair', 'namespace', 'entity', 'kind', 'scope'), name='metered_usage_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='MonthlyReport',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('cents', models.BigIntegerField()),
+                ('currency', models.CharField(max_length=3)),
+                ('csv', models.TextField(help_text='The file with the columns of costs.csv.')),
+                ('run', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='report', to='dashboard.chargerun')),
+            ],
+            options={
+                'ordering': ('-run__started_at', '-run__id'),
             },
         ),
         migrations.CreateModel(
@@ -743,39 +739,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Statement',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('month', models.CharField(max_length=7)),
-                ('source', models.CharField(choices=[('export', 'Azure cost export'), ('metrics', 'Azure Monitor metrics')], max_length=8)),
-                ('name', models.CharField(help_text='The name of the uploaded file.', max_length=200)),
-                ('digest', models.CharField(help_text='SHA-256 of the file.', max_length=64)),
-                ('rows', models.PositiveIntegerField()),
-                ('skipped', models.JSONField(default=dict, help_text='Rows left out, by reason.')),
-                ('currency', models.CharField(blank=True, max_length=3)),
-                ('uploaded_by', models.CharField(max_length=150)),
-                ('uploaded_at', models.DateTimeField()),
-            ],
-            options={
-                'ordering': ('-uploaded_at',),
-                'constraints': [models.UniqueConstraint(fields=('month', 'source'), name='one_statement_of_a_source')],
-            },
-        ),
-        migrations.CreateModel(
-            name='ConnectionDay',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('date', models.DateField()),
-                ('scope', models.CharField(blank=True, max_length=200)),
-                ('namespace', models.CharField(max_length=260)),
-                ('peaks', models.JSONField(help_text='By hour (UTC), from 0 to 23; null if unknown.')),
-                ('statement', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='connections', to='dashboard.statement')),
-            ],
-            options={
-                'ordering': ('date', 'namespace'),
-            },
-        ),
-        migrations.CreateModel(
             name='BilledDay',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -783,8 +746,8 @@ class Migration(migrations.Migration):
                 ('scope', models.CharField(blank=True, max_length=200)),
                 ('namespace', models.CharField(max_length=260)),
                 ('meter', models.CharField(max_length=120)),
-                ('quantity', models.CharField(help_text='In single units: operations, hours, connections, bytes.', max_length=40)),
-                ('cost', models.CharField(blank=True, max_length=40)),
+                ('quantity', models.CharField(help_text='In single units: operations, hours, connections, GB.', max_length=40)),
+                ('cost', models.CharField(max_length=40)),
                 ('statement', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='days', to='dashboard.statement')),
             ],
             options={
@@ -957,7 +920,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='invoice',
-            constraint=models.UniqueConstraint(fields=('month', 'scope', 'rule'), name='one_invoice_per_scope_and_rule'),
+            constraint=models.UniqueConstraint(fields=('month', 'scope'), name='one_invoice_per_scope'),
         ),
         migrations.AddConstraint(
             model_name='dailycharge',

@@ -5,13 +5,12 @@ from dashboard.models.audit import AuditEntry
 from dashboard.models.backlog import BacklogQueue, DepthSample, PairDepth
 from dashboard.models.budget import Budget, BudgetAlert
 from dashboard.models.charge import (
-    Adjustment,
     Availability,
     Charge,
     ChargeRun,
-    ClosedMonth,
     DailyCharge,
     Invoice,
+    MonthlyReport,
     Outage,
 )
 from dashboard.models.cleanup import (
@@ -21,7 +20,7 @@ from dashboard.models.cleanup import (
     QueueDrain,
     ResubmittedMessage,
 )
-from dashboard.models.cost_terms import CostTerms
+from dashboard.models.cost_terms import CostRule
 from dashboard.models.depth_peak import DepthPeak
 from dashboard.models.drill import Drill
 from dashboard.models.entity import EntityHealth, WaitingSample
@@ -34,13 +33,12 @@ from dashboard.models.pings import PingTally
 from dashboard.models.pruned import PrunedCount
 from dashboard.models.readiness import PairReadiness, Readiness, ReadinessChange
 from dashboard.models.rollup import BacklogRollup
-from dashboard.models.statement import BilledDay, ConnectionDay, Statement
+from dashboard.models.statement import BilledDay, Statement
 from dashboard.models.subscription import TopicSubscription
 from dashboard.models.syphon import SyphonLedger, SyphonPace, SyphonPause, SyphonRun
 from dashboard.models.token import ApiToken
 
 __all__ = [
-    "Adjustment",
     "Alert",
     "AlertRound",
     "AlertRule",
@@ -55,9 +53,7 @@ __all__ = [
     "ChannelState",
     "Charge",
     "ChargeRun",
-    "ClosedMonth",
-    "ConnectionDay",
-    "CostTerms",
+    "CostRule",
     "DailyCharge",
     "DeadLetterJob",
     "DepthPeak",
@@ -71,6 +67,7 @@ __all__ = [
     "Invoice",
     "MeteredRecord",
     "MeteredUsage",
+    "MonthlyReport",
     "Notice",
     "Outage",
     "Pair",

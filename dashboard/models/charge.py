@@ -9,6 +9,9 @@ from dashboard.models.visibility import OfPair
 
 PUBLISHED, SETTLEMENTS = "published", "settlements"
 RULES = ((PUBLISHED, "published: transfers only"), (SETTLEMENTS, "settlements: settling counts too"))
+TIME = "time"
+ALLOCATIONS = ((TIME, "time: the first operations of a month"), ("pro-rata", "pro-rata: all operations by share"))
+"""What the included operations go to."""
 
 
 class ChargeRun(OfPair):
@@ -25,7 +28,7 @@ class ChargeRun(OfPair):
     month = models.CharField(max_length=7)
     status = models.CharField(max_length=10, choices=Status, default=Status.RUNNING)
     rule = models.CharField(max_length=12, choices=RULES, default=PUBLISHED)
-    allocation = models.CharField(max_length=10, default="time")
+    allocation = models.CharField(max_length=10, choices=ALLOCATIONS, default=TIME)
     stage = models.CharField(max_length=80, blank=True)
     share = models.FloatField(default=0)
     rows = models.BigIntegerField(default=0)
@@ -49,7 +52,7 @@ class ChargeRun(OfPair):
 
 
 class Invoice(OfPair):
-    """The bill of one billing scope for one month under one counting rule."""
+    """The bill of one billing scope for one month, as its newest run computed it."""
 
     of_pair = ""
 
@@ -64,29 +67,30 @@ class Invoice(OfPair):
     units = models.BigIntegerField(help_text="Billable operations of the month.")
     tiers = models.JSONField(default=list, help_text="The units in each price tier; then Basic's, then Premium's.")
     unpriced_bytes = models.BigIntegerField(default=0, help_text="They crossed regions at an unknown price.")
-    closed_at = models.DateTimeField(null=True, blank=True, help_text="After this time only adjustments change it.")
 
     class Meta:
-        ordering = ("month", "scope", "rule")
-        constraints = (
-            models.UniqueConstraint(fields=("month", "scope", "rule"), name="one_invoice_per_scope_and_rule"),
-        )
+        ordering = ("month", "scope")
+        constraints = (models.UniqueConstraint(fields=("month", "scope"), name="one_invoice_per_scope"),)
 
     def __str__(self) -> str:
         return f"{self.month} {self.scope} ({self.rule})"
 
 
-class ClosedMonth(models.Model):
-    """A month that changes by adjustments only, for any billing scope."""
+class MonthlyReport(OfPair):
+    """The rows of a month as a run computed them, so that a report that was paid can be had again."""
 
-    month = models.CharField(max_length=7, unique=True)
-    closed_at = models.DateTimeField()
+    of_pair = ""
+
+    run = models.OneToOneField(ChargeRun, on_delete=models.PROTECT, related_name="report")
+    cents = models.BigIntegerField()
+    currency = models.CharField(max_length=3)
+    csv = models.TextField(help_text="The file with the columns of costs.csv.")
 
     class Meta:
-        ordering = ("month",)
+        ordering = ("-run__started_at", "-run__id")
 
     def __str__(self) -> str:
-        return self.month
+        return f"report of {self.run}"
 
 
 class Charge(OfPair):
@@ -137,25 +141,6 @@ class DailyCharge(OfPair):
 
     def __str__(self) -> str:
         return f"{self.date} {self.kind}"
-
-
-class Adjustment(OfPair):
-    """A difference found after an invoice was closed: the present charge of a row minus its previous charge."""
-
-    invoice = models.ForeignKey(Invoice, on_delete=models.PROTECT, related_name="adjustments")
-    run = models.ForeignKey(ChargeRun, on_delete=models.PROTECT, related_name="adjustments")
-    pair = models.CharField(max_length=63, blank=True)
-    namespace = models.CharField(max_length=260)
-    entity = models.CharField(max_length=300)
-    kind = models.CharField(max_length=30)
-    cents = models.BigIntegerField()
-    made_at = models.DateTimeField()
-
-    class Meta:
-        ordering = ("made_at", "namespace", "entity", "kind")
-
-    def __str__(self) -> str:
-        return f"{self.invoice}: {self.cents} for {self.namespace}/{self.entity} {self.kind}"
 
 
 class Outage(OfPair):

@@ -1,27 +1,20 @@
-"""How months are computed as operators chose it."""
+"""How the installation counts operations."""
 
 from django.db import models
 
-from dashboard.models.charge import RULES
-
-ALL_MONTHS = "*"
+from dashboard.models.charge import ALLOCATIONS, PUBLISHED, RULES, TIME
 
 
-class CostTerms(models.Model):
-    """What was chosen for a month, or (`*`) for all months without a choice of their own; empty: nothing was."""
+class CostRule(models.Model):
+    """What administrators chose for all charges from now on; without a row, the defaults."""
 
-    month = models.CharField(max_length=7, unique=True, default=ALL_MONTHS)
-    rule = models.CharField(max_length=12, choices=RULES, blank=True)
-    allocation = models.CharField(max_length=10, blank=True)
-    hours_in_month = models.PositiveIntegerField(null=True, blank=True)
-    prices = models.TextField(blank=True, help_text="The path of the price list.")
-    region = models.CharField(max_length=100, blank=True)
+    rule = models.CharField(max_length=12, choices=RULES, default=PUBLISHED)
+    allocation = models.CharField(max_length=10, choices=ALLOCATIONS, default=TIME)
     set_by = models.CharField(max_length=150)
     set_at = models.DateTimeField()
 
     class Meta:
-        ordering = ("month",)
-        verbose_name_plural = "cost terms"
+        ordering = ("-set_at",)
 
     def __str__(self) -> str:
-        return f"terms of {self.month}"
+        return f"{self.rule}, {self.allocation}"

@@ -25,7 +25,7 @@ from pipeline.prices import read_prices
 from pipeline.progress import Progress, end_with_stdin, failed, to_stdout
 from pipeline.results import write_results
 from pipeline.schemas import ALLOCATIONS
-from pipeline.tariffs import read_tariffs
+from pipeline.tariffs import read_records, read_tariffs
 from pipeline.usage.folder import UsageFolder
 from pipeline.usage.place import missing_connector, place_of, remedy_for
 from pipeline.usage.table import DayTable
@@ -163,6 +163,7 @@ def _description(options: argparse.Namespace, request: Request) -> dict[str, Any
         "hours_in_month": request.hours_in_month or request.month.hours,
         "sample_prices": request.prices.is_sample,
         "tiers": {known.name: known.tier for known in request.tariffs.namespaces.values()},
+        "namespaces": read_records(options.namespaces),
     }
 
 

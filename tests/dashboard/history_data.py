@@ -1,13 +1,12 @@
 """The demo's sixty days of history in the database of a served control plane, and a month of charges without Spark."""
 
-import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from dashboard.demo.history.scenery import ENTITIES, OTHER_PAIR, Watched
+from tests.dashboard.results import result_of
 
 ADD_HISTORY = "from tests.dashboard.history_data import add_history; add_history()"
 KINDS = ("send", "receive", "settle", "receive_empty", "send_backlog", "syphon_receive", "syphon_send", "ping")
@@ -43,9 +42,7 @@ def _charge(now: datetime) -> None:
 
     run = ChargeRun.objects.create(month=f"{now:%Y-%m}", started_at=now, heard_at=now)
     with TemporaryDirectory() as folder:
-        result = Path(folder, "result.jsonl")
-        result.write_text("".join(json.dumps(record) + "\n" for record in _records(now)))
-        store(run, result)
+        store(run, result_of(folder, _records(now)))
 
 
 def _records(now: datetime) -> Iterator[dict[str, Any]]:

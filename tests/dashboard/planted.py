@@ -32,6 +32,7 @@ from dashboard.models import (
     PrunedCount,
 )
 from dashboard.models.visibility import OfPair
+from pipeline.price_tiers import OPERATIONS
 from tests.dashboard.conftest import NOW, ROLES, user
 
 HIDDEN, ENTITY, WORD = "othersteam-pair", "othersteam-orders", "othersteam"
@@ -86,7 +87,12 @@ def value_of(field: Any, rows: dict[type[Model], Model]) -> Any:
     return 1
 
 
-DETAILS = {"counts": dict.fromkeys(("read", "accepted", "copies", "quarantined"), 1), "note": CONTENT}
+DETAILS = {
+    "counts": dict.fromkeys(("read", "accepted", "copies", "quarantined"), 1),
+    "prices": [{"meter": OPERATIONS, "unit": "1M", "from": "0", "price": "0.8", "currency": "EUR"}],
+    "sample_prices": True,
+    "note": CONTENT,
+}
 ABOUT = {
     Pair: {"name": HIDDEN, "primary_namespace": "othersteam-primary", "secondary_namespace": "othersteam-secondary"},
     EntityHealth: {"state": "failed_over", "since": NOW, "reason": CONTENT, "waiting": 7, "dead_lettered": 3},

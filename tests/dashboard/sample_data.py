@@ -1,6 +1,5 @@
 """A control plane whose every page has something to show: history, charges, queues in trouble and dead letters."""
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 from tests import forked
 from tests.dashboard import served as site
+from tests.dashboard.results import result_of
 from tests.dashboard.secondary import Secondary
 from tests.ports import free_port
 
@@ -116,13 +116,10 @@ def _charges(now: datetime) -> None:
     month = f"{now:%Y-%m}"
     run = ChargeRun.objects.create(month=month, started_at=now, heard_at=now)
     with TemporaryDirectory() as folder:
-        result = Path(folder, "result.jsonl")
-        result.write_text("".join(json.dumps(record) + "\n" for record in _records(month)))
-        store(run, result)
+        store(run, result_of(folder, _records(month)))
     Budget.objects.create(pair="*", cents=2000, alert_percent=80, set_by="ada", set_at=now)
     statement = Statement.objects.create(
         month=month,
-        source="export",
         name="october.csv",
         digest="0" * 64,
         rows=2,
@@ -133,17 +130,6 @@ def _charges(now: datetime) -> None:
     BilledDay.objects.create(
         statement=statement, date=now.date(), namespace="contoso", meter="operations", quantity="1", cost="1"
     )
-    _measured(now)
-
-
-def _measured(now: datetime) -> None:
-    """Metrics of an hour in which more was connected than is known here."""
-    from dashboard.costs.reconciliation import take_statement
-
-    resource = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ServiceBus/namespaces/contoso"
-    reported = {"metricName": "ActiveConnections", "resourceId": resource, "timeGrain": "PT1M", "total": 12}
-    reported["time"] = f"{now:%Y-%m}-03T04:00:00Z"
-    take_statement(f"{now:%Y-%m}", "metrics", "metrics.json", json.dumps(reported).encode(), "ada", now)
 
 
 def _records(month: str) -> list[dict[str, Any]]:
@@ -195,10 +181,8 @@ def _records(month: str) -> list[dict[str, Any]]:
         ],
         "counts": {"read": 12, "accepted": 12, "copies": 0, "quarantined": 0, "files": 2, "files_rejected": 0},
     }
-    peaks = [9 if hour == 4 else None for hour in range(24)]
     reported: list[dict[str, Any]] = [
         run,
-        {"record": "peaks", "scope": "contoso", "namespace": "contoso", "date": f"{month}-03", "peaks": peaks},
         _billed_outage(month),
     ]
     for rule in ("published", "settlements"):

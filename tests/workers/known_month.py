@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from dashboard.fleet import metered
 from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice
-from dashboard.models.charge import PUBLISHED, SETTLEMENTS
+from dashboard.models.charge import PUBLISHED
 from pairing.telemetry.metering import UsageRecord
 
 CHARGED = (
@@ -18,30 +18,35 @@ CHARGED = (
 """Kinds of operations, their cents, and their exact charge: those of a day may be less than a cent."""
 
 
+PRICES = [{"meter": "Standard Messaging Operations", "unit": "1M", "from": "0", "price": "0.8", "currency": "EUR"}]
+
+
 def compute_the_month() -> None:
     """A month that was computed before anything happened: what the page of costs says of the present is live."""
     now = datetime.now(UTC)
     month = f"{now:%Y-%m}"
     run = ChargeRun.objects.create(
         month=month, status="succeeded", started_at=now, heard_at=now, finished_at=now,
-        details={"counts": dict.fromkeys(("read", "accepted", "copies", "quarantined"), 0)},
+        details={
+            "counts": dict.fromkeys(("read", "accepted", "copies", "quarantined"), 0),
+            "prices": PRICES, "sample_prices": False,
+        },
     )  # fmt: skip
-    for rule in (PUBLISHED, SETTLEMENTS):
-        invoice = Invoice.objects.create(
-            run=run, month=month, scope="contoso", rule=rule, allocation="time", currency="EUR", cents=169,
-            exact="1.6933", units=1_000_000, tiers=[1_000_000],
+    invoice = Invoice.objects.create(
+        run=run, month=month, scope="contoso", rule=PUBLISHED, allocation="time", currency="EUR", cents=169,
+        exact="1.6933", units=1_000_000, tiers=[1_000_000],
+    )  # fmt: skip
+    for kind, cents, exact in CHARGED:
+        counts = {"operations": 1_234_567, "billing_units": 1_234_567}
+        Charge.objects.create(
+            invoice=invoice, pair="contoso", namespace="contoso", entity="orders", kind=kind, included_units=0,
+            quantity="1", exact=exact, cents=cents, **counts,
         )  # fmt: skip
-        for kind, cents, exact in CHARGED:
-            counts = {"operations": 1_234_567, "billing_units": 1_234_567}
-            Charge.objects.create(
-                invoice=invoice, pair="contoso", namespace="contoso", entity="orders", kind=kind, included_units=0,
-                quantity="1", exact=exact, cents=cents, **counts,
+        for day, share in ((1, Decimal("0.75")), (2, Decimal("0.25"))):
+            DailyCharge.objects.create(
+                invoice=invoice, date=now.date().replace(day=day), kind=kind, exact=str(share * Decimal(exact)),
+                **counts,
             )  # fmt: skip
-            for day, share in ((1, Decimal("0.75")), (2, Decimal("0.25"))):
-                DailyCharge.objects.create(
-                    invoice=invoice, date=now.date().replace(day=day), kind=kind, exact=str(share * Decimal(exact)),
-                    **counts,
-                )  # fmt: skip
 
 
 def traffic_before() -> None:

@@ -4,21 +4,27 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from django.db import transaction
-from django.db.models import Sum
 from django.http import HttpRequest
-from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from dashboard.access.rights import Right, require
-from dashboard.api.authentication import via
-from dashboard.api.fields import WHOLE, Body, Month, Rule, Word, pair_or_404
+from dashboard.access.audited import ALL_PAIRS
+from dashboard.access.rights import require
+from dashboard.api.fields import WHOLE, Body, Month, Word, pair_or_404
+from dashboard.api.idempotency import Key, perform
+from dashboard.api.operations import operation
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
-from dashboard.costs.budgets import ALL, budget_states, raise_alerts, set_budget
-from dashboard.costs.charges import request_run, rule_of
-from dashboard.costs.refusals import recorded
+from dashboard.costs.actions import (
+    COMPUTE_CHARGES,
+    SET_BUDGET,
+    SET_COST_RULE,
+    budget_in_words,
+    compute_charges,
+    set_budget,
+    set_cost_rule,
+)
+from dashboard.costs.budgets import ALL, budget_states
 from dashboard.models import Charge, ChargeRun, Invoice
 from dashboard.site.money import money
 
@@ -26,10 +32,7 @@ router = Router(tags=["charges"])
 
 
 class Bill(Schema):
-    """The bill of one billing scope for a month under one counting rule. `amount` is rounded, `exact` is not.
-
-    `adjustments`: what was added since a month was closed; the bill comes to `amount` and `adjustments`.
-    """
+    """The bill of one billing scope for a month. `amount` is rounded, `exact` is not."""
 
     month: str
     scope: str
@@ -37,9 +40,7 @@ class Bill(Schema):
     currency: str
     amount: str
     exact: str
-    adjustments: str
     billing_units: int
-    closed_at: datetime | None
 
 
 class ChargeRow(Schema):
@@ -63,19 +64,17 @@ class ChargeRow(Schema):
 
 
 class BillQuery(Schema):
-    """Selects bills. The default rule is the one the month was computed for."""
+    """Selects bills."""
 
     month: Month
     scope: Word = ""
-    rule: Rule = ""
 
 
 class ChargeQuery(Cursor):
-    """Selects rows. The default rule is the one the month was computed for."""
+    """Selects rows."""
 
     month: Month
     scope: Word = ""
-    rule: Rule = ""
     pair: Word = ""
     entity: Word = ""
     kind: Word = ""
@@ -95,9 +94,10 @@ class Run(Schema):
 
 
 class Compute(Body):
-    """The month to compute."""
+    """The month to compute. `todays_inputs`: also a past month with the prices, tiers and rule of today."""
 
     month: Month
+    todays_inputs: bool = False
     dry_run: bool = False
 
 
@@ -124,25 +124,25 @@ class BudgetBody(Body):
     dry_run: bool = False
 
 
-class RequestResult(Schema):
-    """The result of the request."""
+class RuleBody(Body):
+    """The counting rule, and what the included operations go to."""
 
-    outcome: Literal["done", "preview"]
-    sentence: str
+    rule: Literal["published", "settlements"]
+    allocation: Literal["time", "pro-rata"] = "time"
 
 
 @router.get("/invoices", response={200: list[Bill], **PROBLEMS}, operation_id="invoices")
 def invoices(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[dict[str, Any]]:
     """The month's bills, one for each billing scope."""
-    rows = Invoice.objects.filter(month=query.month, rule=_rule(query.month, query.rule))
+    rows = Invoice.objects.filter(month=query.month)
     rows = rows.filter(scope=query.scope) if query.scope else rows
-    return [_bill(row) for row in rows.annotate(adjusted=Sum("adjustments__cents", default=0))]
+    return [_bill(row) for row in rows]
 
 
 @router.get("/charges", response={200: Page[ChargeRow], **PROBLEMS}, operation_id="charges")
 def charges(request: HttpRequest, query: Annotated[ChargeQuery, Query()]) -> dict[str, Any]:
     """The rows of the month's bills."""
-    rows = Charge.objects.filter(invoice__month=query.month, invoice__rule=_rule(query.month, query.rule))
+    rows = Charge.objects.filter(invoice__month=query.month)
     lookups = {"invoice__scope": query.scope, "pair": query.pair, "entity": query.entity, "kind": query.kind}
     rows = rows.filter(**{name: value for name, value in lookups.items() if value})
     return page(rows.select_related("invoice"), ("id",), query, _row)
@@ -154,15 +154,19 @@ def runs(request: HttpRequest, month: Annotated[Month, Query()]) -> list[ChargeR
     return list(ChargeRun.objects.filter(month=month)[:50])
 
 
-@router.post("/charges/compute", response={200: RequestResult, **PROBLEMS}, operation_id="compute_charges")
-def compute(request: HttpRequest, body: Compute) -> dict[str, str]:
-    """Ask the workers to compute a month. A computation that is requested or running already is not started twice."""
-    with recorded(request.user, "compute_charges", month=body.month, via=via(request)):
-        require(request.user, Right.OPERATE)
-        if body.dry_run:
-            return {"outcome": "preview", "sentence": f"The workers would compute {body.month}."}
-        run = request_run(body.month, request.user.get_username(), timezone.now())
-    return {"outcome": "done", "sentence": f"The computation of {body.month} is {run.status}."}
+@operation(router, COMPUTE_CHARGES)
+def compute(request: HttpRequest, body: Compute, key: Key = "") -> dict[str, Any]:
+    if body.dry_run:
+        require(request.user, COMPUTE_CHARGES.right)
+        return {"outcome": "preview", "sentence": COMPUTE_CHARGES.describe(body.month)}
+    return perform(
+        request, key, ALL_PAIRS, body.month, "", lambda of: compute_charges(of, todays_inputs=body.todays_inputs)
+    )
+
+
+@operation(router, SET_COST_RULE)
+def rule(request: HttpRequest, body: RuleBody, key: Key = "") -> dict[str, Any]:
+    return perform(request, key, ALL_PAIRS, "*", "", lambda of: set_cost_rule(of, body.rule, body.allocation))
 
 
 @router.get("/budgets", response={200: list[BudgetUse], **PROBLEMS}, operation_id="budgets")
@@ -178,36 +182,23 @@ def budgets(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[
             "set_by": each.budget.set_by,
             "set_at": each.budget.set_at,
         }
-        for each in budget_states(query.month, _rule(query.month, query.rule))
+        for each in budget_states(query.month)
     ]
 
 
-@router.post("/budgets", response={200: RequestResult, **PROBLEMS}, operation_id="set_budget")
-def budget(request: HttpRequest, body: BudgetBody) -> dict[str, str]:
-    """Set the monthly budget of one pair or of all pairs."""
-    with recorded(request.user, "set_budget", pair=body.pair, via=via(request)):
-        require(request.user, Right.OPERATE)
-        pair = body.pair if body.pair == ALL else pair_or_404(body.pair).name
-        cents = int(Decimal(body.amount) * 100)
-        sentence = f"The budget of {pair} is {money(cents)} a month." if cents else f"{pair} has no budget."
-        if body.dry_run:
-            return {"outcome": "preview", "sentence": sentence}
-        now = timezone.now()
-        with transaction.atomic():
-            set_budget(pair, cents, body.alert_percent, request.user.get_username(), now)
-            raise_alerts(f"{now:%Y-%m}", _rule(f"{now:%Y-%m}", ""), now)
-    return {"outcome": "done", "sentence": sentence}
+@operation(router, SET_BUDGET)
+def budget(request: HttpRequest, body: BudgetBody, key: Key = "") -> dict[str, Any]:
+    pair = ALL_PAIRS if body.pair == ALL else pair_or_404(body.pair)
+    cents = int(Decimal(body.amount) * 100)
+    if body.dry_run:
+        require(request.user, SET_BUDGET.right)
+        return {"outcome": "preview", "sentence": budget_in_words(pair.name, cents, body.alert_percent)}
+    return perform(request, key, pair, "*", "", lambda of: set_budget(of, cents, body.alert_percent))
 
 
-def _rule(month: str, wanted: str) -> str:
-    """The requested counting rule; by default the one the month was computed for."""
-    return wanted or rule_of(month)
-
-
-def _bill(row: Any) -> dict[str, Any]:
-    names = ("month", "scope", "rule", "currency", "exact", "closed_at")
-    amounts = {"amount": money(row.cents), "adjustments": money(row.adjusted)}
-    return {name: getattr(row, name) for name in names} | amounts | {"billing_units": row.units}
+def _bill(row: Invoice) -> dict[str, Any]:
+    names = ("month", "scope", "rule", "currency", "exact")
+    return {name: getattr(row, name) for name in names} | {"amount": money(row.cents), "billing_units": row.units}
 
 
 def _row(row: Charge) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Statements that a month is compared with: cost exports and metrics, uploaded by programs."""
+"""Cost exports that a month is compared with, uploaded by programs."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -7,20 +7,21 @@ from io import BytesIO
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
-from django.utils import timezone
 from ninja import File, Query, Router, Schema
 from ninja.files import UploadedFile
 from pydantic import Field
 
-from dashboard.access.rights import Right, require
+from dashboard.access.audited import Request, refusals_recorded
+from dashboard.access.rights import require
 from dashboard.api import authentication as signing_in
 from dashboard.api.fields import Month
 from dashboard.api.problems import PROBLEMS, ApiError
-from dashboard.costs.reconciliation import READERS, read_bounded, take_statement, verb_of
-from dashboard.costs.refusals import recorded
-from dashboard.costs.statements import Parsed, StatementError
+from dashboard.costs.actions import RECONCILE_EXPORT, reconcile_export
+from dashboard.costs.reconciliation import read_bounded
+from dashboard.costs.statements import StatementError, read_export
 from dashboard.models import Statement
 from dashboard.site.forms import LARGEST_BYTES
+from pipeline.months import is_month
 
 router = Router(tags=["charges"])
 REST_OF_A_FORM = 64 * 1024
@@ -37,7 +38,7 @@ class _Bounded:
         found = ask(request)
         if found is not None:
             with _recorded(request):
-                require(request.user, Right.OPERATE)
+                require(request.user, RECONCILE_EXPORT.right)
         return found
 
 
@@ -50,10 +51,9 @@ class Session(_Bounded, signing_in.Session):
 
 
 class StatementQuery(Schema):
-    """The month, and the kind of statement: `export` (a bill, CSV) or `metrics` (Azure Monitor, JSON)."""
+    """The month of the bill."""
 
     month: Month
-    source: Literal["export", "metrics"]
     dry_run: bool = False
 
 
@@ -61,7 +61,6 @@ class StatementRow(Schema):
     """A stored statement. `skipped`: ignored rows, by reason; `digest`: SHA-256 of the file."""
 
     month: str
-    source: Literal["export", "metrics"]
     name: str
     digest: str
     rows: int
@@ -82,7 +81,7 @@ class UploadResult(Schema):
 
 @router.get("/statements", response={200: list[StatementRow], **PROBLEMS}, operation_id="statements")
 def statements(request: HttpRequest, month: Annotated[Month, Query()]) -> list[Statement]:
-    """The statements that the month is compared with: the latest cost export and the latest metrics."""
+    """The statement that the month is compared with, if there is one."""
     return list(Statement.objects.filter(month=month))
 
 
@@ -95,28 +94,23 @@ def statements(request: HttpRequest, month: Annotated[Month, Query()]) -> list[S
 def give(
     request: HttpRequest, query: Annotated[StatementQuery, Query()], file: Annotated[UploadedFile, File()]
 ) -> dict[str, Any]:
-    """Upload a cost export or metrics for a month. It replaces the previous one; an unusable file changes nothing."""
+    """Upload the cost export of a month. It replaces the previous one; an unusable file changes nothing."""
     data = read_bounded(file)
     try:
-        with _recorded(request):
-            return _read(query, data) if query.dry_run else _taken(request, query, str(file.name), data)
+        if query.dry_run:
+            parsed = read_export(BytesIO(data), query.month)
+            sentence = f"{query.month} would be compared with {parsed.rows:,} rows."
+            return {"outcome": "preview", "sentence": sentence, "rows": parsed.rows, "skipped": dict(parsed.skipped)}
+        asked = Request(request.user, target=query.month, via=signing_in.via(request)[:80])
+        reconcile_export(asked, str(file.name), data)
     except StatementError as error:
         raise ApiError(413 if len(data) > LARGEST_BYTES else 409, str(error)) from None
+    statement = Statement.objects.get(month=query.month)
+    sentence = f"{query.month} is compared with {statement.rows:,} rows."
+    return {"outcome": "done", "sentence": sentence, "rows": statement.rows, "skipped": statement.skipped}
 
 
 def _recorded(request: HttpRequest) -> AbstractContextManager[None]:
-    month, verb = request.GET.get("month", ""), verb_of(request.GET.get("source", ""))
-    return recorded(request.user, verb, month=month, via=signing_in.via(request))
-
-
-def _read(query: StatementQuery, data: bytes) -> dict[str, Any]:
-    parsed: Parsed = READERS[Statement.Source(query.source)](BytesIO(data), query.month)
-    sentence = f"{query.month} would be compared with {parsed.rows:,} rows."
-    return {"outcome": "preview", "sentence": sentence, "rows": parsed.rows, "skipped": dict(parsed.skipped)}
-
-
-def _taken(request: HttpRequest, query: StatementQuery, name: str, data: bytes) -> dict[str, Any]:
-    person, via = request.user.get_username(), signing_in.via(request)[:80]
-    statement = take_statement(query.month, query.source, name, data, person, timezone.now(), via)
-    sentence = f"{query.month} is compared with {statement.rows:,} rows."
-    return {"outcome": "done", "sentence": sentence, "rows": statement.rows, "skipped": statement.skipped}
+    month = request.GET.get("month", "")
+    target, via = month if is_month(month) else "*", signing_in.via(request)[:80]
+    return refusals_recorded(request.user, RECONCILE_EXPORT.name, "*", target, via=via)

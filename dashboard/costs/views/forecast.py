@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -13,9 +12,9 @@ from django.views.decorators.http import require_GET
 
 from dashboard.access.visibility import sees_all
 from dashboard.costs import current_month as present
-from dashboard.costs.forecast import Forecast
-from dashboard.costs.forms import BeforeFailoverForm, ForecastForm, assumed, forecasts
+from dashboard.costs.forms import BeforeFailoverForm, ForecastForm, assumed, forecast_of
 from dashboard.costs.jobs import JobFailed
+from dashboard.costs.rules import rule_of
 from dashboard.costs.tariffs import Tariff, tariff
 from dashboard.models import Pair
 from dashboard.site.pages import only_as_part, wants_part
@@ -34,15 +33,15 @@ def before_failover(request: HttpRequest) -> HttpResponse:
         ahead = timedelta(hours=float(form.cleaned_data["hours"] or 1))
         traffic = present.traffic(pair, now, "" if path == "*" else path, ahead)
         try:
-            prices = present.chosen_prices(f"{now:%Y-%m}")
+            prices = present.prices(f"{now:%Y-%m}")
             priced = tariff(pair, prices, f"{now:%Y-%m}")
         except JobFailed as error:
             context["problem"] = str(error)
         else:
             whole = ForecastForm(assumed(traffic, present.configured(pair), priced) | present_numbers(form, traffic))
             if whole.is_valid():
-                both = forecasts(whole, traffic.used, priced)
-                context |= {**in_words(both), "prices": prices, "traffic": traffic}
+                made = forecast_of(whole, priced, rule_of(f"{now:%Y-%m}"))
+                context |= {"forecast": made, "prices": prices, "traffic": traffic}
                 context["is_unpriced"] = priced.crossings and priced.per_gigabyte is None
     answer = render(request, "costs/before_failover.html", context)
     answer["Cache-Control"] = "no-store"
@@ -65,15 +64,6 @@ def present_numbers(form: BeforeFailoverForm, traffic: present.Traffic) -> dict[
     }
 
 
-def in_words(both: Sequence[Forecast]) -> dict[str, Any]:
-    """The forecasts of the two counting rules by name, and what the outage costs more under each, the lower first.
-
-    The rule that counts more may be the cheaper one, as its operations may be in a cheaper tier.
-    """
-    low, high = sorted(each.extra_charge for each in both)
-    return {"published": both[0], "settlements": both[1], "low": low, "high": high}
-
-
 @require_GET
 def page(request: HttpRequest) -> HttpResponse:
     """The forecast for the fields of the query; missing fields are filled with present figures."""
@@ -83,15 +73,14 @@ def page(request: HttpRequest) -> HttpResponse:
     traffic, priced = present.traffic(pair, now), Tariff()
     context: dict[str, Any] = {"pair": pair, "pairs": Pair.objects.values_list("name", flat=True), "traffic": traffic}
     try:
-        context["prices"] = present.chosen_prices(f"{now:%Y-%m}")
+        context["prices"] = present.prices(f"{now:%Y-%m}")
         priced = tariff(pair, context["prices"], f"{now:%Y-%m}")
     except JobFailed as error:
         context["problem"] = str(error)
     fields = assumed(traffic, present.configured(pair), priced)
     form = ForecastForm(fields | {name: value for name, value in request.GET.items() if name in fields})
     if form.is_valid():
-        both = forecasts(form, traffic.used, priced)
-        context |= {**in_words(both), "both": both}
+        context["forecast"] = forecast_of(form, priced, rule_of(f"{now:%Y-%m}"))
     context |= {"form": form, "tariff": priced}
     template = "costs/forecast_answer.html" if wants_part(request) else "costs/forecast.html"
     return render(request, template, context)

@@ -1,4 +1,4 @@
-"""The month compared with its bill and its metrics."""
+"""The month compared with its bill."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_GET, require_POST
 
-from dashboard.access.rights import Right, require
-from dashboard.costs import measured_connections
+from dashboard.access.audited import ActionError
 from dashboard.costs import report as cost_report
-from dashboard.costs.reconciliation import against_bill, against_metrics, read_bounded, take_statement, verb_of
-from dashboard.costs.refusals import recorded
-from dashboard.costs.statements import StatementError
+from dashboard.costs.actions import about, reconcile_export
+from dashboard.costs.reconciliation import against_bill, read_bounded
 from dashboard.costs.views.report import no_month
 from dashboard.models import Statement
 from dashboard.site.forms import LARGEST_BYTES
@@ -40,10 +38,8 @@ def _page(request: HttpRequest, month: str, problem: str = "", status: int = 200
         "month": month,
         "months": known if month in known else sorted([*known, month], reverse=True),
         "report": report,
-        "statements": Statement.objects.filter(month=month),
-        "against": against_bill(month, report.currency) if report else None,
-        "seen": against_metrics(month) if report else [],
-        "connections": measured_connections.compare(month),
+        "statement": Statement.objects.filter(month=month).first(),
+        "against": against_bill(month),
         "problem": problem,
     }
     return render(request, "costs/reconcile.html", context, status=status)
@@ -52,7 +48,7 @@ def _page(request: HttpRequest, month: str, problem: str = "", status: int = 200
 @csrf_exempt  # so that the size is checked before anything parses the body; `_upload` checks the CSRF token
 @require_POST
 def upload(request: HttpRequest) -> HttpResponse:
-    """Store a cost export or metrics."""
+    """Store a cost export."""
     if int(request.META.get("CONTENT_LENGTH") or 0) > LARGEST_BYTES + FORM_BYTES:
         return HttpResponse(TOO_LARGE, status=413, content_type="text/plain")
     return _upload(request)
@@ -60,16 +56,10 @@ def upload(request: HttpRequest) -> HttpResponse:
 
 @csrf_protect
 def _upload(request: HttpRequest) -> HttpResponse:
-    month, source, file = request.POST.get("month", ""), request.POST.get("source", ""), request.FILES.get("file")
-    with recorded(request.user, verb_of(source), month=month):
-        require(request.user, Right.OPERATE)
-        if not is_month(month):
-            return no_month()
-        if file is None or source not in Statement.Source.values:
-            return _page(request, month, "Choose a file and its type.", 400)
-        try:
-            name = str(file.name)
-            take_statement(month, source, name, read_bounded(file), request.user.get_username(), timezone.now())
-        except StatementError as error:
-            return _page(request, month, str(error), 400)
+    month, file = request.POST.get("month", ""), request.FILES.get("file")
+    name, data = (str(file.name), read_bounded(file)) if file else ("", None)
+    try:
+        reconcile_export(about(request.user, month), name, data)
+    except ActionError as error:
+        return _page(request, month, str(error), 400) if is_month(month) else no_month()
     return redirect(f"{reverse('costs-reconcile')}?month={month}")

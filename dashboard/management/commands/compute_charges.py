@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.db.models import Sum
 from django.utils import timezone
 
 from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.costs.charges import ChargesRequest, compute_month, store_result, take_requested
 from dashboard.costs.csv_export import write_csv
 from dashboard.costs.jobs import JobFailed
-from dashboard.costs.storing import close_month
-from dashboard.models import ChargeRun, Invoice
+from dashboard.models import ChargeRun
 from dashboard.site.money import money
 from pipeline.months import is_month
 
@@ -41,11 +39,11 @@ def share(text: str) -> str:
 
 GIVEN = (
     *("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month"),
-    *("for_all_months", "allow_empty", "max_quarantined"),
+    *("todays_inputs", "allow_empty", "max_quarantined"),
 )
-OF_THE_JOB = ("usage", "prices", "region", "allocation", "hours_in_month", "max_quarantined")
+OF_THE_JOB = ("usage", "prices", "region", "allocation", "hours_in_month", "todays_inputs", "max_quarantined")
 """What the job is given where it runs elsewhere. The rule is not: a result has the charges under each."""
-BESIDE_A_MONTH = (*GIVEN[1:], "close", "output")
+BESIDE_A_MONTH = (*GIVEN[1:], "output")
 
 
 class Command(OneSentenceCommand):
@@ -74,25 +72,25 @@ class Command(OneSentenceCommand):
             "--rule",
             choices=("published", "settlements"),
             default="",
-            help="the counting rule shown first: whether settlements are billed (default: as chosen before, else "
-            "published: they are not)",
+            help="the counting rule: whether settlements are billed (default: as in the last run of a past month, else "
+            "as set for the installation)",
         )
         parser.add_argument(
             "--allocation",
             choices=("time", "pro-rata"),
             default="",
             help="allocation of the included operations: to the first operations of the month, or to all by share "
-            "(default: as chosen before, else time)",
+            "(default: the same)",
         )
         parser.add_argument(
             "--hours-in-month",
             type=int,
-            help="divisor of the connection peaks (default: as chosen, else 24 × days)",
+            help="divisor of the connection peaks (default: 24 × days)",
         )
         parser.add_argument(
-            "--for-all-months",
+            "--todays-inputs",
             action="store_true",
-            help="record the given rule, allocation, hours, price list and region for all months, not for this one",
+            help="compute a past month with prices, tiers, regions and rule of today, not with those of its last run",
         )
         parser.add_argument(
             "--allow-empty", action="store_true", help="store a month without usage, even if it had some before"
@@ -103,7 +101,6 @@ class Command(OneSentenceCommand):
             metavar="SHARE",
             help="store this run although up to this share of its rows or files is unusable (default: 0.05)",
         )
-        parser.add_argument("--close", action="store_true", help="close the month: later runs only add adjustments")
         parser.add_argument("--output", type=Path, help="also write the charges to this CSV file")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -118,7 +115,8 @@ class Command(OneSentenceCommand):
 
     def _compute_wanted(self) -> None:
         while (run := take_requested(timezone.now())) is not None:
-            request = ChargesRequest(month=run.month)
+            todays = run.details.get("todays_inputs", False)
+            request = ChargesRequest(month=run.month, todays_inputs=todays)
             try:
                 self._summary(compute_month(request, self._tell, run))
             except JobFailed as error:  # reported on the page that requested it; the next request is not affected
@@ -129,11 +127,6 @@ class Command(OneSentenceCommand):
         if given:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise CommandError(f"--store takes a result as it was computed: give {names} to the job that computes it.")
-        if options["for_all_months"]:
-            raise CommandError(
-                "--for-all-months records the terms of a run here, not those of a result: "
-                "choose terms for all months on /costs/, and give them to the job that computes the result."
-            )
         try:
             return store_result(options["store"], options["rule"], "command", allow_empty=options["allow_empty"])
         except JobFailed as error:
@@ -151,8 +144,6 @@ class Command(OneSentenceCommand):
             raise CommandError("Interrupted: the charges stored before are unchanged.") from None
 
     def _finish(self, run: ChargeRun, options: dict[str, Any]) -> None:
-        if options["close"]:
-            close_month(run.month, timezone.now())
         if options["output"]:
             self._write(options["output"], run)
         self._summary(run)
@@ -164,7 +155,7 @@ class Command(OneSentenceCommand):
     def _write(self, path: Path, run: ChargeRun) -> None:
         try:
             with path.open("w", newline="", encoding="utf-8") as out:
-                write_csv(out, run.month, run.rule)
+                write_csv(out, run.month)
         except OSError as error:
             raise CommandError(f"The charges are stored, but {path} cannot be written: {error.strerror}.") from None
 
@@ -178,18 +169,9 @@ class Command(OneSentenceCommand):
             self.stdout.write(f"  quarantined: {count} × {reason}")
         for path, reason in counts["rejected"]:
             self.stdout.write(f"  left out: {path} {reason}")
-        if left_out := run.details.get("not_stored"):
-            self.stdout.write(f"  not stored: {left_out['count']} records, {money(left_out['cents'])} in all")
-            for what, reason in left_out["examples"]:
-                self.stdout.write(f"    {what} {reason}")
         if run.details.get("sample_prices"):
             self.stdout.write("Priced with the bundled sample list: set PRICES_FILE to the prices of your region.")
-        # Of a closed month the invoices are those of an earlier run.
-        invoices = Invoice.objects.filter(month=run.month, rule=run.rule)
-        for invoice in invoices.annotate(adjusted=Sum("adjustments__cents", default=0)):
-            total = money(invoice.cents + invoice.adjusted)
-            self.stdout.write(f"{invoice.scope}: {total} {invoice.currency} ({invoice.rule})")
-        if adjusted := run.adjustments.count():
-            self.stdout.write(f"{run.month} is closed: {adjusted} rows differ and were added as adjustments.")
-        elif not Invoice.objects.filter(month=run.month).exists():
+        for invoice in run.invoices.all():
+            self.stdout.write(f"{invoice.scope}: {money(invoice.cents)} {invoice.currency} ({invoice.rule})")
+        if not run.invoices.exists():
             self.stdout.write("No usage in this month: nothing to charge.")

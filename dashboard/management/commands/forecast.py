@@ -8,8 +8,9 @@ from django.utils import timezone
 from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.costs import current_month as present
 from dashboard.costs.forecast import Forecast
-from dashboard.costs.forms import ForecastForm, assumed, forecasts
+from dashboard.costs.forms import ForecastForm, assumed, forecast_of
 from dashboard.costs.jobs import JobFailed
+from dashboard.costs.rules import rule_of
 from dashboard.costs.tariffs import tariff
 from dashboard.site.money import cents, money
 
@@ -30,7 +31,7 @@ OPTIONS = {
 
 
 class Command(OneSentenceCommand):
-    """Needs no Spark. Reports both counting rules."""
+    """Needs no Spark."""
 
     help = "Forecast the cost of an outage, with the metered or the given traffic."
 
@@ -43,7 +44,7 @@ class Command(OneSentenceCommand):
         now = timezone.now()
         pair, month = options["pair"], f"{now:%Y-%m}"
         try:
-            prices = present.chosen_prices(month)
+            prices = present.prices(month)
             priced = tariff(pair, prices, month)
         except JobFailed as error:
             raise CommandError(str(error)) from None
@@ -54,10 +55,10 @@ class Command(OneSentenceCommand):
         if not form.is_valid():
             name, errors = next(iter(form.errors.items()))
             raise CommandError(f"--{name.replace('_', '-')} is {given[name]!r}: {errors[0]}")
-        both = forecasts(form, traffic.used, priced)
-        for rule, made in zip(present.BOTH, both, strict=True):
-            self._tell(rule, made, prices.currency)
-        self._tell_room(both[0], prices.currency)
+        rule = rule_of(month)
+        made = forecast_of(form, priced, rule)
+        self._tell(rule, made, prices.currency)
+        self._tell_room(made, prices.currency)
         if prices.is_sample:
             self.stdout.write("Priced with the bundled sample list: set PRICES_FILE to the prices of your region.")
 

@@ -45,7 +45,7 @@ from tests.selection import nightly
 pytestmark = pytest.mark.slow
 
 __all__ = ["planted"]
-SHARED = {"CostTerms", "ClosedMonth", "Heartbeat", "Identity", "ApiToken", "ChannelState", "AlertRound", "LateUsage"}
+SHARED = {"CostRule", "Heartbeat", "Identity", "ApiToken", "ChannelState", "AlertRound", "LateUsage"}
 """Tables without facts of pairs."""
 OUTSIDE = {"login", "logout", "live", "healthz", "readyz", "metrics"}
 EVERY = [(name, names_in(pattern)) for name, pattern in patterns() if name not in OUTSIDE]

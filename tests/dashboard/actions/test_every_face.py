@@ -31,6 +31,7 @@ from dashboard.alerts import actions as alerts
 from dashboard.backlog import actions as queues
 from dashboard.backlog import cleanup
 from dashboard.command_line.operations import operations
+from dashboard.costs import actions as costs
 from dashboard.drills.actions import ABORT_DRILL, START_DRILL
 from dashboard.drills.canary import CANARY
 from dashboard.drills.requests import Wanted
@@ -83,10 +84,11 @@ class Case:
     needs: str = ""
     """A fixture: namespaces, or a canary in them."""
     page_says_why: bool = True
+    takes_reason: bool = True
 
     def reason_by(self, face: str) -> str:
         """The reason that its audit entry has by this face."""
-        return REASON if face != "page" or self.page_says_why else ""
+        return REASON if self.takes_reason and (face != "page" or self.page_says_why) else ""
 
 
 def before(action: Any, target: str, **more: Any) -> Callable[[Place], Any]:
@@ -159,6 +161,17 @@ def on_rule(
         api=(action.operation.path.format(rule=7), body),
         prepare=prepare,
         page_says_why=False,
+    )
+
+
+def on_costs(
+    action: Any, run: Callable[[Request], Any], page: str, form: dict[str, Any], month: str = "", *, without: str = ""
+) -> Case:
+    return Case(
+        rule=lambda place, role: run(costs.about(place.people[role], month)),
+        page=(page, form),
+        api=(action.operation.path, {key: value for key, value in form.items() if key != without}),
+        takes_reason=False,
     )
 
 
@@ -267,6 +280,22 @@ CASES = {
     "make_alert_rule": on_rule(alerts.MAKE_RULE, alerts.save_rule, "/alerts/rules/new/", RULE_FORM, RULE),
     "change_alert_rule": on_rule(alerts.CHANGE_RULE, alerts.save_rule, "/alerts/rules/7/", RULE_FORM, RULE, ruled),
     "delete_alert_rule": on_rule(alerts.DELETE_RULE, alerts.delete_rule, "/alerts/rules/7/delete/", {}, {}, ruled),
+    "compute_charges": on_costs(
+        costs.COMPUTE_CHARGES, costs.compute_charges, "/costs/compute/", {"month": "2026-10"}, "2026-10"
+    ),
+    "set_cost_rule": on_costs(
+        costs.SET_COST_RULE,
+        lambda request: costs.set_cost_rule(request, "settlements", "time"),
+        "/costs/rule/",
+        {"rule": "settlements", "allocation": "time"},
+    ),
+    "set_budget": on_costs(
+        costs.SET_BUDGET,
+        lambda request: costs.set_budget(request, 1_000, 80),
+        "/costs/budget/",
+        {"month": "2026-10", "pair": "*", "amount": "10.00"},
+        without="month",
+    ),
     "make_token": Case(
         rule=made,
         page=("/tokens/make/", {"name": "export", "scope": "read", "days": "30"}),
@@ -369,7 +398,7 @@ def is_about_tokens(case: Case) -> bool:
 
 
 def body_of(place: Place, case: Case) -> dict[str, Any]:
-    body = {**case.api[1], **({} if is_about_tokens(case) else {"reason": REASON})}
+    body = {**case.api[1], **({"reason": REASON} if case.takes_reason and not is_about_tokens(case) else {})}
     if case is CASES["delete_queue"]:
         body["confirm"] = cleanup.read(place.pair, ORPHAN).confirmation
     return body

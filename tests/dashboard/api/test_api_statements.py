@@ -1,7 +1,5 @@
 """Statements given by programs: the way the page takes them, with the same right, the same trail and the same bound."""
 
-import json
-
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
@@ -11,7 +9,6 @@ from dashboard.access import tokens
 from dashboard.models import AuditEntry, BilledDay, Statement
 from tests.dashboard.costs.test_costs import MONTH
 from tests.dashboard.costs.test_costs_reconcile import bill
-from tests.dashboard.costs.test_costs_statements import metric
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +23,7 @@ def program(people, redis_here):
 
 
 def give(client: Client, text: str, **query: str):
-    wanted = {"month": MONTH, "source": "export"} | query
+    wanted = {"month": MONTH} | query
     address = "/api/v1/statements?" + "&".join(f"{name}={value}" for name, value in wanted.items())
     return client.post(address, {"file": SimpleUploadedFile("bill.csv", text.encode())})
 
@@ -38,20 +35,7 @@ def test_a_bill_is_taken_reported_and_in_the_trail_with_the_token_s_name(program
     entry = AuditEntry.objects.get(verb="reconcile_export")
     assert (entry.operator, entry.via, entry.target, entry.outcome) == ("operator", "token a script", MONTH, "done")
     (reported,) = program("viewer", "read").get("/api/v1/statements", {"month": MONTH}).json()
-    assert (reported["name"], reported["source"], reported["currency"], reported["uploaded_by"]) == (
-        "bill.csv",
-        "export",
-        "USD",
-        "operator",
-    )
-
-
-def test_metrics_take_the_place_of_the_last_metrics_and_not_of_the_bill(program) -> None:
-    give(program(), bill())
-    for _ in range(2):
-        give(program(), json.dumps({"value": [metric("IncomingMessages", 5)]}), source="metrics")
-
-    assert sorted(Statement.objects.values_list("source", flat=True)) == ["export", "metrics"]
+    assert (reported["name"], reported["currency"], reported["uploaded_by"]) == ("bill.csv", "USD", "operator")
 
 
 def test_a_dry_run_reads_and_stores_nothing(program) -> None:
@@ -78,7 +62,7 @@ def test_who_may_only_look_gives_nothing(program, role: str, scope: str) -> None
     assert not Statement.objects.exists()
 
 
-@pytest.mark.parametrize("query", [{"month": "2026-13"}, {"source": "gossip"}, {"month": ""}])
+@pytest.mark.parametrize("query", [{"month": "2026-13"}, {"month": ""}])
 def test_what_the_document_does_not_know_is_refused(program, query: dict[str, str]) -> None:
     assert give(program(), bill(), **query).status_code == 422
 
@@ -89,6 +73,6 @@ def test_a_session_needs_the_token_against_forgery_and_a_large_body_is_refused_b
     client = Client(enforce_csrf_checks=True)
     client.force_login(people["operator"])
     assert give(client, bill()).status_code == 403
-    answer = client.post("/api/v1/statements?month=2026-10&source=export", headers={"content-length": "9" * 9})
+    answer = client.post("/api/v1/statements?month=2026-10", headers={"content-length": "9" * 9})
     assert answer.status_code == 413
     assert not Statement.objects.exists()

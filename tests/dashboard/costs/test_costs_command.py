@@ -51,7 +51,7 @@ def test_a_month_is_computed_stored_and_written_as_csv(tmp_path: Path, capsys: p
     run = ChargeRun.objects.get()
     assert (run.status, run.details["counts"]["accepted"]) == (ChargeRun.Status.SUCCEEDED, 3)
     # 24,011,160 operations, 13 million of them included: 8.81 and the base charge of 10.00
-    assert {(each.rule, each.cents) for each in Invoice.objects.all()} == {("published", 1_241), ("settlements", 1_881)}
+    assert {(each.rule, each.cents) for each in Invoice.objects.all()} == {("settlements", 1_881)}
     with output.open() as text:
         rows = list(csv.DictReader(text))
     assert sum(round(float(row["charge"]) * 100) for row in rows) == 1_881
@@ -80,7 +80,7 @@ def shows_progress(written: str) -> None:
         (["--month", "9999-12"], "“9999-12” is not a month"),
         (["--month", "2026-10", "--hours-in-month", "0"], "--hours-in-month must be more than 0."),
         (["--month", "2026-10", "--hours-in-month", "99999"], "--hours-in-month must be at most 10000."),
-        (["--wanted", "--close", "--rule", "published"], "as it was: leave out --rule, --close."),
+        (["--wanted", "--todays-inputs", "--rule", "published"], "as it was: leave out --rule, --todays-inputs."),
         (
             ["--month", "2026-10", "--prices", "nowhere.json"],
             "/nowhere.json cannot be read: No such file or directory.",

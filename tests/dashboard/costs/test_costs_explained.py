@@ -1,6 +1,5 @@
 """Every row of the report tells its rule, price rows, tiers and counts; their amounts sum to its exact share."""
 
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from dashboard.models import Charge, Invoice
 from dashboard.site.money import cents, exact_text, unrounded
 from tests.dashboard.costs.test_costs import BASE, RUN, invoice, line, new_run
 from tests.dashboard.markup import one_line
+from tests.dashboard.results import result_of
 
 MILLION = 1_000_000
 OPERATIONS = "Standard Messaging Operations"
@@ -131,9 +131,7 @@ def test_an_amount_to_calculate_with_keeps_its_decimals(amount: str, shown: str)
 @pytest.mark.django_db
 def test_the_page_shows_it_at_the_charge(tmp_path: Path, as_role: Any) -> None:
     tiered = line("send", 560, units=20 * MILLION) | {"tiers": [13 * MILLION, 7 * MILLION]}
-    path = tmp_path / "result.jsonl"
-    path.write_text("".join(json.dumps(each) + "\n" for each in [RUN, invoice("published", 1_560), tiered, BASE]))
-    store(new_run(), path)
+    store(new_run(), result_of(tmp_path, [RUN, invoice("published", 1_560), tiered, BASE]))
     page = as_role("viewer").get("/costs/", {"month": "2026-10"}).content.decode()
     assert "7,000,000: Standard Messaging Operations, from 13 × 1M, 0.8 USD per 1M = 5.60" in one_line(page)
 
@@ -148,10 +146,7 @@ def test_the_charge_for_connections_can_be_calculated_by_hand_from_the_page(tmp_
         for name, average in averages.items()
     ]
     elsewhere = [invoice("published", 0, "sub-2"), line("connections", 0, "*", "fabrikam")]
-    path = tmp_path / "result.jsonl"
-    records = [RUN | DETAILS, invoice("published", 1_077), *rows, *elsewhere]
-    path.write_text("".join(json.dumps(each) + "\n" for each in records))
-    store(new_run(), path)
+    store(new_run(), result_of(tmp_path, [RUN | DETAILS, invoice("published", 1_077), *rows, *elsewhere]))
     page = one_line(as_role("viewer").get("/costs/", {"month": "2026-10"}).content.decode())
     for text in (
         "The billing scope sub: 1,359.02 connections on average",

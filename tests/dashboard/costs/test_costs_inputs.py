@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.costs.charges import depths_for, namespaces_for
+from dashboard.costs.charges import ChargesRequest, compute_month, depths_for
+from dashboard.costs.inputs import namespaces
+from dashboard.costs.jobs import JobFailed
 from dashboard.costs.storing import store
 from dashboard.models import BacklogQueue, BacklogRollup, ChargeRun, DepthSample, Pair, PairDepth
+from tests.dashboard.costs.test_costs import RUN
+from tests.dashboard.results import result_of
 
 pytestmark = pytest.mark.django_db
 MONTH = "2026-11"
@@ -29,33 +33,25 @@ def reported(arguments: list[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in Path(arguments[1]).read_text().splitlines()]
 
 
-def test_tiers_messaging_units_and_regions_of_the_pairs_file_reach_the_job(tmp_path: Path, settings) -> None:
+def test_tiers_messaging_units_and_regions_of_the_pairs_file_reach_the_job(settings, tmp_path: Path) -> None:
     settings.PAIRS_FILE = tmp_path / "pairs.toml"
+    assert namespaces() == []
     settings.PAIRS_FILE.write_text(PAIRS)
-    arguments, note = namespaces_for(tmp_path)
-    assert note == ""
-    assert reported(arguments) == [
+    assert namespaces() == [
         {"record": "namespace", "name": "contoso", "scope": "s1", "tier": "standard", "messaging_units": 1},
         {"record": "namespace", "name": "dr", "scope": "contoso", "tier": "premium", "messaging_units": 2},
         {"record": "crossing", "pair": "contoso", "per_gigabyte": 0.05, "meter": ""},
     ]
-
-
-def test_two_namespaces_of_one_region_cross_nothing(tmp_path: Path, settings) -> None:
-    settings.PAIRS_FILE = tmp_path / "pairs.toml"
     settings.PAIRS_FILE.write_text(PAIRS.replace("northeurope", "WestEurope"))
-    assert [record["record"] for record in reported(namespaces_for(tmp_path)[0])] == ["namespace", "namespace"]
+    assert [record["record"] for record in namespaces()] == ["namespace", "namespace"]
 
 
-def test_without_a_pairs_file_nothing_is_reported_and_with_a_wrong_one_the_report_says_so(
-    tmp_path: Path, settings
-) -> None:
+def test_a_pairs_file_that_cannot_be_read_stops_the_run(settings, tmp_path: Path) -> None:
     settings.PAIRS_FILE = tmp_path / "pairs.toml"
-    assert namespaces_for(tmp_path) == ([], "")
     settings.PAIRS_FILE.write_text("[pairs]")
-    arguments, note = namespaces_for(tmp_path)
-    assert arguments == []
-    assert "PAIRS_FILE could not be used" in note
+    with pytest.raises(JobFailed, match="PAIRS_FILE cannot be used, so tiers and regions are not known"):
+        compute_month(ChargesRequest(month=MONTH))
+    assert ChargeRun.objects.get().status == ChargeRun.Status.FAILED
 
 
 def test_samples_of_the_month_and_of_single_queues_since_yesterday_reach_the_job(pair: Pair, tmp_path: Path) -> None:
@@ -81,7 +77,5 @@ def rollup(deepest: int, day: int = 1) -> dict[str, object]:
 
 def test_rollups_replace_their_own_periods_and_leave_those_whose_samples_are_gone(tmp_path: Path) -> None:
     for records in ([rollup(5, 1), rollup(6, 2)], [rollup(9, 2)]):
-        result = tmp_path / "result.jsonl"
-        result.write_text("\n".join(map(json.dumps, [{"record": "run", "counts": {}, "prices": []}, *records])))
-        store(run(), result)
+        store(run(), result_of(tmp_path, [RUN | {"month": MONTH}, *records]))
     assert list(BacklogRollup.objects.values_list("begins_at__day", "deepest")) == [(1, 5), (2, 9)]

@@ -18,8 +18,10 @@ from dashboard.costs import report as cost_report
 from dashboard.costs.charges import outages_for
 from dashboard.costs.storing import store
 from dashboard.models import Availability, ChargeRun, EntityHealth, FailoverEvent, Outage, Pair
+from dashboard.site.money import cents
 from tests.dashboard.costs.test_costs import BASE, RUN, invoice, line
 from tests.dashboard.markup import one_line
+from tests.dashboard.results import result_of
 
 pytestmark = pytest.mark.django_db
 MONTH = "2026-10"
@@ -34,7 +36,20 @@ EPISODE = {
     "reason": "timeouts",
     "down_s": 10_800.0,
     "units": {"send_backlog": 2_000_000},
-    "extra": {"published": 4_000_000, "settlements": 5_000_000},
+    "extra": {
+        "published": 4_000_000,
+        "settlements": 5_000_000,
+        "crossing_bytes": 0,
+        "places": [
+            {
+                "scope": "sub",
+                "namespace": "contoso",
+                "published": 4_000_000,
+                "settlements": 5_000_000,
+                "crossing_bytes": 0,
+            }
+        ],
+    },
 }
 AVAILABILITY = {
     "record": "availability",
@@ -51,10 +66,8 @@ OUTAGE = [RUN, EPISODE, AVAILABILITY, invoice("published", 1_560), line("send", 
 
 
 def stored(folder: Path, records: Sequence[Mapping[str, Any]] = OUTAGE) -> None:
-    path = folder / "result.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
     now = timezone.now()
-    store(ChargeRun.objects.create(month=MONTH, started_at=now, heard_at=now), path)
+    store(ChargeRun.objects.create(month=MONTH, started_at=now, heard_at=now), result_of(folder, records))
 
 
 def viewer() -> User:
@@ -130,7 +143,7 @@ def test_an_outage_is_priced_on_the_bill_of_each_namespace_it_used(client: Clien
         ("sub", 3_600, Fraction("0.00288"), 0),
         ("sub-dr", 4_000_000, Fraction("0.8"), Fraction("0.5")),
     ]
-    assert (cost.operations, cost.cents) == (4_003_600, 130)
+    assert (cost.operations, cents(cost.money)) == (4_003_600, 130)
     client.force_login(viewer())
     assert "4,000,000 on the bill of sub-dr" in client.get("/costs/", {"month": MONTH}).text
 

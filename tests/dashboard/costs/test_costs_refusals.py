@@ -28,19 +28,18 @@ def file() -> SimpleUploadedFile:
     ("address", "sent", "verb"),
     [
         ("compute/", {}, "compute_charges"),
-        ("terms/", {"rule": "settlements"}, "set_cost_terms"),
+        ("rule/", {"rule": "settlements", "allocation": "time"}, "set_cost_rule"),
         ("budget/", {"amount": "10", "pair": ""}, "set_budget"),
         ("budget/", {"amount": "10", "pair": HOSTILE}, "set_budget"),
-        ("reconcile/upload/", {"source": "metrics"}, "reconcile_metrics"),
-        ("reconcile/upload/", {"source": HOSTILE}, "reconcile_export"),
+        ("reconcile/upload/", {}, "reconcile_export"),
     ],
 )
 def test_of_a_page(as_role, people, address, sent, verb, month):
-    form = sent | {"month": month, "of": month} | ({"file": file()} if "upload" in address else {})
+    form = sent | {"month": month} | ({"file": file()} if "upload" in address else {})
 
     assert as_role("viewer").post(f"/costs/{address}", form).status_code == 403
 
-    target = MONTH if month == MONTH and verb != "set_budget" else "*"
+    target = MONTH if month == MONTH and verb not in ("set_budget", "set_cost_rule") else "*"
     assert recorded() == [(people["viewer"].get_username(), verb, "*", target, "refused")]
 
 
@@ -49,7 +48,8 @@ def test_of_a_page(as_role, people, address, sent, verb, month):
     [
         ("charges/compute", {"month": MONTH}, "compute_charges", MONTH),
         ("budgets", {"pair": "*", "amount": "10"}, "set_budget", "*"),
-        (f"statements?month={MONTH}&source=metrics", None, "reconcile_metrics", MONTH),
+        ("charges/rule", {"rule": "published"}, "set_cost_rule", "*"),
+        (f"statements?month={MONTH}", None, "reconcile_export", MONTH),
     ],
 )
 def test_of_a_program(people, address, sent, verb, target):

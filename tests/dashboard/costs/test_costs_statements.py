@@ -1,14 +1,12 @@
-"""Bills and metrics as Azure writes them: every account type's columns, and what no such file is."""
+"""Bills as Azure writes them: every account type's columns, and what no such file is."""
 
 import io
-import json
 from datetime import date
 from fractions import Fraction
 
 import pytest
 
 from dashboard.costs import statements
-from dashboard.costs.azure_metrics import read_metrics
 from dashboard.costs.statements import Parsed, StatementError, read_export
 
 MONTH = "2026-10"
@@ -183,59 +181,3 @@ def test_size_and_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statements, "LARGEST_BYTES", 100)
     with pytest.raises(StatementError, match="larger than"):
         export(rows(line()))
-
-
-def metric(name: str, total: float | None, entity: str = "orders") -> dict[str, object]:
-    return {
-        "id": f"{RESOURCE}/providers/Microsoft.Insights/metrics/{name}",
-        "name": {"value": name, "localizedValue": name},
-        "timeseries": [
-            {
-                "metadatavalues": [{"name": {"value": "entityname"}, "value": entity}],
-                "data": [
-                    {"timeStamp": "2026-10-02T05:00:00Z", "total": total},
-                    {"timeStamp": "2026-10-02T05:01:00Z", "total": 1},
-                ],
-            }
-        ],
-    }
-
-
-def metrics(text: str) -> Parsed:
-    return read_metrics(io.BytesIO(text.encode()), MONTH)
-
-
-def test_metrics_of_the_api_add_up_over_entities_and_minutes() -> None:
-    answer = {"value": [metric("IncomingMessages", 10), metric("IncomingMessages", 5, "payments"), metric("Size", 4)]}
-    parsed = metrics(json.dumps(answer))
-    assert [(each.namespace, each.meter, each.quantity, each.cost) for each in parsed.sums] == [
-        ("contoso", "IncomingMessages", 17, None)
-    ]
-    assert parsed.skipped == {"of other metrics": 2}
-
-
-def test_metrics_of_a_diagnostic_export_are_lines() -> None:
-    reported = {
-        "time": "2026-10-02T05:00:00Z",
-        "resourceId": RESOURCE.upper(),
-        "metricName": "OutgoingBytes",
-        "total": 70_000,
-    }
-    parsed = metrics("\n".join(json.dumps(each) for each in (reported, reported, reported | {"total": None})))
-    assert (parsed.sums[0].namespace, parsed.sums[0].quantity) == ("contoso", 140_000)
-    assert parsed.skipped == {"without a total": 1}
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("nonsense", "not JSON"),
-        ("[" * 100_000, "nested too deeply|no JSON"),
-        ('{"value": [{"name": 3}]}', "not an answer of the Azure Monitor metrics API"),
-        ('{"hello": 1}', "no metric of Service Bus"),
-        ("[1, 2]", "no metric of Service Bus"),
-    ],
-)
-def test_what_is_no_metrics_is_refused(text: str, reason: str) -> None:
-    with pytest.raises(StatementError, match=reason):
-        metrics(text)

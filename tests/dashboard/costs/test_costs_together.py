@@ -1,6 +1,5 @@
-"""Several runs, closings and uploads of one month at once, on a database that lets them."""
+"""Several runs and uploads of one month at once, on a database that lets them."""
 
-import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,13 +13,13 @@ from django.utils import timezone
 
 from dashboard.costs import storing
 from dashboard.costs.charges import request_run
-from dashboard.costs.reconciliation import take_statement
-from dashboard.costs.storing import close_month, finish, store
-from dashboard.costs.terms import set_terms
-from dashboard.models import Adjustment, ChargeRun, CostTerms, Invoice, Statement
+from dashboard.costs.reconciliation import import_bill
+from dashboard.costs.storing import finish, store
+from dashboard.models import ChargeRun, Invoice, Statement
 from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line, new_run
 from tests.dashboard.costs.test_costs_statements import line as billed
 from tests.dashboard.costs.test_costs_statements import rows
+from tests.dashboard.results import result_of
 from tests.dashboard.together import SEVERAL_CONNECTIONS, at_once, in_a_thread
 
 pytestmark = [pytest.mark.postgres, *SEVERAL_CONNECTIONS]
@@ -32,9 +31,9 @@ def result(tmp_path: Path) -> Callable[[int], Path]:
     """The result of a run of which the month costs this many cents."""
 
     def write(cents: int) -> Path:
-        path = tmp_path / f"{cents}.jsonl"
-        path.write_text("\n".join(map(json.dumps, [RUN, invoice("published", cents), line("send", cents)])))
-        return path
+        folder = tmp_path / f"{cents}"
+        folder.mkdir()
+        return result_of(folder, [RUN, invoice("published", cents), line("send", cents)])
 
     return write
 
@@ -42,10 +41,10 @@ def result(tmp_path: Path) -> Callable[[int], Path]:
 @contextmanager
 def while_storing(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], Any]) -> Iterator[None]:
     """The first transaction that stores waits until the other one has ended, or waits for it."""
-    save, is_first = storing._Storing.save, threading.Event()
+    save, is_first = storing.keep_report, threading.Event()
 
-    def save_and_wait(self: Any) -> None:
-        save(self)
+    def save_and_wait(run: ChargeRun) -> None:
+        save(run)
         if not is_first.is_set():
             is_first.set()
             other = pool.submit(in_a_thread, meanwhile)
@@ -56,7 +55,7 @@ def while_storing(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], Any])
 
     others: list[Any] = []
     with ThreadPoolExecutor(1) as pool, monkeypatch.context() as patched:
-        patched.setattr(storing._Storing, "save", save_and_wait)
+        patched.setattr(storing, "keep_report", save_and_wait)
         yield
         others[0].result(60)
 
@@ -68,36 +67,10 @@ def test_of_two_runs_at_once_the_later_one_counts(monkeypatch: pytest.MonkeyPatc
     assert [(each.run, each.cents) for each in Invoice.objects.all()] == [(later, 900)]
 
 
-def test_two_runs_at_once_adjust_a_closed_month_once(monkeypatch: pytest.MonkeyPatch, result: Any) -> None:
-    store(new_run(), result(800))
-    close_month(MONTH, timezone.now())
-    with while_storing(monkeypatch, lambda: store(new_run(), result(900))):
-        store(new_run(), result(900))
-    assert [each.cents for each in Adjustment.objects.all()] == [100]
-    assert ChargeRun.objects.filter(status="succeeded").count() == 3
-
-
-def test_a_month_that_is_closed_while_a_run_stores_it_is_closed_with_its_rows(
-    monkeypatch: pytest.MonkeyPatch, result: Any
-) -> None:
-    store(new_run(), result(800))
-    with while_storing(monkeypatch, lambda: close_month(MONTH, timezone.now())):
-        store(new_run(), result(900))
-    store(new_run(), result(950))
-    made = Invoice.objects.get()
-    assert (made.cents, made.closed_at is None, made.charges.count()) == (900, False, 1)
-    assert [each.cents for each in Adjustment.objects.all()] == [50]
-
-
 def test_uploads_at_once_are_one_statement() -> None:
     bill = rows(billed()).encode()
-    at_once(lambda: take_statement(MONTH, "export", "bill.csv", bill, "olga", timezone.now()))
+    at_once(lambda: import_bill(MONTH, "bill.csv", bill, "olga", timezone.now()))
     assert Statement.objects.get().days.count() == 1
-
-
-def test_terms_chosen_at_once_are_one_choice() -> None:
-    at_once(lambda: set_terms(MONTH, {"rule": "settlements"}, "olga", timezone.now()))
-    assert CostTerms.objects.get().rule == "settlements"
 
 
 def test_a_month_that_is_requested_at_once_is_computed_once() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.costs.current_month import prices
+from dashboard.costs.current_month import listed
 from dashboard.costs.jobs import JobFailed, run_job
 
 TELLS = "import json, os; print(json.dumps({'stage': 'reported', **os.environ}))"
@@ -47,4 +47,4 @@ def test_only_what_computes_needs_spark(monkeypatch, tmp_path):
         JobFailed, match=r"^PySpark is not installed: install paired-namespaces-control-plane\[pipeline\]"
     ):
         run_job("pipeline.jobs.charges", [], lambda said: None)
-    assert prices("2026-02").currency == "USD"
+    assert listed("2026-02").currency == "USD"

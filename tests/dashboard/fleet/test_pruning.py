@@ -105,9 +105,9 @@ def test_many_rows_go_in_batches(pair, monkeypatch):
 
 KEPT_FOR_GOOD = {
     *("AuditEntry", "ApiToken", "Identity", "Drill", "DiscardedMessage"),  # who did what, and with what
-    *("Budget", "BudgetAlert", "ChargeRun", "ClosedMonth", "Invoice", "Charge", "DailyCharge"),  # the accounts
-    *("CostTerms",),  # what was chosen for them, and what is still to be added to them
-    *("Adjustment", "Outage", "Availability", "BacklogRollup", "Statement", "BilledDay", "ConnectionDay"),
+    *("Budget", "BudgetAlert", "ChargeRun", "MonthlyReport", "Invoice", "Charge", "DailyCharge"),  # the accounts
+    "CostRule",  # what was chosen for them
+    *("Outage", "Availability", "BacklogRollup", "Statement", "BilledDay"),
     *("Pair", "TopicSubscription", "SyphonPause", "SyphonPace", "PrunedCount"),  # one for each thing there is
     *("PairReadiness", "Readiness"),
     *("AlertRule", "AlertRound", "ChannelState"),

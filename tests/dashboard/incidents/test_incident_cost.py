@@ -1,136 +1,146 @@
-"""What an incident has cost so far and will have cost, by the rules of the forecast (docs/pricing.md, section 9)."""
+"""What an incident has cost: one figure, as metered, the same on every page; an estimate of what is not metered yet."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
-from dashboard.costs.current_month import Used
-from dashboard.costs.forecast import Outage, forecast
-from dashboard.costs.tariffs import Bills, Tariff
-from dashboard.fleet import projection
-from dashboard.incidents.cost import Cost, Estimate, Facts, cost
-from dashboard.models import ChargeRun, EntityHealth, WaitingSample
-from dashboard.site.money import cents
-from tests.dashboard.costs.test_costs_forecast import PRICES, REGIONS, STANDARD, bill
+from dashboard.costs.live_outages import live_outages
+from dashboard.costs.outages import outage_costs
+from dashboard.costs.tariffs import Bills
+from dashboard.fleet import metered, projection
+from dashboard.incidents.cost import ToCome
+from dashboard.models import ChargeRun, CostRule, EntityHealth, Invoice, Outage, WaitingSample
+from dashboard.site.money import small_money
+from tests.dashboard.costs.test_costs import RUN
+from tests.dashboard.costs.test_costs_forecast import PRICES, STANDARD, bill
+from tests.dashboard.fleet.test_metered import record
 from tests.dashboard.fleet.test_projection import event
+from tests.dashboard.markup import one_line
 
+pytestmark = pytest.mark.django_db
 MILLION = 1_000_000
-TARIFF = Tariff(primary=STANDARD, secondary=STANDARD)
-BANDWIDTH = {"meter": "Intra Continent Data Transfer Out", "unit": "1 GB", "from": "0.0", "price": "0.02"}
-# The worked example: three hours, a million messages of 70 KB, pings each minute, ten queues, all of them home.
-EXAMPLE = Facts(
-    diverted=MILLION, home=MILLION, message_bytes=71_680, down_s=10_800, lasted_s=10_800, ping_interval_s=60,
-    queues=10, used=Used(13 * MILLION), per_gigabyte=Fraction(2, 100),
-)  # fmt: skip
-
-
-def extra(facts: Facts, settlements: bool = True) -> Cost:
-    return cost(facts, TARIFF.bills(facts.used), settlements=settlements, drained=False)
-
-
-@pytest.mark.parametrize("settlements", [False, True])
-def test_an_incident_that_is_over_costs_what_the_forecast_said_it_would(settlements: bool) -> None:
-    made = extra(EXAMPLE, settlements)
-    before = forecast(
-        Outage(hours=Fraction(3), messages_per_hour=Fraction(MILLION, 3), message_bytes=71_680,
-               crossings=2, per_gigabyte=Fraction(2, 100)), Bills(STANDARD.after(13 * MILLION)), settlements,
-    )  # fmt: skip
-    assert (made.extra, made.operations) == (before.operations.extra, before.extra_charge)
-    assert made.egress == before.bandwidth
-    assert made.extra == 4_000_300 + settlements * MILLION
-    assert (cents(made.operations), cents(made.egress)) == (320 + 80 * settlements, 287)
-
-
-def test_what_still_waits_was_sent_once_and_is_fetched_when_it_drains() -> None:
-    half = replace(EXAMPLE, home=0)
-    so_far, in_the_end = (
-        cost(half, TARIFF.bills(half.used), settlements=True, drained=drained) for drained in (False, True)
-    )
-    assert (so_far.send_backlog, so_far.syphon_receive, so_far.syphon_settle) == (2 * MILLION, 0, 0)
-    assert in_the_end == extra(EXAMPLE)
-    assert so_far.egress * 2 == in_the_end.egress
-
-
-def test_a_price_goes_from_the_lower_to_the_higher_whichever_rule_that_is() -> None:
-    cheaper = replace(EXAMPLE, used=Used(3_000 * MILLION))
-    priced = Estimate(
-        by_rule=(EXAMPLE, cheaper), tariff=TARIFF, currency="EUR", is_sample=False,
-        is_size_known=True, is_metered=True,
-    )  # fmt: skip
-    published, settlements = priced.so_far
-    assert priced.spent == priced.due == (settlements.money, published.money)
-    assert settlements.money < published.money
-
-
-def test_the_allowance_absorbs_it_and_an_incident_can_straddle_it() -> None:
-    assert extra(replace(EXAMPLE, used=Used())).operations == 0
-    straddling = extra(replace(EXAMPLE, used=Used(12 * MILLION)))
-    assert straddling.operations == (straddling.extra - MILLION) * Fraction(8, 10 * MILLION)
-
-
-@pytest.mark.parametrize("size", [0, 1, 65_536])
-def test_a_small_message_is_one_operation(size: int) -> None:
-    assert replace(EXAMPLE, message_bytes=size).units == 1
-
-
-def test_the_page_and_the_json_show_it_with_its_reasons(pair, redis_here, alive, as_role) -> None:
-    now = timezone.now()
-    projection.record_events([event("e" * 32, time=now - timedelta(minutes=10))])
-    entity = EntityHealth.objects.get(pair=pair, path="orders")
-    for minutes, waiting in ((9, 40), (5, 400), (1, 300)):
-        WaitingSample.objects.create(entity=entity, at=now - timedelta(minutes=minutes), waiting=waiting)
-    viewer: Client = as_role("viewer")
-
-    page = viewer.get(f"/pairs/contoso/incidents/{'e' * 32}/").content.decode()
-    document = viewer.get(f"/pairs/contoso/incidents/{'e' * 32}.json").json()["cost"]
-
-    for text in ("So far", "When drained", "The month&#x27;s included operations absorb it", "sample prices"):
-        assert text in page or text.replace("&#x27;", "'") in page, text
-    assert (document["diverted_messages"], document["home_messages"]) == (400, 100)
-    assert document["so_far"]["settlements"]["syphon_settle"] == 100
-    assert document["when_drained"]["settlements"]["syphon_settle"] == 400
-    assert document["when_drained"]["published"]["syphon_settle"] == 0
-    assert document["so_far"]["published"]["money"] == "0.000000000000"
-
-
-def test_each_rule_goes_on_where_its_month_stands_and_bytes_that_cross_cost_what_the_list_says(
-    pair, redis_here, alive, as_role, settings, tmp_path
-) -> None:
-    settings.PAIRS_FILE = tmp_path / "pairs.toml"
-    settings.PAIRS_FILE.write_text(REGIONS % ("standard", "northeurope", "standard", ""))
-    bill("sub", 8 * MILLION, "send")
-    bill("sub", 13 * MILLION, "send", rule="settlements")
-    ChargeRun.objects.update(details={"prices": [*PRICES, BANDWIDTH]})
-    now = timezone.now()
-    projection.record_events([event("e" * 32, time=now - timedelta(minutes=10))])
-    entity = EntityHealth.objects.get(pair=pair, path="orders")
-    for minutes, waiting in ((5, 400_000), (1, 400_000)):
-        WaitingSample.objects.create(entity=entity, at=now - timedelta(minutes=minutes), waiting=waiting)
-
-    reported = as_role("viewer").get(f"/pairs/contoso/incidents/{'e' * 32}.json").json()["cost"]["so_far"]
-
-    egress = Fraction(400_000 * 1_024, 10**9) * Fraction(2, 100)
-    assert Fraction(reported["published"]["egress"]) == egress
-    assert Fraction(reported["published"]["money"]) == egress
-    operations = reported["settlements"]["operations"]
-    assert Fraction(reported["settlements"]["money"]) == egress + operations * Fraction(8, 10 * MILLION)
+MINUTE = timedelta(minutes=1)
+FIRST, LAST = "e" * 32, "f" * 32
+ADDRESS = f"/pairs/contoso/incidents/{FIRST}"
 
 
 @pytest.mark.parametrize(
-    ("began", "recovered", "pings"), [(60, 90, 0), (-60, 10**8, 1_800)], ids=["ahead", "far ahead"]
+    ("size", "settling", "operations"), [(0, 0, 150), (1_024, 1, 200), (65_536, 0, 150), (70_000, 1, 350)]
 )
-def test_a_clock_that_is_ahead_makes_no_incident_cheaper_than_nothing_or_longer_than_it_is(
-    pair, redis_here, alive, as_role, began: int, recovered: int, pings: int
+def test_what_is_to_come_is_sent_and_drained_by_64_kb(size: int, settling: int, operations: int) -> None:
+    bills = Bills(STANDARD.after(13 * MILLION))
+    found = ToCome(sent=100, drained=50, message_bytes=size, settling=settling, bills=bills, per_gigabyte=Fraction(2))
+    assert found.operations == operations
+    assert found.money == operations * Fraction(8, 10 * MILLION) + Fraction(150 * size * 2, 10**9)
+    inside = replace(found, bills=Bills(STANDARD), per_gigabyte=Fraction(0))
+    assert inside.money == 0
+
+
+@pytest.fixture
+def outage(pair) -> datetime:
+    """An entity that failed over 40 minutes ago and recovered 20 minutes ago; returns its beginning."""
+    began = datetime.now(UTC).replace(second=0, microsecond=0) - MINUTE * 40
+    projection.record_events(
+        [event(FIRST, "failed_over", time=began), event(LAST, "recovered", time=began + MINUTE * 20)]
+    )
+    return began
+
+
+def meter(began: datetime, minute: int, **kinds: int) -> None:
+    """Operations in a minute of the outage, as processes report them."""
+    at = began + MINUTE * minute
+    metered.store([record(at, count, kind=kind, scope="sub") for kind, count in kinds.items()], timezone.now())
+
+
+def waits(messages: int) -> None:
+    entity = EntityHealth.objects.get(path="orders")
+    for ago, count in ((9, messages + 5), (1, messages)):
+        WaitingSample.objects.create(entity=entity, at=timezone.now() - MINUTE * ago, waiting=count)
+
+
+@pytest.mark.parametrize(("rule", "billed"), [("published", 211), ("settlements", 311)])
+def test_every_place_has_the_metered_figure(
+    outage: datetime, redis_here, alive, as_role, rule: str, billed: int
 ) -> None:
-    now, first, last = timezone.now(), "e" * 32, "f" * 32
-    reported = [(first, "failed_over", began), (last, "recovered", recovered)]
-    projection.record_events([event(one, kind, time=now + timedelta(minutes=at)) for one, kind, at in reported])
+    """A hundred messages sent to the backlog and out of it, and settled; eleven pings."""
+    CostRule.objects.create(rule=rule, set_by="ada", set_at=timezone.now())
+    bill("sub", 20 * MILLION, "send", rule=rule, tiers=(13 * MILLION, 7 * MILLION))
+    details = {"counts": RUN["counts"], "prices": PRICES, "sample_prices": False}
+    ChargeRun.objects.update(rule=rule, started_at=outage - MINUTE, finished_at=outage, details=details)
+    meter(outage, 1, send_backlog=100, ping=11)
+    meter(outage, 19, syphon_receive=100, syphon_settle=100, syphon_send=100)
+    meter(outage - MINUTE * 30, 1, send_backlog=1_000)  # of an outage before
+    viewer = as_role("viewer")
 
-    cost = as_role("viewer").get(f"/pairs/contoso/incidents/{first}.json").json()["cost"]["so_far"]["published"]
+    money = billed * Fraction(8, 10 * MILLION)
+    cost = viewer.get(f"{ADDRESS}.json").json()["cost"]
+    assert (cost["rule"], cost["operations"], Fraction(cost["money"])) == (rule, billed, money)
+    assert cost["metered"] == {
+        "ping": 11, "send_backlog": 100, "syphon_receive": 100, "syphon_settle": 100,
+    }  # fmt: skip
+    (live,) = live_outages(f"{outage:%Y-%m}", "", [], outage - MINUTE, timezone.now())
+    assert (live.operations, live.money) == (billed, money)
+    shown = small_money(money)
+    for address in (f"{ADDRESS}/", f"/costs/?month={outage:%Y-%m}", f"{ADDRESS}.md"):
+        page = one_line(viewer.get(address).text)
+        assert (shown in page, str(billed) in page) == (True, True), address
 
-    assert pings <= cost["pings"] <= pings + 90  # at one every 2 s
-    assert cost["polls"] >= 0
+
+def test_what_the_run_priced_and_what_was_metered_since_are_one_figure(outage: datetime, redis_here, alive) -> None:
+    bill("sub", 20 * MILLION, "send", tiers=(13 * MILLION, 7 * MILLION))
+    run = ChargeRun.objects.get()
+    ChargeRun.objects.update(started_at=outage + MINUTE * 10)
+    places = [{"scope": "sub", "namespace": "contoso", "published": 70, "settlements": 70, "crossing_bytes": 0}]
+    Outage.objects.create(
+        run=run, month=run.month, pair="contoso", entity="orders", started_at=outage, cause="failed_over", down_s=600,
+        units={"send_backlog": 70}, extra={"published": 70, "settlements": 70, "crossing_bytes": 0, "places": places},
+    )  # fmt: skip
+    meter(outage, 5, send_backlog=70)  # the run has priced it
+    meter(outage, 15, send_backlog=30)
+    invoices = list(Invoice.objects.select_related("run"))
+    priced = outage_costs(run.month, "contoso", invoices)
+    (found,) = live_outages(run.month, "contoso", priced, outage + MINUTE * 10, timezone.now())
+    assert (found.operations, found.money) == (100, 100 * Fraction(8, 10 * MILLION))
+    assert (found.stages, found.is_priced) == ([("send_backlog", 100)], False)
+
+
+def test_a_poll_counts_for_the_outage_of_the_pair_that_began_first(outage: datetime, pair) -> None:
+    projection.record_events([event("1" * 32, "failed_over", time=outage + MINUTE * 5, entity="payments")])
+    polls = {8: "payments", 25: "payments"}
+    for minute in polls:
+        meter(outage, minute, syphon_receive_empty=minute)
+    found = live_outages(f"{outage:%Y-%m}", "", [], None, timezone.now())
+    assert {one.outage.entity: one.operations for one in found} == {"orders": 8, "payments": 25}
+
+
+def test_what_waits_is_an_estimate_and_named_so(outage: datetime, redis_here, alive, as_role) -> None:
+    bill("sub", 13 * MILLION, "send", tiers=(13 * MILLION, 0))
+    ChargeRun.objects.update(started_at=outage - MINUTE)
+    meter(outage, 1, send_backlog=60)
+    waits(40)
+    viewer = as_role("viewer")
+    cost = viewer.get(f"{ADDRESS}.json").json()["cost"]
+    assert (cost["operations"], cost["to_come"]["operations"]) == (60, 40)
+    page = one_line(viewer.get(f"{ADDRESS}/").text)
+    for text in ("100 operations, estimated", "the next million costs 0.80", "As metered, counting rule published"):
+        assert text in page, text
+    assert "Not metered yet: about" in viewer.get(f"{ADDRESS}.md").text
+
+
+def test_what_no_process_has_metered_is_the_highest_sampled_depth(outage: datetime, redis_here, alive, as_role) -> None:
+    waits(40)
+    viewer = as_role("viewer")
+    assert viewer.get(f"{ADDRESS}.json").json()["cost"]["to_come"]["operations"] == 45 + 40
+    assert "45 messages in the backlog are not metered yet" in one_line(viewer.get(f"{ADDRESS}/").text)
+
+
+@pytest.mark.parametrize("ahead", [60, 10**8], ids=["ahead", "far ahead"])
+def test_a_clock_that_is_ahead_makes_no_incident_cheaper_than_nothing(
+    pair, redis_here, alive, as_role, ahead: int
+) -> None:
+    projection.record_events([event(FIRST, "failed_over", time=timezone.now() + timedelta(minutes=ahead))])
+    cost = as_role("viewer").get(f"{ADDRESS}.json").json()["cost"]
+    assert (cost["operations"], Fraction(cost["money"])) == (0, 0)

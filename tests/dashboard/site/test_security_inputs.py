@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from dashboard.alerts.sending.config import ChannelsFileError, load_channels
 from dashboard.backlog import browsing
-from dashboard.costs.azure_metrics import read_metrics
 from dashboard.costs.csv_export import write_csv
 from dashboard.costs.statements import StatementError, read_export
 from dashboard.fleet import projection
@@ -130,22 +129,8 @@ ROW = f"2026-10-01,Service Bus,Standard Messaging Operations,1,0.1,EUR,{RESOURCE
 @example(data=DEEP.encode())
 @example(data=b"\xff\xfe" + b"\x00\xd8" * 9)
 def test_every_upload_is_read_or_refused_with_a_sentence(data):
-    for reader in (read_export, read_metrics):
-        with suppress(StatementError):
-            reader(io.BytesIO(data), "2026-10")
-
-
-@few
-@given(
-    metric=st.sampled_from(["IncomingMessages", "ActiveConnections"]),
-    name=st.sampled_from(["metricName", "time", "total", "maximum", "timeGrain", "resourceId", "value", "timeseries"]),
-    value=values,
-)
-def test_every_metric_is_read_or_refused_with_a_sentence(metric, name, value):
-    point = {"metricName": metric, "time": "2026-10-01T00:00:00Z", "total": 5, "resourceId": RESOURCE}
-    for document in ({**point, name: value}, {"value": [{name: value}]}, {"value": value}):
-        with suppress(StatementError):
-            read_metrics(io.BytesIO(json.dumps(document).encode()), "2026-10")
+    with suppress(StatementError):
+        read_export(io.BytesIO(data), "2026-10")
 
 
 def toml(value: object) -> str:
@@ -255,7 +240,7 @@ def test_an_entity_named_like_a_formula_is_text_in_the_export_and_amounts_stay_n
         included_units=0, quantity="1", exact="-0.05", cents=-5,
     )  # fmt: skip
     out = io.StringIO()
-    write_csv(out, "2026-10", "published")
+    write_csv(out, "2026-10")
 
     (row,) = csv.DictReader(io.StringIO(out.getvalue()))
     assert (row["entity"], row["charge"]) == ('\'=HYPERLINK("x")', "-0.05")
