@@ -13,7 +13,7 @@ from django.core.asgi import get_asgi_application
 from django.core.exceptions import ImproperlyConfigured
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from dashboard.fleet.pairs_file import load_pairs, require_connection_strings
+from dashboard.fleet.pairs.pairs_file import load_pairs, require_connection_strings
 from dashboard.site import database
 from dashboard.site.processes import adopt_server, share_arenas
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from dashboard.fleet.pairs_file import ENDPOINT_KEYS, PAIR_KEYS, load_pairs
+from dashboard.fleet.pairs.pairs_file import ENDPOINT_KEYS, PAIR_KEYS, load_pairs
 from dashboard.metrics import exposition
 from emulator.faults import EFFECTS, fault_from_json
 from pairing import SendAvailabilityOptions

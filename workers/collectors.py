@@ -11,9 +11,9 @@ from django.db import DatabaseError
 from pyarrow import ArrowException
 
 from dashboard.alerts.watching.conditions_of_usage import USAGE_PROBLEM
-from dashboard.fleet import catching_up, metered, projection
-from dashboard.fleet.catching_up import catch_up
-from dashboard.fleet.reports import parsed
+from dashboard.fleet.state import catching_up, projection
+from dashboard.fleet.state.catching_up import catch_up, parsed
+from dashboard.fleet.usage import metered
 from dashboard.models import Pair
 from dashboard.site.database import AWAY
 from dashboard.site.redis import HEALTH_PATTERN, announce_change, patient_connection

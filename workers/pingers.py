@@ -8,8 +8,7 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from dashboard.fleet.catching_up import catch_up
-from dashboard.fleet.reports import parsed
+from dashboard.fleet.state.catching_up import catch_up, parsed
 from dashboard.site.redis import RedisError, announce_change, shared_state
 from pairing import PairedServiceBusClient
 from pairing.fleet.shared_health import SharedHealth

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from dashboard.fleet.pairs_file import PairConfig
+from dashboard.fleet.pairs.pairs_file import PairConfig
 from pairing.telemetry.metering import CONNECTIONS, UsageRecord
 
 SCHEMA = pa.schema(

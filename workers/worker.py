@@ -16,7 +16,7 @@ from celery.signals import celeryd_init, worker_init, worker_shutdown
 from django.core.exceptions import ImproperlyConfigured
 from kombu.exceptions import OperationalError as BrokerError
 
-from dashboard.fleet.pairs_file import load_pairs, require_connection_strings
+from dashboard.fleet.pairs.pairs_file import load_pairs, require_connection_strings
 from dashboard.site.database import AWAY
 from dashboard.site.redis import RedisError
 from pairing.telemetry.trace_context import is_wanted

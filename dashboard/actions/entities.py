@@ -18,9 +18,9 @@ from dashboard.access.declaration import Action, Argument, Operation
 from dashboard.actions import world
 from dashboard.actions.events import event_of, process
 from dashboard.actions.world import KnownEntity
-from dashboard.fleet import projection
-from dashboard.fleet.catching_up import take_over
-from dashboard.fleet.status import Status
+from dashboard.fleet.state import projection
+from dashboard.fleet.state.catching_up import take_over
+from dashboard.fleet.state.status import Status
 from dashboard.models import Pair
 from dashboard.models.audit import NEW_END
 from dashboard.site.redis import RedisError, announce_change, shared_state

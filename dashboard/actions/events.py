@@ -8,7 +8,7 @@ from datetime import datetime
 from django.utils import timezone
 
 from dashboard.access.audited import Request
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 from dashboard.site.redis import RedisError, shared_state
 from pairing.events import Event
 

@@ -19,8 +19,8 @@ from dashboard.actions.entities import SEPARATOR, EntityAction
 from dashboard.actions.forms import EXPIRIES, MOST_SELECTED, ActionForm
 from dashboard.actions.syphons import SyphonAction
 from dashboard.fleet.boards import last_heartbeat, status_of
-from dashboard.fleet.paces import paces
-from dashboard.fleet.status import Status, is_silent
+from dashboard.fleet.state.paces import paces
+from dashboard.fleet.state.status import Status, is_silent
 from dashboard.models import AuditEntry, EntityHealth, Pair
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.pages import asked_again, came_from, done_page, page_or_part, wants_part

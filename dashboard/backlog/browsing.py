@@ -13,7 +13,7 @@ from typing import Any
 from azure.servicebus import ServiceBusReceivedMessage
 from azure.servicebus.amqp import AmqpMessageBodyType
 
-from dashboard.fleet.namespaces import Namespace, NamespaceError
+from dashboard.fleet.pairs.namespaces import Namespace, NamespaceError
 from pairing.messages.rewriting import PATH, RESERVED, SESSION_ID
 from pairing.messages.sizes import received_size
 

@@ -18,7 +18,7 @@ from dashboard.access.rights import Right, require
 from dashboard.backlog import deletions, orphans
 from dashboard.backlog.deletions import describe_counts, undo_window
 from dashboard.backlog.orphans import REPAIRABLE, Proof, Use, meant_for
-from dashboard.fleet.namespaces import Namespace, NamespaceError, namespace
+from dashboard.fleet.pairs.namespaces import Namespace, NamespaceError, namespace
 from dashboard.models import BacklogQueue, Pair, QueueDeletion, QueueDrain
 from dashboard.site.redis import RedisError
 

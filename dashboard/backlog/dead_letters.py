@@ -15,7 +15,7 @@ from dashboard.access.audited import ActionError, Outcome, Request, done, unchan
 from dashboard.backlog.browsing import highest_number
 from dashboard.backlog.orphans import meant_for
 from dashboard.backlog.places import Place, parted, place
-from dashboard.fleet.namespaces import Namespace, NamespaceError, namespace
+from dashboard.fleet.pairs.namespaces import Namespace, NamespaceError, namespace
 from dashboard.models import DeadLetterJob
 from pairing.backlog.rotation import parse_backlog_path
 

@@ -19,7 +19,7 @@ from dashboard.access.audited import Request
 from dashboard.access.declaration import Verb
 from dashboard.access.idempotency import following
 from dashboard.backlog.orphans import QUARANTINED, Proof, Use, forget, look, remember, set_status, use_of
-from dashboard.fleet.namespaces import Namespace, NamespaceError, namespace
+from dashboard.fleet.pairs.namespaces import Namespace, NamespaceError, namespace
 from dashboard.models import BacklogQueue, QueueDeletion
 from dashboard.site.redis import RedisError, announce_change
 

@@ -15,7 +15,7 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus.management import EntityStatus, QueueProperties
 from django.utils import timezone
 
-from dashboard.fleet.namespaces import Namespace
+from dashboard.fleet.pairs.namespaces import Namespace
 from dashboard.models import BacklogQueue, Pair
 from dashboard.models.backlog import COUNTS
 from dashboard.models.visibility import all_pairs

@@ -10,7 +10,7 @@ from azure.core.exceptions import ResourceNotFoundError
 from django.db import transaction
 from django.db.models import QuerySet
 
-from dashboard.fleet.namespaces import NamespaceError, namespace
+from dashboard.fleet.pairs.namespaces import NamespaceError, namespace
 from dashboard.models import EntityHealth, Pair, TopicSubscription
 from dashboard.models.subscription import BELOW
 from dashboard.site.fitting import fitted

@@ -18,8 +18,8 @@ from django.core.exceptions import ImproperlyConfigured
 from dashboard.checks.clocks import ahead_of_date, clock_finding
 from dashboard.checks.findings import Finding, ok, problem, warning
 from dashboard.checks.side_by_side import Probe as Look
-from dashboard.fleet.namespaces import endpoint_of, watchdog
-from dashboard.fleet.pairs_file import EndpointConfig, PairConfig, load_pairs
+from dashboard.fleet.pairs.namespaces import endpoint_of, watchdog
+from dashboard.fleet.pairs.pairs_file import EndpointConfig, PairConfig, load_pairs
 from dashboard.readiness import probing
 from dashboard.readiness.facts import Answer, Probe
 from pairing.backlog.administration import emulator_transport

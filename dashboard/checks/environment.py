@@ -22,8 +22,8 @@ from dashboard.checks.findings import Finding, ok, problem, warning
 from dashboard.checks.side_by_side import Probe
 from dashboard.costs.inputs import DEFAULT_PRICES, configured_prices
 from dashboard.fleet.boards import last_heartbeat
-from dashboard.fleet.pairs_file import load_pairs, require_connection_strings, require_two_namespaces
-from dashboard.fleet.status import is_silent
+from dashboard.fleet.pairs.pairs_file import load_pairs, require_connection_strings, require_two_namespaces
+from dashboard.fleet.state.status import is_silent
 from dashboard.site import redis
 from dashboard.site.database import problem_now
 from pairing.fleet.clock import FleetClock

@@ -23,8 +23,8 @@ from dashboard.costs.result_file import records_in
 from dashboard.costs.rules import next_rule
 from dashboard.costs.storing import finish, hold_month, store
 from dashboard.costs.usage_place import argument_for
-from dashboard.fleet.outages import TURNS, Report, outages
-from dashboard.fleet.outages import Outage as Folded
+from dashboard.fleet.state.outages import TURNS, Report, outages
+from dashboard.fleet.state.outages import Outage as Folded
 from dashboard.models import ChargeRun, DepthSample, EntityHealth, FailoverEvent, PairDepth
 from pairing.health.faults import describe
 from pipeline.months import Month, is_month

@@ -13,8 +13,8 @@ from django.db.models import Min, Sum
 from dashboard.costs.inputs import configured_prices, price_arguments
 from dashboard.costs.insight import operations_price
 from dashboard.costs.listed_prices import listed_prices
-from dashboard.fleet.metered import SENDS, sent
-from dashboard.fleet.rates import HOUR, Expected
+from dashboard.fleet.usage.metered import SENDS, sent
+from dashboard.fleet.usage.rates import HOUR, Expected
 from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice, Pair
 from dashboard.models.visibility import all_pairs
 from pipeline.months import Month

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.rules import chosen_rule
-from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
+from dashboard.fleet.pairs.pairs_file import PairConfig, PairsFileError, load_pairs
 from dashboard.models import ChargeRun
 from pipeline.months import Month
 

@@ -20,10 +20,10 @@ from dashboard.costs.jobs import JobFailed
 from dashboard.costs.outages import Later, OutageCost
 from dashboard.costs.rules import is_billed, rule_of
 from dashboard.costs.tariffs import Tariff, tariff
-from dashboard.fleet import metered
-from dashboard.fleet.outages import TURNS, outages
-from dashboard.fleet.outages import Outage as Folded
-from dashboard.fleet.outages import Report as Event
+from dashboard.fleet.state.outages import TURNS, outages
+from dashboard.fleet.state.outages import Outage as Folded
+from dashboard.fleet.state.outages import Report as Event
+from dashboard.fleet.usage import metered
 from dashboard.models import Availability, FailoverEvent, Outage
 from pipeline.months import Month
 

@@ -12,7 +12,7 @@ from typing import Any
 from dashboard.costs.insight import operations_price
 from dashboard.costs.outages import Bill
 from dashboard.costs.rules import is_billed
-from dashboard.fleet import metered
+from dashboard.fleet.usage import metered
 from dashboard.models import Invoice
 from pipeline.months import Month
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from dashboard.access.visibility import sees_all
 from dashboard.costs.current_month import Prices, Used
 from dashboard.costs.jobs import JobFailed
-from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
+from dashboard.fleet.pairs.pairs_file import PairConfig, PairsFileError, load_pairs
 from dashboard.models import Charge, Pair
 from pipeline.price_tiers import BASIC_OPERATIONS, FREE, Price
 

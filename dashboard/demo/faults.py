@@ -7,7 +7,7 @@ import urllib.request
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.fleet.pairs_file import EndpointConfig, PairsFileError, connection_string_parts
+from dashboard.fleet.pairs.pairs_file import EndpointConfig, PairsFileError, connection_string_parts
 
 EVERYTHING = "*"
 EFFECTS = {

@@ -9,7 +9,7 @@ from django.conf import settings
 from dashboard.demo.delivery_proof import Account, Bookkeeper, Held, Totals, bitmaps
 from dashboard.demo.faults import EVERYTHING, EmulatorError, Fault, LocalNamespace
 from dashboard.demo.stage import PAIR, QUEUES
-from dashboard.fleet.pairs_file import PairsFileError, load_pairs
+from dashboard.fleet.pairs.pairs_file import PairsFileError, load_pairs
 from dashboard.models import Pair
 from dashboard.site.redis import RedisError
 

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 
 from dashboard.demo.history.plan import history
 from dashboard.demo.untidy import make_untidy
-from dashboard.fleet.pairs_file import load_pairs
+from dashboard.fleet.pairs.pairs_file import load_pairs
 
 ACCOUNTS = {"operator": ("operator", "administrator"), "operator-only": ("operator",), "viewer": ("viewer",)}
 """The groups of the users. They have the same password."""

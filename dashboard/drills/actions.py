@@ -13,7 +13,7 @@ from dashboard.drills import requests
 from dashboard.drills.canary import canary_of, is_marked, look, moment
 from dashboard.drills.requests import SCHEDULE, USUAL, Delegate, Wanted
 from dashboard.fleet.boards import last_heartbeat
-from dashboard.fleet.status import is_silent
+from dashboard.fleet.state.status import is_silent
 from dashboard.models import Drill, Pair
 
 

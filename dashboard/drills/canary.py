@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 from azure.core.exceptions import ResourceNotFoundError
 
 from dashboard.backlog.orphans import status_of
-from dashboard.fleet.namespaces import Namespace, NamespaceError, namespace
-from dashboard.fleet.pairs_file import DrillConfig, PairsFileError, load_pairs
+from dashboard.fleet.pairs.namespaces import Namespace, NamespaceError, namespace
+from dashboard.fleet.pairs.pairs_file import DrillConfig, PairsFileError, load_pairs
 from dashboard.models import Drill, EntityHealth, Pair, SyphonPause
 from dashboard.models.entity import DRILLS_CANARY
 from dashboard.models.syphon import WHOLE_PAIR

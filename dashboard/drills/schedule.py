@@ -6,7 +6,7 @@ from dashboard.drills import canary
 from dashboard.drills import requests as wanting
 from dashboard.drills.actions import START_DRILL
 from dashboard.fleet.boards import last_heartbeat
-from dashboard.fleet.status import is_silent
+from dashboard.fleet.state.status import is_silent
 from dashboard.models import Drill, Pair
 from dashboard.site.redis import connection
 from pairing.fleet.access import claimed

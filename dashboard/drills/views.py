@@ -15,9 +15,8 @@ from dashboard.drills.boards import drill_board
 from dashboard.drills.canary import CANARY, canary_of, hindrances, is_marked, look, marked, moment
 from dashboard.drills.forms import DrillForm
 from dashboard.drills.requests import LEAST, LONGEST, MOST, Wanted, as_json
-from dashboard.fleet.boards import last_heartbeat
-from dashboard.fleet.status import is_silent
-from dashboard.fleet.worker_liveness import worker_liveness
+from dashboard.fleet.boards import last_heartbeat, worker_liveness
+from dashboard.fleet.state.status import is_silent
 from dashboard.models import Drill, Pair
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of

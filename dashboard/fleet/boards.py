@@ -1,5 +1,7 @@
 """The content of the pages of pairs, read in a number of queries that does not depend on the size of the fleet."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,17 +9,15 @@ from datetime import datetime
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils.safestring import SafeString
 
-from dashboard.fleet.causes import plain_cause
-from dashboard.fleet.depth import HOUR, Samples, depths_and_samples, last_hour, pair_chart, spark
-from dashboard.fleet.event_lines import EventLine
-from dashboard.fleet.ledgers import stalled
-from dashboard.fleet.marks import lately
-from dashboard.fleet.outlook import Outlook, outlooks
-from dashboard.fleet.paces import paces_of
-from dashboard.fleet.status import Headline, Status, entity_status, headline, is_held, is_silent, verbs
-from dashboard.fleet.status_counts import counts_by_pair, status_counts, summed
-from dashboard.fleet.trend import Trend
-from dashboard.fleet.trends import is_paused, trend_of
+from dashboard.fleet.depth.charts import HOUR, Samples, depths_and_samples, last_hour, pair_chart, spark
+from dashboard.fleet.depth.marks import lately
+from dashboard.fleet.depth.outlook import Outlook, outlooks
+from dashboard.fleet.depth.trend import Trend, is_paused, trend_of
+from dashboard.fleet.state.event_lines import EventLine, plain_cause
+from dashboard.fleet.state.ledgers import stalled
+from dashboard.fleet.state.paces import paces_of
+from dashboard.fleet.state.status import Headline, Status, entity_status, headline, is_held, is_silent, verbs
+from dashboard.fleet.state.status_counts import counts_by_pair, status_counts, summed
 from dashboard.models import EntityHealth, Heartbeat, Pair, Readiness, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.charts import Chart, Mark, Point, Window
@@ -348,3 +348,18 @@ def _pair_board(
         counts=counts,
         is_folded=may_fold and sum(row.status in CALM for row in rows) >= FOLDED_FROM,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLiveness:
+    """The content of `fleet/silence.html`."""
+
+    heartbeat: datetime | None
+    """The time of the last heartbeat of any worker."""
+    is_silent: bool
+
+
+def worker_liveness(now: datetime) -> WorkerLiveness:
+    """The current state, in one query."""
+    heard = last_heartbeat()
+    return WorkerLiveness(heard, is_silent(heard, now))

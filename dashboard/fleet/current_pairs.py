@@ -7,7 +7,7 @@ from pathlib import Path
 
 import structlog
 
-from dashboard.fleet.pairs_file import PairConfig, PairsFileError
+from dashboard.fleet.pairs.pairs_file import PairConfig, PairsFileError
 
 LOOK_S = 1.0
 

@@ -9,9 +9,9 @@ from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import Model, Q
 
-from dashboard.fleet import counters
-from dashboard.fleet.metered import OF_A_FAILOVER
-from dashboard.fleet.peaks import FINE_S
+from dashboard.fleet.depth.peaks import FINE_S
+from dashboard.fleet.state import counters
+from dashboard.fleet.usage.metered import OF_A_FAILOVER
 from dashboard.models import (
     Alert,
     BacklogQueue,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dashboard.fleet.paces import limits
+from dashboard.fleet.state.paces import limits
 from dashboard.incidents.folding import Incident
 from dashboard.incidents.story import Story, pause_of, story
 from dashboard.models import EntityHealth, SyphonLedger, SyphonPause

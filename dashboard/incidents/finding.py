@@ -8,9 +8,9 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
-from dashboard.fleet.outages import AWAY
-from dashboard.fleet.peaks import COARSE_S, FINE_S, Step, begin_of, filled
+from dashboard.fleet.depth.peaks import COARSE_S, FINE_S, Step, begin_of, filled
 from dashboard.fleet.pruning import KEPT
+from dashboard.fleet.state.outages import AWAY
 from dashboard.incidents.folding import Incident, drain, drained, incidents
 from dashboard.models import DepthPeak, EntityHealth, FailoverEvent, PairDepth, WaitingSample
 from dashboard.site.charts import Point

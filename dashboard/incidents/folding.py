@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from dashboard.fleet.causes import plain_cause
-from dashboard.fleet.outages import AWAY, TURNS, Fold, Turn
-from dashboard.fleet.trend import LONGEST, drain_rate
+from dashboard.fleet.depth.trend import LONGEST, drain_rate
+from dashboard.fleet.state.event_lines import plain_cause
+from dashboard.fleet.state.outages import AWAY, TURNS, Fold, Turn
 from dashboard.models import FailoverEvent
 from dashboard.site.charts import Point
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.http import Http404
 
-from dashboard.fleet.outages import AWAY, BACK, TURNS
+from dashboard.fleet.state.outages import AWAY, BACK, TURNS
 from dashboard.incidents.finding import find
 from dashboard.incidents.folding import Drain, Incident, drain
 from dashboard.models import EntityHealth, FailoverEvent

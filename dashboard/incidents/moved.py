@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from dashboard.fleet import metered
+from dashboard.fleet.usage import metered
 from dashboard.incidents.folding import Incident, depth_at
 from dashboard.models import DiscardedMessage, FailoverEvent, ResubmittedMessage
 from dashboard.site.charts import Point

@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from dashboard.access import registry
 from dashboard.actions.entities import SEPARATOR
-from dashboard.fleet import ping_tallies
-from dashboard.fleet.event_lines import together
-from dashboard.fleet.ledgers import during
+from dashboard.fleet.state.event_lines import together
+from dashboard.fleet.state.ledgers import during
+from dashboard.fleet.usage import ping_tallies
 from dashboard.incidents.cost import Cost, cost_of
 from dashboard.incidents.finding import MOST_EVENTS, find, next_failover
 from dashboard.incidents.folding import Drain, Incident, drain

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dashboard.fleet.causes import plain_cause
-from dashboard.fleet.event_lines import EventLine
+from dashboard.fleet.state.event_lines import EventLine, plain_cause
 from dashboard.incidents.folding import Incident, depth_at
 from dashboard.models import AuditEntry
 from dashboard.site.charts import Point

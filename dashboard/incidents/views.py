@@ -6,10 +6,10 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.fleet.depth import entity_chart
-from dashboard.fleet.marks import drained_at, marks_of
-from dashboard.fleet.paces import limits
-from dashboard.fleet.worker_liveness import worker_liveness
+from dashboard.fleet.boards import worker_liveness
+from dashboard.fleet.depth.charts import entity_chart
+from dashboard.fleet.depth.marks import drained_at, marks_of
+from dashboard.fleet.state.paces import limits
 from dashboard.incidents.document import document_of
 from dashboard.incidents.folding import Incident
 from dashboard.incidents.forms import IncidentFilter

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db.models import Count, Max, Min, Q, QuerySet, Sum
 from prometheus_client import Metric
 
-from dashboard.fleet import counters
+from dashboard.fleet.state import counters
 from dashboard.metrics.families import Sample, counter, gauge, moment
 from dashboard.models import (
     BacklogQueue,

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from dashboard.access.rights import Right, may
 from dashboard.access.visibility import sees_all
 from dashboard.fleet.boards import last_heartbeat
-from dashboard.fleet.status import is_silent
+from dashboard.fleet.state.status import is_silent
 from dashboard.metrics import CONTENT_TYPE, exposition
 from dashboard.models.visibility import all_pairs
 from dashboard.site import redis

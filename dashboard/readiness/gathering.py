@@ -10,9 +10,9 @@ from django.conf import settings
 from django.db.models import Sum
 
 from dashboard.costs.current_month import traffic
-from dashboard.fleet.metered import sent
-from dashboard.fleet.outlook import outlook
-from dashboard.fleet.status import HEARTBEAT_LIMIT
+from dashboard.fleet.depth.outlook import outlook
+from dashboard.fleet.state.status import HEARTBEAT_LIMIT
+from dashboard.fleet.usage.metered import sent
 from dashboard.models import BacklogQueue, Charge, EntityHealth, Heartbeat, Invoice, Pair, PairDepth, SyphonPause
 from dashboard.readiness.facts import EntityFacts, PairFacts, Probe, QueueFacts
 from dashboard.site.redis import shared_state

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from dashboard.costs.reconciliation import Range
 from dashboard.costs.report import LABELS, Share
-from dashboard.fleet.causes import plain_cause
+from dashboard.fleet.state.event_lines import plain_cause
 from dashboard.site.money import cents, small_money, unrounded
 from dashboard.site.money import money as as_money
 from dashboard.site.tables import Folded, folded

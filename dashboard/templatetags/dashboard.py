@@ -14,9 +14,9 @@ from django.utils.safestring import SafeString
 
 from dashboard.access import registry
 from dashboard.actions import entities
-from dashboard.fleet.causes import plain_cause
-from dashboard.fleet.outages import AWAY
-from dashboard.fleet.status import MEANINGS, Status
+from dashboard.fleet.state.event_lines import plain_cause
+from dashboard.fleet.state.outages import AWAY
+from dashboard.fleet.state.status import MEANINGS, Status
 from dashboard.models import FailoverEvent
 from dashboard.site import plots
 from dashboard.site.menu import Entry, tabs_on

@@ -103,7 +103,7 @@ def _fill(entities: int, samples: int) -> Any:
 
 def _rolled_up() -> float:
     """Seconds that workers need to roll all samples up for the first time."""
-    from dashboard.fleet.peaks import roll_up
+    from dashboard.fleet.depth.peaks import roll_up
     from dashboard.models import Pair
 
     began = perf_counter()

@@ -8,7 +8,7 @@ import pytest
 from dashboard.checks.live import stage
 from dashboard.checks.live.assumptions import Holding
 from dashboard.checks.live.running import OPERATIONS, Result, run_live
-from dashboard.fleet.pairs_file import load_pairs
+from dashboard.fleet.pairs.pairs_file import load_pairs
 
 pytestmark = pytest.mark.contract
 

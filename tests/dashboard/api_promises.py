@@ -12,7 +12,7 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.generation import GenerationMode
 
 from dashboard.access import tokens
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 from dashboard.models import AuditEntry, BacklogQueue, Budget, ChargeRun
 from dashboard.routes import api
 from tests.dashboard.conftest import NOW, health

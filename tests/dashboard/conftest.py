@@ -8,7 +8,7 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 from dashboard.models import EntityHealth, Pair
 from pairing.fleet.coordination import SharedState
 from pairing.fleet.shared_health import SharedHealth

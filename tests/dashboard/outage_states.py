@@ -57,7 +57,7 @@ def _calm(pair: Pair, now: datetime) -> None:
 
 def _metered(now: datetime, curve: Curve, shares: Mapping[str, float]) -> None:
     """The traffic of an hour by minute: what makes the backlog grow and shrink so, and otherwise sends."""
-    from dashboard.fleet import metered
+    from dashboard.fleet.usage import metered
     from tests.dashboard.sample_outage import sent
 
     reports = []

@@ -27,7 +27,7 @@ MINUTE = timedelta(minutes=1)
 
 def add_outage(now: datetime) -> None:
     """Store it."""
-    from dashboard.fleet import metered
+    from dashboard.fleet.usage import metered
     from dashboard.models import EntityHealth, PairDepth, PingTally, SyphonLedger, WaitingSample
 
     orders, began = EntityHealth.objects.get(path="orders"), now - AGO

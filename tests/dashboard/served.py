@@ -31,7 +31,7 @@ import django
 django.setup()
 from django.db import DatabaseError
 from django.utils import timezone
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 from workers import collectors
 """
 COLLECT = """
@@ -47,7 +47,7 @@ collectors.collect_health(stop)
 SEED = f"""
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 for name in ("viewer", "operator", "administrator"):
     User.objects.create_user(name, password="{PASSWORD}").groups.add(Group.objects.get(name=name))
 projection.record_heartbeat("host:1:aaaa", "pings", timezone.now())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dashboard.fleet.pairs_file import load_pairs
+from dashboard.fleet.pairs.pairs_file import load_pairs
 from tests.deployment import product
 from tests.deployment.systemd import assignments
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from dashboard.fleet.outages import Report, outages
+from dashboard.fleet.state.outages import Report, outages
 from pipeline.outages import Episode, Place
 from pipeline.results import Outcome
 from pipeline.schemas import USAGE

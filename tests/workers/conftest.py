@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from dashboard.fleet.pairs_file import PairConfig, load_pairs
+from dashboard.fleet.pairs.pairs_file import PairConfig, load_pairs
 from dashboard.site import redis as dashboard_redis
 from tests.prompt_links import prompt_links
 from workers import connections

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from dashboard.fleet import metered
+from dashboard.fleet.usage import metered
 from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.charge import PUBLISHED
 from pairing.telemetry.metering import UsageRecord

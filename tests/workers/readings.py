@@ -17,7 +17,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.costs.chart import GROUPS
-from dashboard.fleet.rates import ARRIVED
+from dashboard.fleet.usage.rates import ARRIVED
 from dashboard.site.money import small_money
 from dashboard.templatetags.dashboard import roughly
 from pairing.telemetry.metering import KINDS

@@ -10,9 +10,10 @@ import pytest
 import redis
 from django.db import DataError, OperationalError
 
-from dashboard.fleet import catching_up, metered
-from dashboard.fleet.pairs_file import PairConfig
-from dashboard.fleet.sync import sync
+from dashboard.fleet.pairs.pairs_file import PairConfig
+from dashboard.fleet.pairs.sync import sync
+from dashboard.fleet.state import catching_up
+from dashboard.fleet.usage import metered
 from dashboard.models import EntityHealth, FailoverEvent, MeteredRecord
 from dashboard.site.redis import CHANGED
 from pairing.events import Event

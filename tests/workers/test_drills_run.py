@@ -23,9 +23,9 @@ from dashboard.drills.canary import CANARY
 from dashboard.drills.course import Course
 from dashboard.drills.hands import Exercise
 from dashboard.drills.schedule import begin_if_due
-from dashboard.fleet import projection
-from dashboard.fleet.pairs_file import PairConfig, load_pairs
-from dashboard.fleet.sync import sync
+from dashboard.fleet.pairs.pairs_file import PairConfig, load_pairs
+from dashboard.fleet.pairs.sync import sync
+from dashboard.fleet.state import projection
 from dashboard.models import AuditEntry, Drill, EntityHealth, Pair, SyphonPause
 from pairing import emulator_transport
 from pairing.fleet.coordination import SharedState

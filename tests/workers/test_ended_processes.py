@@ -11,9 +11,9 @@ import pytest
 import redis
 
 from dashboard.actions import ended_processes
-from dashboard.fleet import catching_up
-from dashboard.fleet.pairs_file import PairConfig
-from dashboard.fleet.sync import sync
+from dashboard.fleet.pairs.pairs_file import PairConfig
+from dashboard.fleet.pairs.sync import sync
+from dashboard.fleet.state import catching_up
 from dashboard.models import EntityHealth
 from pairing.events import Event
 from pairing.fleet.presence import Presence, Presences

@@ -14,8 +14,8 @@ from dashboard.access.audited import Request
 from dashboard.access.idempotency import UNSEEN_END
 from dashboard.actions import entities, events
 from dashboard.actions.entities import FAIL_OVER
-from dashboard.fleet.pairs_file import PairConfig
-from dashboard.fleet.sync import sync
+from dashboard.fleet.pairs.pairs_file import PairConfig
+from dashboard.fleet.pairs.sync import sync
 from dashboard.models import AuditEntry, FailoverEvent, Pair
 from pairing.events import Event
 from pairing.fleet.clock import FleetClock

@@ -21,7 +21,11 @@ from django.db.models import F
 from django.test import Client
 
 from dashboard.alerts.rounds import look as look_for_alerts
-from dashboard.fleet import censuses, metered, projection, sampling, status, trend, trends
+from dashboard.fleet import censuses, sampling
+from dashboard.fleet.depth import trend
+from dashboard.fleet.depth import trend as trends
+from dashboard.fleet.state import projection, status
+from dashboard.fleet.usage import metered
 from dashboard.incidents import moved
 from dashboard.models import (
     AlertRule,

@@ -14,8 +14,8 @@ import pytest
 import redis
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
-from dashboard.fleet.pairs_file import PairConfig, load_pairs
-from dashboard.fleet.sync import sync
+from dashboard.fleet.pairs.pairs_file import PairConfig, load_pairs
+from dashboard.fleet.pairs.sync import sync
 from dashboard.models import BacklogQueue, EntityHealth, Pair
 from dashboard.site.redis import shared_state
 from pairing import PairedServiceBusClient, SendAvailabilityOptions

@@ -23,7 +23,7 @@ from azure.servicebus.exceptions import ServiceBusError
 from django.core.management import call_command
 from django.test import Client
 
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 from dashboard.models import Charge, Outage
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
 from pairing.events import Event

@@ -9,8 +9,8 @@ import redis
 import structlog
 
 from dashboard.fleet.current_pairs import LOOK_S, PairsFile
-from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
-from dashboard.fleet.sync import sync
+from dashboard.fleet.pairs.pairs_file import PairConfig, PairsFileError, load_pairs
+from dashboard.fleet.pairs.sync import sync
 from dashboard.models import Pair
 from pairing.fleet.coordination import SharedState
 from tests.dashboard.served import namespaces

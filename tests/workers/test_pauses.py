@@ -4,8 +4,8 @@ import pytest
 import redis
 from django.utils import timezone
 
-from dashboard.fleet.pairs_file import PairConfig
-from dashboard.fleet.sync import sync
+from dashboard.fleet.pairs.pairs_file import PairConfig
+from dashboard.fleet.pairs.sync import sync
 from dashboard.models import Pair, SyphonPace, SyphonPause
 from pairing.fleet.coordination import SharedState
 from workers import watchers

@@ -21,8 +21,8 @@ from azure.servicebus.exceptions import (
     ServiceBusConnectionError,
 )
 
-from dashboard.fleet.pairs_file import PairConfig, load_pairs
-from dashboard.fleet.sync import sync
+from dashboard.fleet.pairs.pairs_file import PairConfig, load_pairs
+from dashboard.fleet.pairs.sync import sync
 from dashboard.models import Pair, PairReadiness, Readiness
 from dashboard.readiness import probing
 from dashboard.readiness.facts import Answer, Probe

@@ -8,8 +8,8 @@ import redis
 from azure.servicebus import ServiceBusMessage
 
 from dashboard.fleet.current_pairs import PairsFile
-from dashboard.fleet.pairs_file import load_pairs
-from dashboard.fleet.sync import sync
+from dashboard.fleet.pairs.pairs_file import load_pairs
+from dashboard.fleet.pairs.sync import sync
 from emulator.running import RunningNamespace, running
 from pairing.fleet.coordination import SharedState
 from tests.workers.conftest import PAIRS

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import redis
 
-from dashboard.fleet.pairs_file import PairConfig
+from dashboard.fleet.pairs.pairs_file import PairConfig
 from pairing.fleet.coordination import SharedState
 from pairing.telemetry.metering import UsageRecord
 from tests.workers.test_streams import read_one

@@ -7,7 +7,7 @@ import redis
 from azure.servicebus import ServiceBusMessage
 
 from dashboard.fleet import censuses
-from dashboard.fleet.pairs_file import PairConfig
+from dashboard.fleet.pairs.pairs_file import PairConfig
 from dashboard.models import BacklogQueue, EntityHealth
 from tests.dashboard.secondary import Secondary
 from tests.workers.test_on_local_namespaces import fleet_of_one, namespaces

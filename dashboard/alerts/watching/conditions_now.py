@@ -11,7 +11,7 @@ from django.db.models import F, Max, Sum
 from dashboard.alerts.rules import Rule, fits, thresholds
 from dashboard.alerts.watching.conditions import ANY, SILENCE, Condition, is_over, key_of
 from dashboard.alerts.watching.conditions_of_usage import unwritten
-from dashboard.fleet import ledgers
+from dashboard.fleet.state import ledgers
 from dashboard.models import BacklogQueue, BudgetAlert, EntityHealth, FailoverEvent, Heartbeat, Readiness, SyphonLedger
 from dashboard.site.money import money
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 
 from dashboard.alerts.watching.conditions import ANY, SILENCE, Condition, key_of
-from dashboard.fleet.unwritten_usage import LATE, unwritten_usage
+from dashboard.fleet.usage.unwritten_usage import LATE, unwritten_usage
 from dashboard.models import Heartbeat
 
 USAGE_PROBLEM = "usage"

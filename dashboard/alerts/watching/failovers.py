@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dashboard.fleet.outages import Fold, Turn
+from dashboard.fleet.state.outages import Fold, Turn
 
 SETTLED = timedelta(seconds=60)
 """Age from which the state counts regardless of times: the projection runs every five seconds."""

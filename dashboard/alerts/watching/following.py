@@ -11,7 +11,7 @@ from django.db.models import Max
 from dashboard.alerts.watching.changes import AT_ONCE, KEY, Changes, alert_of, fit, open_alerts, parts, save
 from dashboard.alerts.watching.conditions import Condition, key_of
 from dashboard.alerts.watching.failovers import Began, Ended, Report, State, follow
-from dashboard.fleet.outages import AWAY, TURNS
+from dashboard.fleet.state.outages import AWAY, TURNS
 from dashboard.models import Alert, EntityHealth, FailoverEvent
 from dashboard.site.fitting import fitted
 

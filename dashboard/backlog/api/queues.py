@@ -13,7 +13,7 @@ from dashboard.api.problems import PROBLEMS
 from dashboard.backlog import browsing
 from dashboard.backlog.browsing import Shown, Wanted
 from dashboard.backlog.places import place
-from dashboard.fleet.namespaces import namespace
+from dashboard.fleet.pairs.namespaces import namespace
 from dashboard.models import BacklogQueue, DeadLetterJob, QueueDeletion, QueueDrain, SyphonPause
 from dashboard.models.cleanup import Errand
 

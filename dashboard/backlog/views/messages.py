@@ -21,7 +21,7 @@ from dashboard.backlog.browsing import Slice, Wanted, Whole
 from dashboard.backlog.forms import DeadLetterForm, MessageFilter, PlacesField
 from dashboard.backlog.orphans import meant_for
 from dashboard.backlog.places import Place, counted, destinations, in_the_primary, place
-from dashboard.fleet.namespaces import NamespaceError, namespace
+from dashboard.fleet.pairs.namespaces import NamespaceError, namespace
 from dashboard.models import DeadLetterJob, EntityHealth, Pair, TopicSubscription
 from dashboard.site.pages import asked_again, only_as_part, page_or_part, wants_part
 from dashboard.site.queries import read, require_readable

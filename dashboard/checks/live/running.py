@@ -12,7 +12,7 @@ from typing import Any
 from dashboard.checks.live import failovers, service  # noqa: F401 (they register their assumptions)
 from dashboard.checks.live.assumptions import ASSUMPTIONS, Assumption, Holding
 from dashboard.checks.live.stage import Stage, now, prefix_of
-from dashboard.fleet.pairs_file import PairConfig
+from dashboard.fleet.pairs.pairs_file import PairConfig
 
 HELD, DID_NOT_HOLD, NOT_CLEAN = 0, 1, 2
 OPERATIONS = 400

@@ -15,8 +15,8 @@ from azure.core.exceptions import AzureError, ResourceNotFoundError
 from azure.servicebus import ServiceBusClient, ServiceBusReceivedMessage
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from dashboard.fleet.namespaces import endpoint_of
-from dashboard.fleet.pairs_file import PairConfig
+from dashboard.fleet.pairs.namespaces import endpoint_of
+from dashboard.fleet.pairs.pairs_file import PairConfig
 from pairing import PairedServiceBusClient, SendAvailabilityOptions
 from pairing.backlog.administration import emulator_transport
 from pairing.backlog.rotation import backlog_path

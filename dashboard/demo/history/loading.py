@@ -14,8 +14,8 @@ from dashboard.demo.history.scenery import BACKLOG_QUEUES, LIVE_PAIR
 from dashboard.demo.history.usage import rows_of_outage
 from dashboard.drills.course import Arrival, Course, Step
 from dashboard.drills.report import report
-from dashboard.fleet.metered import OF_A_FAILOVER
-from dashboard.fleet.peaks import COARSE_S, steps
+from dashboard.fleet.depth.peaks import COARSE_S, steps
+from dashboard.fleet.usage.metered import OF_A_FAILOVER
 from dashboard.models import (
     Alert,
     AuditEntry,

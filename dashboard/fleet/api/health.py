@@ -14,12 +14,12 @@ from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
 from dashboard.api.schemas import PaceLimit, Pause
 from dashboard.fleet.boards import headline_of, last_heartbeat, status_of, watched_pairs
+from dashboard.fleet.depth.outlook import outlooks
+from dashboard.fleet.depth.trend import trends
 from dashboard.fleet.forms import STATES
-from dashboard.fleet.outlook import outlooks
-from dashboard.fleet.paces import paces_of
-from dashboard.fleet.status import Status, is_silent, verbs
-from dashboard.fleet.status_counts import counts_by_pair
-from dashboard.fleet.trends import trends
+from dashboard.fleet.state.paces import paces_of
+from dashboard.fleet.state.status import Status, is_silent, verbs
+from dashboard.fleet.state.status_counts import counts_by_pair
 from dashboard.models import EntityHealth, Heartbeat, Pair
 from dashboard.site.database import one_reading
 from pairing.fleet.shared_health import Pace

@@ -9,12 +9,18 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.fleet.boards import entity_rows
-from dashboard.fleet.depth import HOUR, entity_chart, entity_chart_over, last_hour, marks_of_entity, waiting_samples
-from dashboard.fleet.event_lines import together
-from dashboard.fleet.paces import limits
-from dashboard.fleet.peaks import SPANS
-from dashboard.fleet.worker_liveness import worker_liveness
+from dashboard.fleet.boards import entity_rows, worker_liveness
+from dashboard.fleet.depth.charts import (
+    HOUR,
+    entity_chart,
+    entity_chart_over,
+    last_hour,
+    marks_of_entity,
+    waiting_samples,
+)
+from dashboard.fleet.depth.peaks import SPANS
+from dashboard.fleet.state.event_lines import together
+from dashboard.fleet.state.paces import limits
 from dashboard.models import EntityHealth, FailoverEvent, TopicSubscription
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.charts import Chart, Point, Window

@@ -4,8 +4,8 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
+from dashboard.fleet.boards import worker_liveness
 from dashboard.fleet.forms import EventFilter
-from dashboard.fleet.worker_liveness import worker_liveness
 from dashboard.models import FailoverEvent, Pair
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read, require_readable

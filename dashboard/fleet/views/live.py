@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
 from dashboard.access.rights import Right, may
 from dashboard.access.sessions import is_over_by_now
-from dashboard.fleet.live import stream as changes
+from dashboard.fleet.state.live import stream as changes
 
 
 async def stream(request: HttpRequest) -> StreamingHttpResponse | HttpResponse:

@@ -6,8 +6,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from dashboard.fleet.boards import PanelOf, board, watched_pairs
-from dashboard.fleet.folders import folders
 from dashboard.fleet.forms import EntityFilter
+from dashboard.fleet.state.folders import folders
 from dashboard.models import EntityHealth
 from dashboard.site.database import from_one_reading
 from dashboard.site.pages import page_or_part, query_without_page

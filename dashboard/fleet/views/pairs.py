@@ -6,11 +6,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from dashboard.fleet.boards import PanelOf, board, watched_pairs
-from dashboard.fleet.depth import pair_chart_over
-from dashboard.fleet.folders import folders
+from dashboard.fleet.depth.charts import pair_chart_over
+from dashboard.fleet.depth.peaks import SPANS
 from dashboard.fleet.forms import EntityFilter
-from dashboard.fleet.paces import paces
-from dashboard.fleet.peaks import SPANS
+from dashboard.fleet.state.folders import folders
+from dashboard.fleet.state.paces import paces
 from dashboard.fleet.views.overview import PAGE, worst_first
 from dashboard.site.database import from_one_reading
 from dashboard.site.pages import page_or_part, query_without_page

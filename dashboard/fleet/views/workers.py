@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.fleet.status import is_silent
+from dashboard.fleet.state.status import is_silent
 from dashboard.models import Heartbeat, Pair
 from dashboard.site.pages import page_or_part
 from dashboard.site.redis import RedisError, connection, shared_state

@@ -18,7 +18,7 @@ from dashboard.checks.live.running import NOT_CLEAN, OPERATIONS, Result, run_liv
 from dashboard.checks.live.stage import Stage
 from dashboard.checks.side_by_side import findings_of
 from dashboard.command_line.errors import OneSentenceCommand
-from dashboard.fleet.pairs_file import PairConfig, load_pairs
+from dashboard.fleet.pairs.pairs_file import PairConfig, load_pairs
 from pairing.health.faults import describe
 
 Options = dict[str, Any]

@@ -3,8 +3,13 @@
 from typing import Any
 
 from dashboard.command_line.errors import OneSentenceCommand
-from dashboard.fleet.pairs_file import PairsFileError, load_pairs, require_connection_strings, require_two_namespaces
-from dashboard.fleet.sync import sync
+from dashboard.fleet.pairs.pairs_file import (
+    PairsFileError,
+    load_pairs,
+    require_connection_strings,
+    require_two_namespaces,
+)
+from dashboard.fleet.pairs.sync import sync
 
 
 class Command(OneSentenceCommand):

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 
 from dashboard.drills.course import Course, Step
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 from dashboard.models import Drill
 from tests.dashboard.conftest import NOW
 from tests.dashboard.fleet.test_projection import event

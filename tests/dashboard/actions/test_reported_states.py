@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 from pairing.fleet.presence import Presence, ReportedStates, reported_states
 from tests.dashboard.conftest import health
 

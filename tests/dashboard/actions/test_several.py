@@ -9,8 +9,8 @@ from django.utils import timezone
 from redis.exceptions import ConnectionError as RedisGone
 
 from dashboard.actions import entities
-from dashboard.fleet import projection
-from dashboard.fleet.marks import lately
+from dashboard.fleet.depth.marks import lately
+from dashboard.fleet.state import projection
 from dashboard.models import AuditEntry, EntityHealth, FailoverEvent, SyphonPace
 from pairing.fleet.coordination import SharedState
 from tests.dashboard.actions.test_actions import act

@@ -7,7 +7,7 @@ from django.db import DatabaseError
 
 from dashboard.alerts import notices, rounds
 from dashboard.alerts.rounds import look
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 from dashboard.models import (
     Alert,
     AlertRule,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dashboard.alerts.watching.conditions_of_usage import unwritten
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 from pairing.fleet.coordination import SharedState
 from pairing.telemetry.metering import UsageRecord
 from workers import collectors

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from dashboard.access import tokens
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 from dashboard.models import (
     Alert,
     AuditEntry,
@@ -90,7 +90,7 @@ def test_a_redis_that_does_not_answer_is_asked_for_the_paces_of_one_pair_only(pr
         asked.append(pair)
         raise RedisError
 
-    monkeypatch.setattr("dashboard.fleet.paces.shared_state", away)
+    monkeypatch.setattr("dashboard.fleet.state.paces.shared_state", away)
 
     assert program("viewer", "read").get("/health").status_code == 200
     assert len(asked) == 1

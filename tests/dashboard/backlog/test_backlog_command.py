@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 from tests.dashboard.conftest import NOW
 from tests.dashboard.fleet.test_projection import Queue
 

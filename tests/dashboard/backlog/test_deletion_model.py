@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from dashboard.access.audited import ActionError, Request
 from dashboard.backlog import cleanup, deletions
 from dashboard.backlog.orphans import QUARANTINED, Proof, Use
-from dashboard.fleet.namespaces import NamespaceError
+from dashboard.fleet.pairs.namespaces import NamespaceError
 from dashboard.models import AuditEntry, QueueDeletion
 from dashboard.models.backlog import COUNTS
 from dashboard.site.redis import RedisError

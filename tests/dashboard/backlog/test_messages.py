@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from dashboard.backlog import browsing
 from dashboard.backlog.browsing import Shown, Slice, Wanted, merged
-from dashboard.fleet.namespaces import namespace
+from dashboard.fleet.pairs.namespaces import namespace
 from dashboard.models import AuditEntry, BacklogQueue, DeadLetterJob, EntityHealth
 from tests.dashboard.markup import one_line
 from tests.dashboard.secondary import ORPHAN

@@ -13,7 +13,7 @@ from dashboard.access.audited import ActionError, Request
 from dashboard.access.rights import Refused
 from dashboard.backlog import actions, cleanup, deletions
 from dashboard.backlog.orphans import Proof, Use, decide_use, look
-from dashboard.fleet.namespaces import namespace
+from dashboard.fleet.pairs.namespaces import namespace
 from dashboard.models import AuditEntry, BacklogQueue, QueueDeletion, QueueDrain
 from tests.dashboard.conftest import NOW
 from tests.dashboard.secondary import ORPHAN, OWN

@@ -11,7 +11,7 @@ import pytest
 
 from dashboard.checks import endpoints
 from dashboard.checks.findings import Finding, Level
-from dashboard.fleet.pairs_file import load_pairs
+from dashboard.fleet.pairs.pairs_file import load_pairs
 from dashboard.readiness.facts import Answer, Probe
 
 NOW = datetime(2026, 11, 2, tzinfo=UTC)

@@ -14,7 +14,7 @@ from dashboard.checks import environment, usage_folder
 from dashboard.checks.clocks import ahead_of_date, clock_finding
 from dashboard.checks.findings import Finding, Level, document, lines, ok, problem, status_of, warning
 from dashboard.checks.side_by_side import findings_of
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 from tests.dashboard.site.test_settings import run
 
 KEY = "hunter2hunter2hunter2"

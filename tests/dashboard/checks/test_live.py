@@ -24,7 +24,7 @@ from dashboard.checks.live import stage
 from dashboard.checks.live.assumptions import ASSUMPTIONS, Assumption, Holding
 from dashboard.checks.live.failovers import differences
 from dashboard.checks.live.stage import Stage
-from dashboard.fleet.pairs_file import load_pairs
+from dashboard.fleet.pairs.pairs_file import load_pairs
 from pairing.backlog.rotation import backlog_path
 from pairing.messages import rewriting
 from tests.dashboard.checks.test_endpoints import fault
@@ -137,7 +137,7 @@ secondary = {{ connection_string_env = "CONTOSO_SECONDARY", namespace = "contoso
 import django
 django.setup()
 from dashboard.checks.live.stage import Stage
-from dashboard.fleet.pairs_file import load_pairs
+from dashboard.fleet.pairs.pairs_file import load_pairs
 with Stage(load_pairs()["contoso"], "{LEFT}") as stage:
     stage.queue("queue")
     stage.queue("quarantine", "secondary")

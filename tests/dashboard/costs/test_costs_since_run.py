@@ -7,7 +7,8 @@ import pytest
 
 from dashboard.costs.live_outages import live_outages
 from dashboard.costs.since_run import not_priced
-from dashboard.fleet import metered, projection
+from dashboard.fleet.state import projection
+from dashboard.fleet.usage import metered
 from dashboard.models import Availability, Charge, ChargeRun, Invoice, Outage
 from dashboard.models.charge import PUBLISHED
 from dashboard.templatetags.costs import small_money

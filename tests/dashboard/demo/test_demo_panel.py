@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from dashboard.demo.faults import LocalNamespace
-from dashboard.fleet.pairs_file import load_pairs
+from dashboard.fleet.pairs.pairs_file import load_pairs
 from dashboard.models import AuditEntry
 from tests.dashboard.markup import one_line
 

@@ -5,7 +5,7 @@ import pytest
 from dashboard.demo import panel as demo_panel
 from dashboard.demo import untidy
 from dashboard.demo.faults import LocalNamespace
-from dashboard.fleet.pairs_file import load_pairs
+from dashboard.fleet.pairs.pairs_file import load_pairs
 from tests.dashboard.secondary import OWN
 
 

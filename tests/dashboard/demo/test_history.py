@@ -13,9 +13,9 @@ from dashboard.demo.history.loading import WORKER, load
 from dashboard.demo.history.plan import DAYS, INCIDENTS, MARK, SIMULATION, by_hour, history
 from dashboard.demo.history.scenery import ENTITIES, LIVE, LIVE_PAIR, OTHER_PAIR, SUBSCRIPTION
 from dashboard.demo.stage import SAMPLE_PRICES
-from dashboard.fleet.outages import Report, outages
-from dashboard.fleet.pairs_file import load_pairs
-from dashboard.fleet.sync import sync
+from dashboard.fleet.pairs.pairs_file import load_pairs
+from dashboard.fleet.pairs.sync import sync
+from dashboard.fleet.state.outages import Report, outages
 from dashboard.incidents.document import document
 from dashboard.incidents.finding import find
 from dashboard.metrics import exposition

@@ -3,7 +3,7 @@
 import pytest
 from azure.servicebus import exceptions as sdk
 
-from dashboard.fleet.causes import plain_cause
+from dashboard.fleet.state.event_lines import plain_cause
 from pairing.health.faults import describe
 
 SILENT, RESET = "the primary does not answer", "the primary resets connections"

@@ -15,8 +15,8 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.access import tokens
-from dashboard.fleet import projection
 from dashboard.fleet.pruning import prune
+from dashboard.fleet.state import projection
 from dashboard.models import (
     Alert,
     ApiToken,

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from dashboard.fleet import projection
-from dashboard.fleet.pairs_file import load_pairs
+from dashboard.fleet.pairs.pairs_file import load_pairs
+from dashboard.fleet.pairs.sync import sync
 from dashboard.fleet.pruning import prune
-from dashboard.fleet.sync import sync
+from dashboard.fleet.state import projection
 from dashboard.models import EntityHealth
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.fleet.test_projection import event

@@ -6,10 +6,10 @@ import pytest
 from django.core.management import call_command
 from django.test import RequestFactory
 
-from dashboard.fleet import projection
 from dashboard.fleet.api.events import Event as Published
-from dashboard.fleet.outages import AWAY, BACK
-from dashboard.fleet.status import Status
+from dashboard.fleet.state import projection
+from dashboard.fleet.state.outages import AWAY, BACK
+from dashboard.fleet.state.status import Status
 from dashboard.models import FailoverEvent
 from dashboard.templatetags.dashboard import about, incident_of
 from pairing.events import KINDS, EventKind

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from dashboard.fleet.event_lines import together
+from dashboard.fleet.state.event_lines import together
 from dashboard.models import FailoverEvent
 from tests.dashboard.conftest import NOW
 

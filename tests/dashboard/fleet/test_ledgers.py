@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from dashboard.fleet import ledgers, projection
+from dashboard.fleet.state import ledgers, projection
 from dashboard.models import AuditEntry, FailoverEvent, SyphonLedger, SyphonPause
 from pairing.drain.ledger import Ledger
 from tests.dashboard.actions.test_actions import act

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 from django.db import connections
 
-from dashboard.fleet import live
+from dashboard.fleet.state import live
 from dashboard.models import EntityHealth
 from dashboard.site.redis import CHANGED as CHANNEL
 from dashboard.site.redis import announce_change

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dashboard.costs.current_month import traffic
-from dashboard.fleet import metered
-from dashboard.fleet.metered import OF_A_FAILOVER
-from dashboard.fleet.rates import HOUR, MINUTE, Basis
+from dashboard.fleet.usage import metered
+from dashboard.fleet.usage.metered import OF_A_FAILOVER
+from dashboard.fleet.usage.rates import HOUR, MINUTE, Basis
 from dashboard.models import BacklogQueue, ChargeRun, MeteredRecord, MeteredUsage, PairDepth
 from dashboard.templatetags.dashboard import lasting, roughly
 from pairing.telemetry.metering import UsageRecord

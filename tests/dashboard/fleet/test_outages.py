@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dashboard.alerts.watching.failovers import Began, Ended, follow
 from dashboard.alerts.watching.failovers import Report as Turned
-from dashboard.fleet.outages import AWAY, Fold, Report, Turn, outages
+from dashboard.fleet.state.outages import AWAY, Fold, Report, Turn, outages
 from dashboard.incidents.folding import incidents
 from dashboard.models import FailoverEvent
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from dashboard.fleet import projection
-from dashboard.fleet.outlook import Outlook
+from dashboard.fleet.depth.outlook import Outlook
+from dashboard.fleet.state import projection
 from dashboard.models import AuditEntry, EntityHealth, Pair
 from dashboard.templatetags.dashboard import verb
 from pairing.events import Event

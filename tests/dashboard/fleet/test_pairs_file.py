@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.fleet.pairs_file import DrillConfig, EntityConfig, PairsFileError, load_pairs
+from dashboard.fleet.pairs.pairs_file import DrillConfig, EntityConfig, PairsFileError, load_pairs
 from tests.documented.blocks import ROOT, fenced
 
 VARIABLES = {

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.fleet import peaks
-from dashboard.fleet.peaks import COARSE_S, FINE_S, SPANS, over, points_of, roll_up, steps
+from dashboard.fleet.depth import peaks
+from dashboard.fleet.depth.peaks import COARSE_S, FINE_S, SPANS, over, points_of, roll_up, steps
 from dashboard.models import DepthPeak, EntityHealth, PairDepth, WaitingSample
 from tests.dashboard.conftest import NOW
 

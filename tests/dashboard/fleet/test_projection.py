@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 from dashboard.models import (
     BacklogQueue,
     DepthSample,

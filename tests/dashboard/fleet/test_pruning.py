@@ -7,8 +7,9 @@ import pytest
 from django.apps import apps
 from django.contrib.sessions.models import Session
 
-from dashboard.fleet import counters, projection, pruning
+from dashboard.fleet import pruning
 from dashboard.fleet.pruning import prune
+from dashboard.fleet.state import counters, projection
 from dashboard.metrics import exposition
 from dashboard.models import (
     AuditEntry,

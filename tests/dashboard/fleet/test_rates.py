@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.fleet.rates import DAY, HOUR, LONGEST, MINUTE, Basis, Expected, Traffic
+from dashboard.fleet.usage.rates import DAY, HOUR, LONGEST, MINUTE, Basis, Expected, Traffic
 from tests.selection import depth
 
 NOW = datetime(2026, 11, 22, 10, 20, 40, tzinfo=UTC)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard.fleet.status import Status, entity_status, headline, is_held, is_silent, verbs
+from dashboard.fleet.state.status import Status, entity_status, headline, is_held, is_silent, verbs
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
 

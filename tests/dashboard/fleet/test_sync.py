@@ -6,9 +6,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from dashboard.fleet import projection
-from dashboard.fleet.pairs_file import load_pairs
-from dashboard.fleet.sync import sync
+from dashboard.fleet.pairs.pairs_file import load_pairs
+from dashboard.fleet.pairs.sync import sync
+from dashboard.fleet.state import projection
 from dashboard.models import EntityHealth
 from tests.dashboard.conftest import NOW, health
 

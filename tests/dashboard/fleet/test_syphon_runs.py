@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 from django.db import IntegrityError, transaction
 
-from dashboard.fleet import ledgers, projection, pruning, syphon_runs
+from dashboard.fleet import pruning
+from dashboard.fleet.state import ledgers, projection, syphon_runs
 from dashboard.models import SyphonPause, SyphonRun
 from pairing.drain.ledger import Ledger
 from tests.dashboard.conftest import NOW

@@ -1,6 +1,6 @@
 """Random lives of the runs of syphons in the database: leases of two queues move between processes and expire, holders
 drain, workers look, and some of them are frozen between any two of their steps, so that what they have read is old when
-they write it. What decides is dashboard/fleet/syphon_runs.py; leases, ledgers and the clock are models.
+they write it. What decides is dashboard/fleet/state/syphon_runs.py; leases, ledgers and the clock are models.
 """
 
 import json
@@ -13,7 +13,7 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dashboard.fleet import ledgers, syphon_runs
+from dashboard.fleet.state import ledgers, syphon_runs
 from dashboard.models import SyphonRun
 from pairing.drain.ledger import Ledger
 from tests.dashboard.conftest import NOW

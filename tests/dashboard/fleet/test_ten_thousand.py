@@ -8,7 +8,7 @@ import redis
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from dashboard.fleet import catching_up, projection
+from dashboard.fleet.state import catching_up, projection
 from dashboard.models import EntityHealth
 from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard.fleet.trend import Trend, drain_rate, trend
+from dashboard.fleet.depth.trend import Trend, drain_rate, trend
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from dashboard.access.audited import ActionError, Request
 from dashboard.backlog.actions import RESUBMIT
-from dashboard.fleet.sync import sync
+from dashboard.fleet.pairs.sync import sync
 from dashboard.models import BacklogQueue, DeadLetterJob, Pair, QueueDrain
 from tests.dashboard.backlog.test_queue_actions import act
 from tests.dashboard.conftest import NOW

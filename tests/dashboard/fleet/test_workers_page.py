@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 from workers import heartbeats
 
 

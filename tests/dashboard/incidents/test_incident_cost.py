@@ -10,7 +10,8 @@ from django.utils import timezone
 from dashboard.costs.live_outages import live_outages
 from dashboard.costs.outages import outage_costs
 from dashboard.costs.tariffs import Bills
-from dashboard.fleet import metered, projection
+from dashboard.fleet.state import projection
+from dashboard.fleet.usage import metered
 from dashboard.incidents.cost import ToCome
 from dashboard.models import ChargeRun, CostRule, EntityHealth, Invoice, Outage, WaitingSample
 from dashboard.site.money import small_money

@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from dashboard.fleet import metered, projection
-from dashboard.fleet.peaks import roll_up
+from dashboard.fleet.depth.peaks import roll_up
 from dashboard.fleet.pruning import prune
+from dashboard.fleet.state import projection
+from dashboard.fleet.usage import metered
 from dashboard.incidents.folding import LONGEST, drain, drained, incidents
 from dashboard.models import AuditEntry, DeadLetterJob, DiscardedMessage, FailoverEvent, ResubmittedMessage
 from dashboard.site.redis import shared_state

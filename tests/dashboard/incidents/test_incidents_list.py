@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.utils import timezone
 
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 from dashboard.incidents.listing import beginnings, in_month, still_open
 from dashboard.models import EntityHealth, FailoverEvent, Pair
 from dashboard.site.database import note_sizes

@@ -6,8 +6,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from dashboard.fleet import metered, projection
-from dashboard.fleet.event_lines import EventLine
+from dashboard.fleet.state import projection
+from dashboard.fleet.state.event_lines import EventLine
+from dashboard.fleet.usage import metered
 from dashboard.incidents.folding import Incident
 from dashboard.incidents.timeline import depth_at, timeline
 from dashboard.models import AuditEntry, FailoverEvent

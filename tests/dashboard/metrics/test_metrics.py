@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 
 from dashboard.alerts.rounds import look
-from dashboard.fleet import projection
-from dashboard.fleet.sync import sync
+from dashboard.fleet.pairs.sync import sync
+from dashboard.fleet.state import projection
 from dashboard.metrics import exposition
 from dashboard.metrics.fleet import MOST_LISTED
 from dashboard.models import AlertRule, ChannelState, ChargeRun, EntityHealth

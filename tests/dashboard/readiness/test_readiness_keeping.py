@@ -9,7 +9,8 @@ import pytest
 from django.utils import timezone
 
 from dashboard.alerts.watching.conditions_now import less_ready
-from dashboard.fleet import projection, pruning
+from dashboard.fleet import pruning
+from dashboard.fleet.state import projection
 from dashboard.models import (
     BacklogQueue,
     Charge,

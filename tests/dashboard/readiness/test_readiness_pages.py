@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from dashboard.fleet import projection
+from dashboard.fleet.state import projection
 from dashboard.models import PairReadiness, Readiness, ReadinessChange
 from dashboard.readiness.history import changes, turns
 from dashboard.readiness.score import OF_ENTITY, WEIGHTS

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dashboard.fleet.depth import spark
-from dashboard.fleet.marks import with_drained
+from dashboard.fleet.depth.charts import spark
+from dashboard.fleet.depth.marks import with_drained
 from dashboard.models import EntityHealth
 from dashboard.site.charts import Chart, Mark, Series, Window, ceiling, chart, thin
 from dashboard.site.plots import TOTAL, drawing, hue, looks, short_number, sparkline, value_axis

@@ -32,7 +32,7 @@ from dashboard.alerts.sending.addresses import is_allowed
 from dashboard.alerts.sending.channels.base import Post
 from dashboard.alerts.sending.delivery import deliver
 from dashboard.alerts.sending.transport import post
-from dashboard.fleet import live, projection
+from dashboard.fleet.state import live, projection
 from dashboard.models import AlertRule, AuditEntry, FailoverEvent
 from dashboard.site import processes
 from dashboard.site.redis import announce_change

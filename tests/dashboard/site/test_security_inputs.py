@@ -17,9 +17,9 @@ from dashboard.alerts.sending.config import ChannelsFileError, load_channels
 from dashboard.backlog import browsing
 from dashboard.costs.csv_export import write_csv
 from dashboard.costs.statements import StatementError, read_export
-from dashboard.fleet import projection
-from dashboard.fleet.pairs_file import PairsFileError, load_pairs
-from dashboard.fleet.reports import parsed
+from dashboard.fleet.pairs.pairs_file import PairsFileError, load_pairs
+from dashboard.fleet.state import projection
+from dashboard.fleet.state.catching_up import parsed
 from dashboard.models import Charge, ChargeRun, FailoverEvent, Invoice
 from dashboard.site.tables import cell
 from pairing.events import Event

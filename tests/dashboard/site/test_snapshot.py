@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from dashboard.fleet import projection
 from dashboard.fleet.boards import board, watched_pairs
+from dashboard.fleet.state import projection
 from dashboard.models import EntityHealth, Pair
 from dashboard.site.database import one_reading
 from tests import migrated

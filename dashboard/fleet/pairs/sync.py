@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from django.db import transaction
 from django.utils import timezone
 
-from dashboard.fleet.entity_rows import record_configured
-from dashboard.fleet.pairs_file import PairConfig
+from dashboard.fleet.pairs.pairs_file import PairConfig
+from dashboard.fleet.state.entity_rows import record_configured
 from dashboard.models import BacklogQueue, Pair
 
 

@@ -6,11 +6,13 @@ the state that Redis returned, so that the operator's next page shows it. Pages 
 """
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from dashboard.fleet import projection
-from dashboard.fleet.reports import parsed
+import structlog
+
+from dashboard.fleet.state import projection
 from dashboard.models import Pair
 from dashboard.site.redis import shared_state
 from pairing.fleet.shared_health import SharedHealth
@@ -53,3 +55,18 @@ def catch_up(pair: str, pinged: Collection[str] | None = None) -> bool:
     else:
         _progress[pair] = replace(progress, seen=news.seen)
     return changed
+
+
+log = structlog.get_logger(__name__)
+Fact = TypeVar("Fact")
+
+
+def parsed(entries: Iterable[tuple[str, str]], read: Callable[[str], Fact]) -> list[Fact]:
+    """The parsed entries. Unreadable entries are logged and skipped, since retrying cannot help."""
+    facts = []
+    for identity, text in entries:
+        try:
+            facts.append(read(text))
+        except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
+            log.error("unreadable report dropped", entry=identity, problem=repr(error))
+    return facts

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Count, Q
 
-from dashboard.fleet.status import Status
+from dashboard.fleet.state.status import Status
 from dashboard.models import EntityHealth, Pair
 
 

@@ -11,7 +11,7 @@ from azure.core.exceptions import AzureError, ResourceNotFoundError
 from azure.servicebus import ServiceBusClient, ServiceBusReceivedMessage, ServiceBusSubQueue
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from dashboard.fleet.pairs_file import EndpointConfig, PairsFileError, load_pairs
+from dashboard.fleet.pairs.pairs_file import EndpointConfig, PairsFileError, load_pairs
 from dashboard.site.database import Unavailable
 from dashboard.site.redis import RedisError, shared_state
 from pairing.backlog.administration import emulator_transport

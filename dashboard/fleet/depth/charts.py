@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from django.db.models import BooleanField, F, Value
 from django.utils.safestring import SafeString
 
-from dashboard.fleet.marks import marks_of, with_drained
-from dashboard.fleet.peaks import Span, largest, over
+from dashboard.fleet.depth.marks import marks_of, with_drained
+from dashboard.fleet.depth.peaks import Span, largest, over
 from dashboard.models import EntityHealth, Pair, PairDepth, WaitingSample
 from dashboard.models.depth_peak import WHOLE_BACKLOG
 from dashboard.site.charts import Chart, Mark, Point, Series, Window, chart, thin

@@ -15,7 +15,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import BooleanField, F, Q, QuerySet, Sum, Value
 
-from dashboard.fleet.rates import DAY, DAYS, HOUR, LONGER, Traffic
+from dashboard.fleet.usage.rates import DAY, DAYS, HOUR, LONGER, Traffic
 from dashboard.models import ChargeRun, MeteredRecord, MeteredUsage
 from dashboard.site.fitting import fitted
 from pairing.telemetry.metering import CONNECTIONS, KINDS, UsageRecord

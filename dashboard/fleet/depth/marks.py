@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
-from dashboard.fleet.event_lines import EventLine, together
+from dashboard.fleet.state.event_lines import EventLine, together
 from dashboard.models import FailoverEvent
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.charts import Mark, Point

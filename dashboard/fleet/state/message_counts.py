@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from django.db import transaction
 from django.db.models import Q
 
-from dashboard.fleet.entity_rows import entity_rows
+from dashboard.fleet.state.entity_rows import entity_rows
 from dashboard.models import BacklogQueue, DepthSample, EntityHealth, Pair, PairDepth, SyphonPause, WaitingSample
 from dashboard.models.backlog import COUNTS
 from dashboard.models.syphon import WHOLE_PAIR

@@ -10,7 +10,7 @@ import structlog
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from dashboard.fleet import projection, syphon_runs
+from dashboard.fleet.state import projection, syphon_runs
 from dashboard.models import BacklogQueue, Pair, SyphonLedger, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.fitting import fitted

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 from django.db import connection, transaction
 from django.utils import timezone
 
-from dashboard.fleet import ping_tallies
-from dashboard.fleet.entity_rows import entity_rows, record_entities, record_listed
-from dashboard.fleet.message_counts import record_dead_letters, record_deliverable, record_depths, record_waiting
-from dashboard.fleet.ping_tallies import Ping
+from dashboard.fleet.state.entity_rows import entity_rows, record_entities, record_listed
+from dashboard.fleet.state.message_counts import record_dead_letters, record_deliverable, record_depths, record_waiting
+from dashboard.fleet.usage import ping_tallies
+from dashboard.fleet.usage.ping_tallies import Ping
 from dashboard.models import EntityHealth, FailoverEvent, Heartbeat
 from dashboard.site.fitting import counted, fit, fitted, word
 from pairing.events import Event
