@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from emulator.command import main
+from emulator.command_line.command import main
 
 sys.exit(main())

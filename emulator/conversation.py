@@ -15,12 +15,12 @@ from emulator.broker.namespace import parse_address
 from emulator.encoding.types import AmqpError
 from emulator.endpoints.base import Endpoint, Waiting
 from emulator.endpoints.cbs import CbsEndpoint
+from emulator.endpoints.fault_effects import FaultEffects
 from emulator.endpoints.management import ManagementEndpoint
 from emulator.endpoints.receiver import ReceiverEndpoint
 from emulator.endpoints.requests import ResponseEndpoint
 from emulator.endpoints.sender import SenderEndpoint
 from emulator.endpoints.session_receiver import SessionReceiverEndpoint, has_session_filter
-from emulator.fault_effects import FaultEffects
 from emulator.faults import Fault
 from emulator.host import MAX_MESSAGE_SIZE, Host
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from emulator.access import Expiring, KeyRing, rule_rings
 from emulator.broker.journal import Journal, NoJournal
 from emulator.broker.namespace import Namespace
-from emulator.broker.queue import Queue
+from emulator.broker.queues.queue import Queue
 from emulator.broker.schedule import Schedule
 from emulator.faults import Fault, Faults
 from emulator.meter import Meter

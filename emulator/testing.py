@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from emulator.config_file import read_config
+from emulator.command_line.config_file import read_config
 from emulator.running import RunningNamespace, running
 
 PRIMARY, SECONDARY = "contoso", "contoso-dr"

@@ -22,7 +22,7 @@ from emulator.broker.descriptions import (
 )
 from emulator.broker.errors import EntityNotFound
 from emulator.broker.namespace import Namespace
-from emulator.broker.queue import Queue
+from emulator.broker.queues.queue import Queue
 from emulator.broker.rules import Rule
 from emulator.broker.subscription import Subscription
 from emulator.broker.topic import Topic

@@ -10,7 +10,7 @@ from emulator.administration.documents import Runtime
 from emulator.administration.durations import format_time
 from emulator.administration.rule_documents import write_rule
 from emulator.broker.filters import CorrelationFilter
-from emulator.broker.queue import Queue
+from emulator.broker.queues.queue import Queue
 from emulator.broker.rules import Rule
 from emulator.broker.subscription import Subscription
 from emulator.broker.topic import Topic

@@ -19,7 +19,7 @@ from emulator.broker.descriptions import (
 from emulator.broker.errors import EntityExists, EntityNotFound, HopsExceeded, NotAllowed
 from emulator.broker.journal import Journal, NoJournal
 from emulator.broker.message import Message, StoredMessage
-from emulator.broker.queue import Queue
+from emulator.broker.queues.queue import Queue
 from emulator.broker.schedule import Schedule
 from emulator.broker.subscription import Subscription
 from emulator.broker.topic import SUBSCRIPTIONS, Inbox, Topic

@@ -16,7 +16,7 @@ from emulator.broker.descriptions import (
 from emulator.broker.errors import EntityExists, EntityNotFound
 from emulator.broker.message import Message, StoredMessage
 from emulator.broker.properties import MessageProperties
-from emulator.broker.queue import Environment, Queue
+from emulator.broker.queues.queue import Environment, Queue
 from emulator.broker.rules import Rule, compile_rule, copies
 
 FILTER_FAILED = "FilterException"

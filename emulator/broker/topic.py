@@ -20,7 +20,7 @@ from emulator.broker.descriptions import (
 from emulator.broker.errors import EntityExists, EntityNotFound, QuotaExceeded
 from emulator.broker.message import Message, StoredMessage
 from emulator.broker.properties import MessageProperties
-from emulator.broker.queue import MEGABYTE, Environment, Queue
+from emulator.broker.queues.queue import MEGABYTE, Environment, Queue
 from emulator.broker.rules import compile_rule
 from emulator.broker.subscription import Subscription
 

@@ -19,7 +19,7 @@ from emulator.broker.errors import (
 )
 from emulator.broker.message import Message, parse
 from emulator.broker.namespace import parse_address
-from emulator.broker.queue import Queue
+from emulator.broker.queues.queue import Queue
 from emulator.encoding.types import AmqpError, Array, Int, Long, Symbol, Timestamp
 from emulator.endpoints.base import check_size
 from emulator.endpoints.requests import Request, RequestEndpoint, response

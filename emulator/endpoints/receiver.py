@@ -17,7 +17,7 @@ from emulator.broker.errors import (
     ServerBusy,
 )
 from emulator.broker.message import StoredMessage
-from emulator.broker.queue import Queue
+from emulator.broker.queues.queue import Queue
 from emulator.encoding.codec import encode
 from emulator.encoding.types import Described
 from emulator.endpoints.base import Endpoint

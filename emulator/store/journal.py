@@ -29,7 +29,7 @@ from emulator.broker.descriptions import (
 from emulator.broker.errors import BrokerError, EntityNotFound
 from emulator.broker.message import StoredMessage
 from emulator.broker.namespace import Namespace
-from emulator.broker.queue import Queue
+from emulator.broker.queues.queue import Queue
 from emulator.broker.rules import Rule, compile_rule
 from emulator.broker.topic import SUBSCRIPTIONS, Inbox
 from emulator.store import rows

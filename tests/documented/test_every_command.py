@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from django.core.management import get_commands, load_command_class
 
-from emulator.arguments import parse
+from emulator.command_line.arguments import parse
 from pipeline.jobs import charges
 from tests.campaign import __main__ as campaign
 from tests.campaign import soak

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from unittest.mock import patch
 
-from emulator import access, conversation, signatures, web
+from emulator import access, conversation, signatures
 from emulator.administration import Administration
 from emulator.administration.messages import AdminRequest
 from emulator.amqp import performatives as p
@@ -23,7 +23,8 @@ from emulator.broker.sql import FilterError, SqlError, parse_action, parse_condi
 from emulator.encoding.codec import encode
 from emulator.encoding.types import AmqpError, Array, Described, Long, ULong
 from emulator.host import Host
-from emulator.websocket import WebSocketChannel
+from emulator.web.conversation import WebConversation
+from emulator.web.websocket import WebSocketChannel
 
 NOW = 1_800_000_000.0
 
@@ -74,7 +75,7 @@ def to_http(data: bytes) -> None:
     calls: list[Callable[[], None]] = []
     host = Host(namespace, "key", lambda: NOW, lambda delay_s, call: calls.append(call))
     server = SimpleNamespace(host=host, administration=Administration(namespace, host.keys, NOW), requires_key=True)
-    web.WebConversation(server, Nowhere()).receive(data)
+    WebConversation(server, Nowhere()).receive(data)
     for call in calls:
         call()
 

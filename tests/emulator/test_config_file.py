@@ -9,8 +9,8 @@ import pytest
 from emulator.broker.descriptions import DEFAULT_RULE, EntityStatus
 from emulator.broker.filters import CorrelationFilter, SqlFilter, SqlRuleAction, TrueFilter
 from emulator.broker.namespace import Namespace
-from emulator.config_file import ConfigError, read_config
-from emulator.entities import create_configured
+from emulator.command_line.config_file import ConfigError, read_config
+from emulator.command_line.entities import create_configured
 
 QUEUE = {
     "Name": "queue.1",

@@ -14,7 +14,7 @@ from azure.servicebus.exceptions import (
 )
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from emulator.arguments import UsageError, parse
+from emulator.command_line.arguments import UsageError, parse
 from emulator.running import running
 from pairing import emulator_transport
 

@@ -7,7 +7,7 @@ import pytest
 
 from emulator.administration import Administration
 from emulator.broker.descriptions import QueueDescription
-from emulator.web import MAX_BODY, MAX_HEAD, WebConversation
+from emulator.web.conversation import MAX_BODY, MAX_HEAD, WebConversation
 
 HOST = b"Host: localhost\r\n"
 ASKING = b"GET /$emulator/stats HTTP/1.1\r\n" + HOST + b"\r\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.origin import is_loopback, objection
+from emulator.web.origin import is_loopback, objection
 
 LOCAL = {"host": "localhost:5672"}
 

@@ -20,7 +20,7 @@ from emulator.broker.errors import BrokerError
 from emulator.broker.filters import CorrelationFilter, FalseFilter, SqlFilter, SqlRuleAction
 from emulator.broker.message import Message, StoredMessage, parse
 from emulator.broker.namespace import Namespace
-from emulator.broker.queue import Queue
+from emulator.broker.queues.queue import Queue
 from emulator.encoding.codec import encode, encode_list, encode_map
 from emulator.encoding.types import Symbol, Timestamp, UInt
 from emulator.store import Store, StoreError

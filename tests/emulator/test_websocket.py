@@ -13,7 +13,7 @@ from wsproto.utilities import RemoteProtocolError
 
 from emulator.administration import AdminRequest
 from emulator.running import running
-from emulator.websocket import PATH, WebSocketChannel
+from emulator.web.websocket import PATH, WebSocketChannel
 
 AMQP = b"AMQP\x03\x01\x00\x00"
 UNMASKED = b"\x82\x01x"

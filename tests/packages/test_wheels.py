@@ -73,7 +73,7 @@ def test_the_emulator_requires_h11_and_wsproto_and_brings_a_command_and_a_pytest
 
     assert {Requirement(one).name for one in described(files).get_all("Requires-Dist")} == {"h11", "wsproto"}
     entries = metadata(files, "entry_points.txt")
-    assert "servicebus-emulator = emulator.command:main" in entries
+    assert "servicebus-emulator = emulator.command_line.command:main" in entries
     assert "[pytest11]\nemulator.testing = emulator.testing" in entries
 
 

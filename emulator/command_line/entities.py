@@ -10,7 +10,7 @@ from emulator.broker.descriptions import (
     validate_topic,
 )
 from emulator.broker.namespace import Namespace
-from emulator.config_file import NamespaceConfig
+from emulator.command_line.config_file import NamespaceConfig
 
 TOPIC = "topic:"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 
-from emulator.broker.contents import Contents
-from emulator.broker.deliveries import Deliveries
 from emulator.broker.errors import BrokerError
 from emulator.broker.message import StoredMessage
-from emulator.broker.message_session import MessageSession, SessionHolder
-from emulator.broker.owner import OwningQueue
-from emulator.broker.ready_messages import Consumer
+from emulator.broker.queues.contents import Contents
+from emulator.broker.queues.deliveries import Deliveries
+from emulator.broker.queues.message_session import MessageSession, SessionHolder
+from emulator.broker.queues.owner import OwningQueue
+from emulator.broker.queues.ready_messages import Consumer
 
 
 class Receivers:

@@ -1,12 +1,29 @@
-"""What the parts of a queue need of the queue they belong to."""
+"""What the parts of a queue need of the queue they belong to, and what happened in it, as numbers."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import Protocol
 
-from emulator.broker.counters import Counters
 from emulator.broker.descriptions import QueueDescription
 from emulator.broker.message import StoredMessage
+
+
+@dataclass(slots=True)
+class Counters:
+    """What happened in a queue since it was created or the process started."""
+
+    enqueued: int = 0
+    delivered: int = 0
+    completed: int = 0
+    dead_lettered: int = 0
+    expired: int = 0
+    pings_swallowed: int = 0
+    duplicates: int = 0
+    forwarded: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        return asdict(self)
 
 
 class OwningQueue(Protocol):

@@ -14,11 +14,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from emulator.broker import dead_letter
-from emulator.broker.contents import Contents
-from emulator.broker.counters import Counters
-from emulator.broker.deliveries import Deliveries
 from emulator.broker.descriptions import QueueDescription
-from emulator.broker.duplicates import DuplicateHistory
 from emulator.broker.errors import (
     EntityDisabled,
     EntityNotFound,
@@ -28,8 +24,12 @@ from emulator.broker.errors import (
 )
 from emulator.broker.journal import Journal
 from emulator.broker.message import NEVER, Message, MessageState, StoredMessage
-from emulator.broker.receivers import Receivers
-from emulator.broker.routing import Routing
+from emulator.broker.queues.contents import Contents
+from emulator.broker.queues.deliveries import Deliveries
+from emulator.broker.queues.duplicates import DuplicateHistory
+from emulator.broker.queues.owner import Counters
+from emulator.broker.queues.receivers import Receivers
+from emulator.broker.queues.routing import Routing
 
 MEGABYTE = 1024 * 1024
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from emulator.broker.errors import SessionCannotBeLocked, SessionLockLost
 from emulator.broker.message import StoredMessage
-from emulator.broker.ready_messages import Consumer, ReadyMessages
+from emulator.broker.queues.ready_messages import Consumer, ReadyMessages
 from emulator.broker.schedule import Schedule
 
 

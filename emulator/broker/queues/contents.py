@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from emulator.broker.journal import Journal
-from emulator.broker.lock import Locks
 from emulator.broker.message import NEVER, MessageState, StoredMessage
-from emulator.broker.message_index import MessageIndex
-from emulator.broker.message_session import MessageSession, Sessions
-from emulator.broker.ready_messages import ReadyMessages
+from emulator.broker.queues.lock import Locks
+from emulator.broker.queues.message_index import MessageIndex
+from emulator.broker.queues.message_session import MessageSession, Sessions
+from emulator.broker.queues.ready_messages import ReadyMessages
 
 
 class Contents:

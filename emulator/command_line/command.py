@@ -13,14 +13,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from emulator import entities
-from emulator.arguments import LOOPBACK, Listening, Settings, UsageError, parse
 from emulator.broker.descriptions import DescriptionError
 from emulator.broker.errors import BrokerError
 from emulator.broker.namespace import Namespace
-from emulator.fault_schedule import Step
+from emulator.command_line import entities
+from emulator.command_line.arguments import LOOPBACK, Listening, Settings, UsageError, parse
+from emulator.command_line.fault_schedule import Step
 from emulator.host import KEY_NAME
-from emulator.server import NamespaceServer
+from emulator.listening.server import NamespaceServer
 from emulator.store import Store, StoreError
 from emulator.throttle import Throttle
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
 from emulator.broker import dead_letter
-from emulator.broker.contents import Contents
-from emulator.broker.counters import Counters
 from emulator.broker.descriptions import QueueDescription
 from emulator.broker.errors import BrokerError
 from emulator.broker.journal import Journal
 from emulator.broker.message import StoredMessage
+from emulator.broker.queues.contents import Contents
+from emulator.broker.queues.owner import Counters
 
 
 class Source(Protocol):

@@ -13,8 +13,8 @@ from typing import cast
 from emulator.administration import Administration
 from emulator.broker.namespace import Namespace
 from emulator.host import Host
-from emulator.origin import is_loopback
-from emulator.sniffing import READ_BUFFER, Resettable, SniffingProtocol
+from emulator.listening.sniffing import READ_BUFFER, Resettable, SniffingProtocol
+from emulator.web.origin import is_loopback
 
 NEVER = float("inf")
 # The longest sleep of the timer, so that a change of the wall clock cannot make it late by more.

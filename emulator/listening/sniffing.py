@@ -11,9 +11,9 @@ from typing import Protocol, cast
 
 from emulator.conversation import Conversation
 from emulator.faults import Fault
-from emulator.tls import TlsChannel
-from emulator.web import HttpServer, WebConversation
-from emulator.websocket import WebSocketChannel
+from emulator.listening.tls import TlsChannel
+from emulator.web.conversation import HttpServer, WebConversation
+from emulator.web.websocket import WebSocketChannel
 
 log = logging.getLogger("emulator")
 

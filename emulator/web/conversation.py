@@ -11,15 +11,15 @@ import h11
 from wsproto.events import RejectConnection
 from wsproto.utilities import RemoteProtocolError
 
-from emulator import control
 from emulator.administration import Administration, AdminRequest, AdminResponse
 from emulator.administration.messages import refusal
 from emulator.broker.errors import ServerBusy
 from emulator.faults import Fault
 from emulator.host import Host
-from emulator.origin import objection
 from emulator.throttle import ADMINISTRATION_CREDITS
-from emulator.websocket import WebSocketChannel
+from emulator.web import control
+from emulator.web.origin import objection
+from emulator.web.websocket import WebSocketChannel
 
 WHOLE_NAMESPACE = "*"
 MAX_HEAD = 32 * 1024
