@@ -15,9 +15,8 @@ import redis
 from django.db.backends.sqlite3.creation import DatabaseCreation
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 from xdist.scheduler.loadscope import LoadScopeScheduling
-from xdist.workermanage import WorkerController
 
-from tests import collected, compiled, migrated, selection, static_files
+from tests import migrated, selection, static_files
 from tests.ports import free_port
 
 TOGETHER = {
@@ -25,6 +24,7 @@ TOGETHER = {
     "tests/acceptance/test_demo_endings.py": "demo",
     "tests/acceptance/test_drill_in_demo.py": "demo",
     "tests/acceptance/test_outage_stories.py": "demo",
+    "tests/pipeline/": "spark",
     "tests/dashboard/access/test_browser_roles.py": "pages, second half",
     "tests/dashboard/backlog/test_browser_backlog.py": "pages, second half",
     "tests/dashboard/site/test_browser_outage.py": "pages, second half",
@@ -33,95 +33,26 @@ TOGETHER = {
     "tests/dashboard/site/test_browser.py": "pages, first half",
     "tests/dashboard/site/test_browser_accessibility.py": "pages, first half",
     "tests/dashboard/site/test_browser_tasks.py": "pages, first half",
-    "tests/pipeline/": "spark",
-    "tests/workers/test_outage_on_the_bill.py": "kept session",
-    "tests/workers/test_warm_session.py": "kept session",
 }
-"""What one worker of a parallel run (`make test`) does alone, because it is costly or shares a browser; else a file
-does."""
-
-
-LONGEST_FIRST = (
-    "demo",
-    "tests/pairing/test_syphon.py",
-    "spark",
-    "tests/pairing/test_paired_sending.py",
-    "tests/pairing/test_bounded_time.py",
-    "pages, first half",
-    "kept session",
-    "tests/dashboard/access/test_signin_provider.py",
-    "tests/pairing/test_syphon_fleet.py",
-    "pages, second half",
-    "tests/acceptance/test_fleet.py",
-    "tests/dashboard/costs/test_costs_command.py",
-    "tests/pairing/test_ways_to_a_namespace.py",
-    "tests/acceptance/test_fleet_workers.py",
-    "tests/pairing/test_classification_on_the_wire.py",
-    "tests/dashboard/actions/test_every_face.py",
-    "tests/acceptance/test_prometheus.py",
-    "tests/pairing/test_nothing_left_behind.py",
-    "tests/dashboard/fleet/test_postgres.py",
-    "tests/pairing/test_contract_of_a_pair.py",
-    "tests/workers/test_orphans_drained.py",
-    "tests/dashboard/site/test_security_canaries.py",
-    "tests/emulator/clients/test_dotnet.py",
-    "tests/emulator/test_emulator_process.py",
-    "tests/contract/test_session_assumptions.py",
-    "tests/contract/test_session_assumptions_asyncio.py",
-    "tests/contract/test_queue_assumptions_asyncio.py",
-    "tests/pairing/test_session_order_sending.py",
-    "tests/pairing/test_session_order_exceptions.py",
-    "tests/pairing/test_syphon_settlement.py",
-    "tests/pairing/test_tracing.py",
-    "tests/workers/test_figures_agree.py",
-)
-"""What takes longest begins first: begun late, one worker would still be busy with it while all others have ended. What
-waits and what computes take turns in it, so that the processors are never left to those that wait."""
-
-
-WAITING = ("tests/acceptance/", "tests/contract/", "tests/emulator/", "tests/pairing/", "tests/workers/")
-"""Rooms whose tests wait for processes, locks and deadlines more than they compute: five of eight workers prefer them,
-so that what waits and what computes share the time, to the end. Tests with a database keep their order among
-themselves."""
+"""Files that one worker of a parallel run (`make test`) takes together, because they share a demo, a Spark session or
+Chromium. They take longest, and begin first."""
 
 
 def _scope(nodeid: str) -> str:
-    """What runs in one worker, one after another: a file, or all files of one name in TOGETHER."""
+    """The tests that one worker runs one after another: a file, or all files of one name in TOGETHER."""
     file = nodeid.partition("::")[0]
     return next((group for start, group in TOGETHER.items() if file.startswith(start)), file)
 
 
-class ByCost(LoadScopeScheduling):
-    """Gives a worker whole files, and all files that share a demo, a Spark session or Chromium."""
+class ByGroup(LoadScopeScheduling):
+    """Gives a worker whole files, or all files of a group."""
 
     def _split_scope(self, nodeid: str) -> str:
         return _scope(nodeid)
 
-    def _assign_work_unit(self, node: WorkerController) -> None:
-        chosen = self._longest(node) or self._of_its_kind(node)
-        if chosen:
-            self.workqueue.move_to_end(chosen, last=False)
-        super()._assign_work_unit(node)
 
-    def _longest(self, node: WorkerController) -> str | None:
-        """None behind another of them: a worker gets its next file while it has two tests of the one before."""
-        under_way = [scope for scope, tests in self.assigned_work[node].items() if not all(tests.values())]
-        if not set(under_way).isdisjoint(LONGEST_FIRST):
-            return None
-        return next((scope for scope in LONGEST_FIRST if scope in self.workqueue), None)
-
-    def _of_its_kind(self, node: WorkerController) -> str | None:
-        waits = int(node.gateway.id.removeprefix("gw")) * 5 % 8 < 5
-        return next((scope for scope in self.workqueue if scope.startswith(WAITING) is waits), None)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCost:
-    return ByCost(config, log)
-
-
-def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    compiled.compile_all(config)
-    collected.collect_once(config)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGroup:
+    return ByGroup(config, log)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -138,6 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     selection.select(config, items)
+    items.sort(key=lambda item: _scope(item.nodeid) not in TOGETHER.values())
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

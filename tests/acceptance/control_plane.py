@@ -79,11 +79,7 @@ class DistantRedis:
 class ControlPlane:
     """The workers of the pair `contoso`, with a database and usage files of their own."""
 
-    def __init__(
-        self, folder: Path, namespaces: Namespaces, server: AnyRedis, *, tree: Path = ROOT, **settings: str
-    ) -> None:
-        """`tree`: the checkout whose code runs."""
-        self.tree = tree
+    def __init__(self, folder: Path, namespaces: Namespaces, server: AnyRedis, **settings: str) -> None:
         self.folder, self.usage = folder, folder / "metering"
         self.workers: dict[str, Worker] = {}
         self._started: dict[str, datetime] = {}
@@ -102,15 +98,9 @@ class ControlPlane:
             **settings,
         }
         self._log = (folder / "workers.log").open("ab")
-        if tree == ROOT:
-            migrated.copy(folder / "db.sqlite3")
-        self.migrate_to(tree)
-
-    def migrate_to(self, tree: Path) -> None:
-        """Migrate the database to the code of this checkout; what is started from now on runs it."""
-        self.tree = tree
-        self._environment["PYTHONPATH"] = str(tree)
-        subprocess.run([sys.executable, "-c", PREPARING], cwd=tree, env=self._environment, check=True)
+        migrated.copy(folder / "db.sqlite3")
+        self._environment["PYTHONPATH"] = str(ROOT)
+        subprocess.run([sys.executable, "-c", PREPARING], cwd=ROOT, env=self._environment, check=True)
 
     def start(self, *names: str) -> None:
         """Starts workers of these names; those that begin with `beat` wake them."""
@@ -120,16 +110,7 @@ class ControlPlane:
 
     def _started_as(self, words: list[str]) -> Worker:
         log = self._log.fileno()
-        if self.tree == ROOT:
-            return forked.start(words, self._environment, log, log, own_session=True)
-        return subprocess.Popen(
-            [sys.executable, *words],
-            cwd=self.tree,
-            env=self._environment,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+        return forked.start(words, self._environment, log, log, own_session=True)
 
     def command(self, name: str) -> list[str]:
         """What a process of this name runs."""

@@ -227,12 +227,11 @@ class Member:
 class SpawnServer:
     """Starts applications, of one fleet after the other: to import what they need takes longer than many a story."""
 
-    def __init__(self, tree: Path = ROOT) -> None:
-        """`tree`: the checkout whose library the applications use."""
+    def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.acceptance.fleet_spawner"],
-            cwd=tree,
-            env=os.environ | {"PYTHONPATH": str(tree)},
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
             stdin=subprocess.PIPE,
             text=True,
         )

@@ -1,9 +1,8 @@
-"""Restarts and upgrades one after another, under applications that send (docs/day-two.md).
+"""Restarts one after another, under applications that send (docs/day-two.md).
 
 The queues have no duplicate detection, so that whatever is delivered twice is seen.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,15 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.control_plane import ControlPlane
-from tests.acceptance.fleet import ROOT, Fleet, Namespaces, RedisServer, SpawnServer
+from tests.acceptance.fleet import Fleet, Namespaces, RedisServer, SpawnServer
 from tests.acceptance.inbox import Inbox
-from tests.campaign import versions
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.nightly]
 ENTITIES = ("orders", "payments")
 WORKERS = ("one", "two")
-BEFORE = "VERSION_BEFORE"
-"""Environment variable: the commit from which the upgrade starts; by default the newest release."""
 IN_BACKLOG = 40
 
 
@@ -36,17 +32,17 @@ class Stage:
         ending.callback(self.inbox.end)
         self.fleets: list[Fleet] = []
 
-    def plane(self, tree: Path) -> ControlPlane:
-        """A control plane with the code of a checkout: two workers and beat."""
-        plane = ControlPlane(self.folder, self.namespaces, self.redis, tree=tree)
+    def plane(self) -> ControlPlane:
+        """A control plane: two workers and beat."""
+        plane = ControlPlane(self.folder, self.namespaces, self.redis)
         self._ending.callback(lambda: print((self.folder / "workers.log").read_text()[-20_000:]))
         self._ending.callback(plane.end)
         plane.start("beat", *WORKERS)
         return plane
 
-    def fleet(self, tree: Path) -> Fleet:
-        """Applications with the library of a checkout."""
-        server = SpawnServer(tree)
+    def fleet(self) -> Fleet:
+        """Applications."""
+        server = SpawnServer()
         self._ending.callback(server.end)
         name = f"fleet-{len(self.fleets)}"
         (self.folder / name).mkdir()
@@ -94,7 +90,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def test_processes_are_restarted_one_after_another_and_no_message_is_doubled(here: Stage) -> None:
-    plane, fleet = here.plane(ROOT), here.fleet(ROOT)
+    plane, fleet = here.plane(), here.fleet()
     fleet.start(3, entities=ENTITIES, every_s=0.05)
     here.at_work(plane)
     for _ in range(2):
@@ -110,37 +106,4 @@ def test_processes_are_restarted_one_after_another_and_no_message_is_doubled(her
         fleet.close(oldest)
         fleet.start(1, entities=ENTITIES, every_s=0.05)
         fleet.shared.pace_syphon(None, None, "ada", "")
-    here.everything_arrives_once()
-
-
-@pytest.fixture(scope="module")
-def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The product before the upgrade, in a folder of its own."""
-    commit = versions.resolve(os.environ.get(BEFORE))
-    if BEFORE not in os.environ and not versions.is_tagged(commit):
-        pytest.skip("nothing was released that could be upgraded")
-    tree = tmp_path_factory.mktemp("before") / "tree"
-    versions.make(commit, tree)
-    return tree
-
-
-def test_a_control_plane_is_upgraded_under_applications_of_both_versions(here: Stage, before: Path) -> None:
-    """Old and new applications with the old control plane, with the migrated database, and with the new one."""
-    plane = here.plane(before)
-    for tree in (before, ROOT):
-        here.fleet(tree).start(2, entities=ENTITIES, every_s=0.05)
-    here.at_work(plane)
-    here.fail_over()
-    here.recover()
-
-    plane.migrate_to(ROOT)
-    here.fail_over()
-    for name in (*WORKERS, "beat"):
-        plane.stop(name)
-        plane.start(name)
-    here.at_work(plane)
-    here.recover()
-
-    here.fail_over()
-    here.recover()
     here.everything_arrives_once()

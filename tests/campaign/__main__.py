@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.campaign import plan as plans
-from tests.campaign import report, safeguards, schedule, versions
+from tests.campaign import report, safeguards, schedule
 from tests.campaign.campaign import Campaign, Interrupted, keep_result
 from tests.campaign.evidence import gather
 from tests.campaign.journal import EPOCH, epoch
@@ -62,7 +62,6 @@ def parser() -> argparse.ArgumentParser:
     add("--resume", type=Path, metavar="FOLDER", help="go on with an interrupted campaign")
     add("--judge", type=Path, metavar="FOLDER", help="judge a campaign again that has ended")
     add("--schedule", action="store_true", help="print the schedule of the first minutes, and end")
-    add("--before", metavar="COMMIT", help="deploys go back to it, and forward (default: the newest tag, else HEAD~1)")
     add("--without", choices=sorted(safeguards.SAFEGUARDS), help="run a copy that lacks this safeguard")
     return parser
 
@@ -77,8 +76,7 @@ def plan_of(given: argparse.Namespace) -> Plan:
         changes["kinds"] = tuple(given.kinds.split(","))
     if given.without_control_plane:
         changes["has_control_plane"] = False
-    before = versions.resolve(given.before) if "deploy" in (changes.get("kinds") or schedule.KINDS) else ""
-    return replace(base, **changes, before=before, without=given.without or "")
+    return replace(base, **changes, without=given.without or "")
 
 
 def say(text: str) -> None:
@@ -104,8 +102,6 @@ def main() -> int:
     else:
         folder.mkdir(mode=0o700, parents=True)
         plans.keep(plan, folder)
-    if plan.before:
-        versions.make(plan.before, folder / versions.FOLDER)
     if plan.without and not os.environ.get(safeguards.COPY):
         return safeguards.run_copy(plan.without, folder)
     return run(plan, folder)
@@ -132,7 +128,6 @@ def conclude(folder: Path, more: dict[str, Any]) -> int:
     plan, evidence = plans.kept(folder), gather(folder)
     findings = judge(evidence)
     head = {"folder": folder, "seed": plan.seed, "commit": commit(), "without": plan.without or "nothing"}
-    head["deploys from and to"] = plan.before[:7] or "this checkout only"
     head |= more | {"load (1, 5, 15 min)": ", ".join(f"{one:.1f}" for one in os.getloadavg())}
     reached = report.sizes(evidence)
     print(report.table(head, reached, findings), flush=True)

@@ -23,8 +23,8 @@ class Actions:
         self._stage, self._processes = stage, stage.processes
         self._journal = Journal(stage.folder / "windows.jsonl")
         self._under_way: list[tuple[float, Disturbance]] = []
-        self._deploying: list[tuple[float, str, str]] = []
-        """When, which process, and the version: empty for the one that it has."""
+        self._deploying: list[tuple[float, str]] = []
+        """When, and which process."""
         self._faults: dict[int, tuple[str, str]] = {}
         self._owed: list[tuple[str, str]] = []
         """Requests of the operator that end what others began, and were not answered yet."""
@@ -60,7 +60,7 @@ class Actions:
             self._end(over[1])
         for due in [one for one in self._deploying if one[0] <= at]:
             self._deploying.remove(due)
-            self._processes.deploy(*due[1:])
+            self._processes.replace(due[1])
         self._owed = [request for request in self._owed if not self._request(*request)]
 
     def end_all(self) -> None:
@@ -138,9 +138,8 @@ class Actions:
         self._owed.append((one.details["ends"], one.target))
 
     def _begin_deploy(self, one: Disturbance) -> bool:
-        version = one.details.get("version", "")
         for turn, name in enumerate(names(self._stage.plan)[one.target]):
-            self._deploying.append((time.monotonic() + turn * one.details["pause_s"], name, version))
+            self._deploying.append((time.monotonic() + turn * one.details["pause_s"], name))
         return True
 
     def _begin_clock(self, one: Disturbance) -> bool:

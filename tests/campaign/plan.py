@@ -48,8 +48,6 @@ class Plan:
     """After all disturbances: how long nothing may move while messages are still on their way."""
     kinds: tuple[str, ...] = ()
     """Only these kinds of disturbances; all if empty."""
-    before: str = ""
-    """The commit that deploys go back to and forward from; only this checkout if empty."""
     without: str = ""
     """The safeguard that is removed from the copy that runs."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dashboard.demo.guardian import Guardian
 from dashboard.demo.processes import Child, Program
-from tests.campaign import clocks, versions
+from tests.campaign import clocks
 from tests.campaign.journal import Journal, now
 from tests.campaign.receiver import STUCK
 
@@ -34,7 +34,6 @@ class Processes:
     """Main thread only: the kernel binds a child to the thread that started it."""
 
     def __init__(self, folder: Path, marker: str) -> None:
-        self._before = folder / versions.FOLDER
         self._logs = folder / "logs"
         self._logs.mkdir(parents=True, exist_ok=True)
         self._guardian = Guardian(marker)
@@ -105,14 +104,6 @@ class Processes:
         running.program = replace(program, environment={**program.environment, **environment})
         running.due = time.monotonic()
         self.ask(name)
-
-    def deploy(self, name: str, version: str = "") -> None:
-        """Ask it to end, and start it with the code of this version, or with the code that it has."""
-        running = self._running[name]
-        if version:
-            tree = self._before if version == versions.BEFORE else None
-            running.program = versions.program_of(running.program, tree)
-        self.replace(name)
 
     def check(self) -> None:
         """Note what has ended by itself, and start what is due."""

@@ -7,7 +7,6 @@ from typing import Any
 from tests.campaign import doubles
 from tests.campaign.evidence import Evidence
 from tests.campaign.judge import CHECKS, TOLERANCE_S, Facts, Finding, own_s
-from tests.campaign.versions import BEFORE
 
 SHOWN = 5
 
@@ -28,7 +27,6 @@ def sizes(evidence: Evidence) -> dict[str, Any]:
         "doubles with a known reason": dict(_explained(facts)),
         "kills": sum(one.what == "kill" for one in evidence.windows),
         "disturbances": dict(Counter(one.what for one in evidence.windows)),
-        "deploys back to the commit before": sum(one.details.get("version") == BEFORE for one in evidence.windows),
         "receivers that the SDK did not give back": sum(life.how == "stuck" for life in evidence.lives),
         "longest send of its own (s)": round(took[0], 2) if took else None,
         "bound (s)": (evidence.attempts[0].bound_s + TOLERANCE_S) if evidence.attempts else None,

@@ -1,12 +1,10 @@
 """What goes wrong, and when: a pure function of the seed, so that a run can be repeated and its schedule printed."""
 
 import random
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.campaign import versions
 from tests.campaign.plan import ENTITIES, Plan
 
 APPLICATIONS_WEIGHT, SERVERS_WEIGHT = 3, 1
@@ -82,20 +80,14 @@ KINDS: dict[str, int] = {
 
 
 def disturbances(plan: Plan) -> Iterator[Disturbance]:
-    """The schedule of a plan, without an end, in the order of time.
-
-    Deploys of a group go back to the commit before and forward again in turn.
-    """
+    """The schedule of a plan, without an end, in the order of time."""
     chance = random.Random(f"schedule {plan.seed}")
     kinds = {kind: weight for kind, weight in KINDS.items() if not plan.kinds or kind in plan.kinds}
-    at_s, number, deploys = 2.0, 0, Counter[str]()
+    at_s, number = 2.0, 0
     while True:
         at_s += plan.gap_s * chance.uniform(0.5, 1.5)
         [kind] = chance.choices(list(kinds), list(kinds.values()))
         target, lasts_s, details = _DRAWN[kind](chance, plan)
-        if kind == "deploy" and plan.before:
-            deploys[target] += 1
-            details |= {"version": versions.BEFORE if deploys[target] % 2 else versions.CURRENT}
         yield Disturbance(number, round(at_s, 2), kind, target, round(lasts_s, 2), details)
         number += 1
 
