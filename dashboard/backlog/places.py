@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from dashboard.fleet.pairs.namespaces import NamespaceError, namespace
 from dashboard.models import EntityHealth, Pair, TopicSubscription
-from dashboard.models.subscription import BELOW
+from dashboard.models.entity import BELOW
 from dashboard.site.fitting import fitted
 from pairing import PairedServiceBusClient
 from pairing.backlog.rotation import parse_backlog_path

@@ -4,7 +4,7 @@ from django import forms
 from django.db.models import Q, QuerySet
 
 from dashboard.models import EntityHealth, FailoverEvent
-from dashboard.models.failover_event import kinds
+from dashboard.models.records import kinds
 from dashboard.site.forms import Filter, TimeField
 
 STATES = {

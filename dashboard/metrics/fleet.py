@@ -9,14 +9,7 @@ from prometheus_client import Metric
 
 from dashboard.fleet.state import counters
 from dashboard.metrics.families import Sample, counter, gauge, moment
-from dashboard.models import (
-    BacklogQueue,
-    EntityHealth,
-    Heartbeat,
-    Pair,
-    Readiness,
-    SyphonPause,
-)
+from dashboard.models import BacklogQueue, EntityHealth, Heartbeat, Pair, Readiness, SyphonPause
 
 STATES = ("unknown", "healthy", "failing", "failed_over")
 MOST_LISTED = 500

@@ -1,6 +1,6 @@
 """The whole schema. The groups are created after each migration (dashboard/access/groups.py)."""
 
-import dashboard.models.failover_event
+import dashboard.models.records
 import django.db.models.deletion
 import uuid
 from django.conf import settings
@@ -235,7 +235,7 @@ class Migration(migrations.Migration):
                 ('time', models.DateTimeField()),
                 ('pair', models.CharField(max_length=260)),
                 ('entity', models.CharField(max_length=260)),
-                ('kind', models.CharField(choices=dashboard.models.failover_event.kinds, max_length=20)),
+                ('kind', models.CharField(choices=dashboard.models.records.kinds, max_length=20)),
                 ('reason', models.TextField(blank=True)),
                 ('process', models.CharField(blank=True, max_length=300)),
                 ('operator', models.CharField(blank=True, max_length=150, null=True)),

@@ -3,7 +3,7 @@
 from dashboard.models.alert import Alert, AlertRound, AlertRule, ChannelState, Notice, Severity
 from dashboard.models.audit import AuditEntry
 from dashboard.models.backlog import BacklogQueue, DepthSample, PairDepth
-from dashboard.models.budget import Budget, BudgetAlert
+from dashboard.models.budget import Budget, BudgetAlert, CostRule
 from dashboard.models.charge import (
     Availability,
     Charge,
@@ -20,23 +20,14 @@ from dashboard.models.cleanup import (
     QueueDrain,
     ResubmittedMessage,
 )
-from dashboard.models.cost_terms import CostRule
-from dashboard.models.depth_peak import DepthPeak
-from dashboard.models.drill import Drill
-from dashboard.models.entity import EntityHealth, WaitingSample
-from dashboard.models.failover_event import FailoverEvent
-from dashboard.models.heartbeat import Heartbeat
-from dashboard.models.identity import Identity
-from dashboard.models.metered import MeteredRecord, MeteredUsage
+from dashboard.models.depth import BacklogRollup, DepthPeak
+from dashboard.models.entity import EntityHealth, TopicSubscription, WaitingSample
 from dashboard.models.pair import Pair
-from dashboard.models.pings import PingTally
-from dashboard.models.pruned import PrunedCount
-from dashboard.models.readiness import PairReadiness, Readiness, ReadinessChange
-from dashboard.models.rollup import BacklogRollup
+from dashboard.models.people import ApiToken, Identity
+from dashboard.models.readiness import Drill, PairReadiness, Readiness, ReadinessChange
+from dashboard.models.records import FailoverEvent, Heartbeat, MeteredRecord, MeteredUsage, PingTally, PrunedCount
 from dashboard.models.statement import BilledDay, Statement
-from dashboard.models.subscription import TopicSubscription
 from dashboard.models.syphon import SyphonLedger, SyphonPace, SyphonPause, SyphonRun
-from dashboard.models.token import ApiToken
 
 __all__ = [
     "Alert",

@@ -11,14 +11,7 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 
 from dashboard.backlog import places
-from dashboard.models import (
-    DeadLetterJob,
-    DiscardedMessage,
-    EntityHealth,
-    Pair,
-    ResubmittedMessage,
-    TopicSubscription,
-)
+from dashboard.models import DeadLetterJob, DiscardedMessage, EntityHealth, Pair, ResubmittedMessage, TopicSubscription
 from pairing import emulator_transport
 from tests.dashboard.markup import one_line
 from tests.dashboard.secondary import Secondary

@@ -27,13 +27,7 @@ from dashboard.fleet.depth import trend as trends
 from dashboard.fleet.state import projection, status
 from dashboard.fleet.usage import metered
 from dashboard.incidents import moved
-from dashboard.models import (
-    AlertRule,
-    DeadLetterJob,
-    EntityHealth,
-    FailoverEvent,
-    PairDepth,
-)
+from dashboard.models import AlertRule, DeadLetterJob, EntityHealth, FailoverEvent, PairDepth
 from dashboard.readiness import gathering
 from pairing import PairedServiceBusClient
 from pairing.telemetry.metering import UsageRecord

@@ -33,7 +33,7 @@ from dashboard.models import (
     SyphonRun,
     WaitingSample,
 )
-from dashboard.models.depth_peak import WHOLE_BACKLOG
+from dashboard.models.depth import WHOLE_BACKLOG
 from dashboard.models.readiness import WHOLE_PAIR
 from dashboard.readiness.score import OF_ENTITY, WEIGHTS, Result
 from dashboard.site.charts import Point

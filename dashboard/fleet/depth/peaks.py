@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from django.db.models import Max
 
 from dashboard.models import DepthPeak, Pair, PairDepth, WaitingSample
-from dashboard.models.depth_peak import WHOLE_BACKLOG
+from dashboard.models.depth import WHOLE_BACKLOG
 from dashboard.site.charts import Point
 
 FINE_S, COARSE_S = 300, 3600

@@ -8,16 +8,7 @@ from django.db import DatabaseError
 from dashboard.alerts import notices, rounds
 from dashboard.alerts.rounds import look
 from dashboard.fleet.state import projection
-from dashboard.models import (
-    Alert,
-    AlertRule,
-    BudgetAlert,
-    DepthSample,
-    EntityHealth,
-    FailoverEvent,
-    Notice,
-    Readiness,
-)
+from dashboard.models import Alert, AlertRule, BudgetAlert, DepthSample, EntityHealth, FailoverEvent, Notice, Readiness
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.fleet import test_projection
 

@@ -1,4 +1,4 @@
-"""The highest depth of a backlog in each time step, the source of charts of more than an hour."""
+"""Depths over time: the peak of each step, and the samples of a month rolled up."""
 
 from django.db import models
 
@@ -29,3 +29,27 @@ class DepthPeak(OfPair):
 
     def __str__(self) -> str:
         return f"{self.path} {self.at:%Y-%m-%d %H:%M}: {self.peak}"
+
+
+class BacklogRollup(OfPair):
+    """The depth of a pair's backlog in an hour or on a day. Values of days are computed from samples too."""
+
+    pair = models.CharField(max_length=63)
+    queue = models.CharField(max_length=300, help_text="The path of a backlog queue; * is all of the pair together.")
+    month = models.CharField(max_length=7)
+    begins_at = models.DateTimeField()
+    is_day = models.BooleanField(help_text="A whole day; an hour otherwise.")
+    samples = models.PositiveIntegerField()
+    deepest = models.BigIntegerField()
+    p50 = models.BigIntegerField()
+    p95 = models.BigIntegerField()
+
+    class Meta:
+        ordering = ("begins_at", "pair", "queue")
+        constraints = (
+            models.UniqueConstraint(fields=("pair", "queue", "begins_at", "is_day"), name="one_rollup_per_period"),
+        )
+        indexes = (models.Index(fields=("month", "is_day"), name="rollups_of_a_month"),)
+
+    def __str__(self) -> str:
+        return f"{self.pair}/{self.queue} {self.begins_at:%Y-%m-%d %H:%M}"

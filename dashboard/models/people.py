@@ -1,4 +1,4 @@
-"""Tokens of programs for the API. Only digests are stored, so that reading this table does not give access."""
+"""What belongs to people: tokens for programs, and identities at the provider."""
 
 from datetime import datetime
 
@@ -46,3 +46,21 @@ class ApiToken(models.Model):
     def is_usable(self, now: datetime) -> bool:
         """Whether it is valid at that moment, if its owner is allowed."""
         return self.revoked_at is None and now < self.expires_at
+
+
+class Identity(models.Model):
+    """A person of one provider, found by issuer and subject, because e-mail addresses and names can be reassigned."""
+
+    issuer = models.CharField(max_length=300)
+    subject = models.CharField(max_length=255)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="identities")
+    made_at = models.DateTimeField()
+    seen_at = models.DateTimeField(help_text="When the person last signed in through the provider.")
+
+    class Meta:
+        ordering = ("user", "issuer")
+        verbose_name_plural = "identities"
+        constraints = (models.UniqueConstraint(fields=("issuer", "subject"), name="one_person_of_a_provider"),)
+
+    def __str__(self) -> str:
+        return f"{self.subject} of {self.issuer}"
