@@ -9,10 +9,10 @@ from emulator import signatures
 from emulator.amqp import performatives as p
 from emulator.amqp.frames import AMQP_HEADER, FrameBuffer
 from emulator.broker.descriptions import AuthorizationRule, QueueDescription
-from emulator.broker.message import MessageState, parse
+from emulator.broker.message import parse
 from emulator.conversation import MAX_OUTPUT, Conversation
 from emulator.encoding.codec import encode
-from emulator.encoding.types import Array, Described, Long, Symbol, Timestamp, UInt, ULong
+from emulator.encoding.types import Array, Described, Long, Symbol, UInt, ULong
 from emulator.faults import fault_from_json
 from emulator.host import KEY_NAME
 from tests.emulator.amqp.client import KEY, Client, body
@@ -103,14 +103,6 @@ def test_a_token_signed_for_another_entity_is_refused(stranger):
 
 
 # --- refusals -------------------------------------------------------------------------------------------------------
-
-
-def test_transactions_are_refused_as_not_implemented(client):
-    coordinator = Described(ULong(p.COORDINATOR), [Array([Symbol("amqp:local-transactions")])])
-    attach = p.Attach("tx", 50, False, 0, 0, source("me"), coordinator, initial_delivery_count=0)
-    client.say(sent(attach))
-    answers = [performative for performative, _ in client.heard()]
-    assert client.condition(answers) == ["amqp:not-implemented"]
 
 
 def test_a_link_without_an_address_is_refused(client):
@@ -210,32 +202,6 @@ def test_credit_bounds_what_is_delivered_and_draining_uses_it_up(client, namespa
     client.say(sent(p.Flow(3, 5000, 0, 5000, handle, 3, 10, drain=True)))
     *more, flow = [performative for performative, _ in client.heard()]
     assert (len(more), flow.link_credit, flow.delivery_count, flow.drain) == (2, 0, 13, True)
-
-
-def test_one_disposition_settles_a_whole_range(client, namespace):
-    _, transfers = receiving(client, namespace, 4)
-    client.say(sent(p.Disposition(True, transfers[0].delivery_id, transfers[-1].delivery_id, False, p.accepted())))
-    answers = [performative for performative, _ in client.heard()]
-    assert [answer.first for answer in answers] == [transfer.delivery_id for transfer in transfers]
-    assert all(answer.settled and not answer.role for answer in answers)
-    assert len(namespace.queue("orders")) == 0
-
-
-@pytest.mark.parametrize(
-    ("state", "count", "kept", "where"),
-    [
-        (p.released(), 0, 1, MessageState.ACTIVE),
-        (p.modified(False, False), 1, 1, MessageState.ACTIVE),
-        (p.modified(True, False), 1, 1, MessageState.ACTIVE),
-        (p.modified(True, True), 1, 1, MessageState.DEFERRED),
-    ],
-    ids=["released", "modified", "abandoned", "deferred"],
-)
-def test_outcomes_count_deliveries_as_they_should(client, namespace, state, count, kept, where):
-    _, (transfer,) = receiving(client, namespace, 1, credit=1)
-    client.say(sent(p.Disposition(True, transfer.delivery_id, None, False, state)))
-    (stored,) = namespace.queue("orders").contents.messages()
-    assert (stored.delivery_count, stored.state) == (count, where)
 
 
 def test_a_rejection_without_our_info_still_shows_its_reason(client, namespace):
@@ -340,25 +306,6 @@ def test_an_empty_receive_is_credit_that_ends_without_a_delivery(client, namespa
 
 
 # --- sessions over management ---------------------------------------------------------------------------------------
-
-
-def test_sessions_are_listed_by_messages_and_by_state(client, namespace):
-    sender, _ = client.attach(sends_to="sessions")
-    for number, name in enumerate(("b", "a", "a")):
-        client.say(sent(p.Transfer(sender, number, b"t", 0, settled=True), body(session=name)))
-    manage = client.manage("sessions")
-    year_10000 = Timestamp(253402300800000)
-    listing = {"last-updated-time": year_10000, "skip": 0, "top": 100}
-    assert manage("get-message-sessions", listing)[2]["sessions-ids"] == ["a", "b"]
-    assert manage("get-message-sessions", {**listing, "skip": 1, "top": 5})[2]["sessions-ids"] == ["b"]
-    assert manage("get-message-sessions", {**listing, "skip": 2})[0] == 204
-    recently = {**listing, "last-updated-time": Timestamp(int((time.time() - 60) * 1000))}
-    assert manage("get-message-sessions", recently)[0] == 204
-    namespace.queue("sessions").restore_session_state("kept", b"state", time.time())
-    assert manage("get-message-sessions", recently)[2]["sessions-ids"] == ["kept"]
-    assert manage("get-message-sessions", listing)[2]["sessions-ids"] == ["a", "b", "kept"]
-    later = {**listing, "last-updated-time": Timestamp(int((time.time() + 60) * 1000))}
-    assert manage("get-message-sessions", later)[0] == 204
 
 
 # --- our own errors -------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from azure.servicebus.exceptions import ServiceBusError, ServiceBusServerBusyErr
 
 from emulator.amqp.frames import SASL_FRAME, frame
 from emulator.amqp.performatives import SaslInit, encode_performative
-from emulator.running import EmulatorError, running
+from emulator.running import running
 
 OWN_LOOPBACK = f"127.77.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}"
 GREETING = b"AMQP\x03\x01\x00\x00"
@@ -110,17 +110,6 @@ def test_a_port_in_use_is_reported_in_one_sentence(local):
     assert "cannot listen" in ended.stderr
     assert "choose another port" in ended.stderr
     assert "Traceback" not in ended.stderr
-
-
-def test_the_help_explains_itself():
-    text = emulator("--help").stdout
-    for word in ("--namespace", "--entity", "--store", "--fault-schedule", "--throttle", "--tls-cert", "examples:"):
-        assert word in text
-
-
-def test_a_failed_start_is_an_error_and_leaves_no_process():
-    with pytest.raises(EmulatorError), running("contoso", arguments=["--throttle", "0"]):
-        pass
 
 
 def test_the_key_is_never_in_the_arguments_when_it_comes_from_a_file(tmp_path):
@@ -350,45 +339,3 @@ def test_a_call_to_the_administration_costs_a_throttled_namespace_ten_credits():
             with refused.value as answer:
                 answers.append(answer.code)
     assert answers == [401, 503]  # the first, unsigned as it is, has used up ten seconds' worth
-
-
-# --- faults of the administration -----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def administer(local):
-    """Reads an entity over HTTP; returns the status."""
-
-    def administer(path="/orders", timeout=10):
-        try:
-            with urllib.request.urlopen(local.url + path, timeout=timeout) as answer:
-                return answer.status
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code
-
-    yield administer
-    local.mend()
-
-
-def test_a_fault_answers_the_administration_with_its_status_and_leaves_amqp_alone(local, administer):
-    local.fault("admin", "status", entity="orders", status=429)
-    assert (administer("/orders"), administer("/ORDERS"), administer("/others")) == (429, 429, 401)
-    with (
-        ServiceBusClient.from_connection_string(local.connection_string, retry_total=0) as client,
-        client.get_queue_sender("orders") as sender,
-    ):
-        sender.send_messages(ServiceBusMessage("x"))
-
-
-def test_the_administration_can_be_reset_delayed_and_silenced(local, administer):
-    fault = local.fault("admin", "reset")
-    with pytest.raises((ConnectionResetError, urllib.error.URLError)):
-        administer()
-    local.mend(fault)
-    local.fault("admin", "delay", delay_s=0.1, count=1)
-    assert administer() == 401
-    local.fault("admin", "silent", seconds=1)
-    with pytest.raises((TimeoutError, ConnectionResetError, urllib.error.URLError)):
-        administer(timeout=20)
-    assert administer() == 401

@@ -71,16 +71,6 @@ def test_every_way_to_abandon_counts_a_delivery(client, namespace, state, count,
     assert (stored.delivery_count, stored.state) == (count, where)
 
 
-def test_abandoning_dead_letters_at_the_maximum_delivery_count(client, namespace):
-    namespace.create_queue("twice", QueueDescription("twice", max_delivery_count=2), time.time())
-    transfer, _ = received(client, credit=5, queue="twice")
-    client.say(sent(p.Disposition(True, transfer.delivery_id, None, False, modified(None, False))))
-    (again,) = [answer for answer, _ in client.heard() if isinstance(answer, p.Transfer)]
-    settle(client, again, modified(None, False))
-    (dead,) = namespace.queue("twice").dead_letters.contents.messages()
-    assert dead.message.application_properties["DeadLetterReason"] == "MaxDeliveryCountExceeded"
-
-
 @pytest.mark.parametrize("undeliverable", [False, True])
 def test_properties_to_modify_are_merged_into_the_application_properties(client, namespace, undeliverable):
     payload = b"\x00\x53\x74" + encode({"kept": 1, "changed": "old"}) + b"\x00\x53\x77" + encode("x")
@@ -195,11 +185,6 @@ def test_a_delivery_without_a_lock_has_an_empty_tag_and_no_token(client):
 def test_durable_is_delivered_as_it_was_sent(client, durable):
     _, data = received(client, payload=b"\x00\x53\x70" + encode([durable]) + body())
     assert sections_of(data)[HEADER][0] is durable
-
-
-def test_durable_that_was_not_sent_is_not_delivered_either(client):
-    _, data = received(client)
-    assert sections_of(data)[HEADER][0] is None
 
 
 @pytest.mark.parametrize(
