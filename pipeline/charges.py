@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -20,15 +16,15 @@ import pyarrow.compute as pc
 
 from pipeline import backlog, outages
 from pipeline.errors import FilesChangedError, InputError, UnreadableFilesError
-from pipeline.invoice import Connections, Line, Terms, connections_of, invoice, unit_prices
+from pipeline.invoice import Terms, connections_of
 from pipeline.months import Month
 from pipeline.outages import Episode, availability
-from pipeline.placing import Ladder, Placed, Tables, Total, place
-from pipeline.price_tiers import UnitPrices
+from pipeline.placing import Ladder, Tables, place
 from pipeline.prices import PriceList
+from pipeline.pricing import collector_paused, price
 from pipeline.progress import Progress, silent
-from pipeline.results import Day, Outcome, Priced
-from pipeline.schemas import ALLOCATIONS, RULES
+from pipeline.results import Outcome
+from pipeline.schemas import ALLOCATIONS
 from pipeline.tariffs import BASIC, NOTHING_KNOWN, PREMIUM, Tariffs
 from pipeline.usage.counts import refuse_too_much, total
 from pipeline.usage.files import UNREADABLE, place_of
@@ -136,13 +132,13 @@ def compute(session: Session, request: Request, now: datetime, progress: Progres
 
     starts, beside = request.prices.operations.starts, _beside(request)
     ladder = Ladder.climbed(tables, starts, beside)
-    known = outages.wanted(outages.read_outages(request.outages), request.month, now)
+    known = outages.of_month(outages.read_outages(request.outages), request.month, now)
     at_ends = outages.hours_of(known)
     minutes = refreshing.minutes(days, ladder.split | at_ends)
     episodes = _episodes(known, request, tables, minutes, at_ends, now)
     with collector_paused():
         placed = place(tables, minutes, ladder, beside)
-        priced = tuple(_price(request, placed, connections_of(peaks)))
+        priced = tuple(price(request.terms, placed, connections_of(peaks)))
     progress("done", 1.0, counts.read)
     return Outcome(
         counts=counts,
@@ -185,65 +181,6 @@ def _episodes(
         usage.add(table.filter(pc.invert(pc.is_in(table["hour"], hours))), "hour", 60)
     usage.add(minutes.filter(pc.is_in(pc.divide(minutes["minute"], 60), hours)), "minute", 1)
     return usage.episodes(request.month, now)
-
-
-def _price(request: Request, placed: Placed, connections: Mapping[str, list[Connections]]) -> Iterator[Priced]:
-    usage, days = defaultdict[str, list[tuple[tuple[str, ...], Total]]](list), defaultdict[str, list[Any]](list)
-    for key, line in placed.lines.items():
-        usage[key[0]].append((_line_key(key), line))
-    for key, day in placed.days.items():
-        days[key[0]].append((key[1:], day))
-    for of_scope in (*usage.values(), *days.values()):
-        of_scope.sort(key=itemgetter(0))
-    for rule in RULES:
-        terms = request.terms(rule)
-        for scope in sorted({*usage, *connections}):
-            used = [_line(key, line, rule) for key, line in usage[scope]]
-            made = invoice(terms, scope, used, connections.get(scope, ()))
-            prices = unit_prices(terms, made.tiers)
-            yield Priced(invoice=made, days=tuple(_day(prices, key, day, rule) for key, day in days[scope]))
-
-
-def _line_key(key: tuple[str, ...]) -> tuple[str, ...]:
-    _, pair, namespace, entity, kind = key
-    return namespace, entity, kind, pair
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """No search for reference cycles meanwhile: there are none among the rows of a report, and hundreds of thousands of
-    them are looked through again and again.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def _line(key: tuple[str, ...], total: Total, rule: str) -> Line:
-    namespace, entity, kind, pair = key
-    operations, messages, size = total.counted
-    tiers = tuple(total.places[rule])
-    return Line(
-        namespace=namespace,
-        entity=entity,
-        kind=kind,
-        pair=pair,
-        operations=operations,
-        messages=messages,
-        bytes=size,
-        units=sum(tiers),
-        tiers=tiers,
-    )
-
-
-def _day(prices: UnitPrices, key: tuple[str, ...], total: Total, rule: str) -> Day:
-    """What one kind cost on one day, shared as the allocation says."""
-    tiers, (date, kind) = total.places[rule], key
-    return Day(date=date, kind=kind, operations=total.counted[0], units=sum(tiers), exact=prices.price_of(tiers))
 
 
 def utc_now() -> datetime:

@@ -26,7 +26,7 @@ from pipeline.tariffs import CROSSING_KINDS
 POLL = "syphon_receive_empty"
 OF_AN_ENTITY = ("send_backlog", "ping", "syphon_receive", "syphon_settle")
 EXTRA = (*OF_AN_ENTITY, POLL)
-WAY_HOME = (*OF_AN_ENTITY, "syphon_send")
+OF_AN_OUTAGE = (*OF_AN_ENTITY, "syphon_send")
 PLACE = ("scope", "namespace")
 
 
@@ -130,8 +130,8 @@ def _outage(record: dict[str, Any]) -> Outage:
     return Outage(**record | times)
 
 
-def wanted(outages: Iterable[Outage], month: Month, now: datetime) -> list[Outage]:
-    """The outages that touch the month, and of each entity the last one before it, whose backlog may come home in it;
+def of_month(outages: Iterable[Outage], month: Month, now: datetime) -> list[Outage]:
+    """The outages that touch the month, and of each entity the last one before it, whose backlog may be drained in it;
     by time.
     """
     found: list[Outage] = []
@@ -165,7 +165,7 @@ class Usage:
 
     def add(self, table: pa.Table, time: str, minutes: int) -> None:
         """Add sums by `time`, which has as many `minutes`, and in none of which an outage begins or ends."""
-        kinds = pa.array([*WAY_HOME, POLL])
+        kinds = pa.array([*OF_AN_OUTAGE, POLL])
         some = table.filter(pc.is_in(table["kind"].cast(pa.string()), kinds))
         some = some.filter(pc.is_in(some["pair"].cast(pa.string()), pa.array(list(self.of_pair), pa.string())))
         names = ("pair", "entity", "kind", *PLACE, time, "billing_units", "bytes")

@@ -94,7 +94,7 @@ def table_arguments() -> list[str]:
 def compact_usage() -> None:
     """Merge the small usage files of past days. Raises JobFailed."""
     usage = settings.USAGE_DIR
-    run_job("pipeline.jobs.days", ["--usage", argument_for(usage)], lambda said: None, usage)
+    run_job("pipeline.jobs.days", ["--usage", argument_for(usage)], lambda record: None, usage)
 
 
 def months_to_compute(now: datetime) -> list[str]:
@@ -103,9 +103,9 @@ def months_to_compute(now: datetime) -> list[str]:
     """
     usage = settings.USAGE_DIR
     always = sorted({f"{day:%Y-%m}" for day in (now, now - timedelta(days=2))})
-    said: list[dict[str, Any]] = []
-    run_job("pipeline.jobs.days", ["--usage", argument_for(usage), *table_arguments()], said.append, usage)
-    changed = sorted({day[:7] for day in said[-1]["days"]} - set(always))
+    records: list[dict[str, Any]] = []
+    run_job("pipeline.jobs.days", ["--usage", argument_for(usage), *table_arguments()], records.append, usage)
+    changed = sorted({day[:7] for day in records[-1]["days"]} - set(always))
     return [*always, *(month for month in changed if month < always[0])]
 
 
@@ -132,11 +132,11 @@ def _listen(process: subprocess.Popen[str], on_progress: OnProgress) -> tuple[It
     reader.start()
     error = ""
     for line in process.stdout:
-        if (said := _parsed(line)) is None:
+        if (record := _parsed(line)) is None:
             continue
-        error = str(said.get("error", error))
-        if "stage" in said:
-            on_progress(said)
+        error = str(record.get("error", error))
+        if "stage" in record:
+            on_progress(record)
     reader.join()
     return tail, error
 
@@ -147,10 +147,10 @@ def _keep(stream: IO[str], tail: deque[str]) -> None:
 
 def _parsed(line: str) -> dict[str, Any] | None:
     try:
-        said = json.loads(line)
+        record = json.loads(line)
     except json.JSONDecodeError:
         return None
-    return said if isinstance(said, dict) else None
+    return record if isinstance(record, dict) else None
 
 
 def _last_line(tail: Iterable[str], status: int) -> str:

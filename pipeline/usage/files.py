@@ -73,21 +73,21 @@ def _mismatch(found: Iterable[pq.ColumnSchema], columns: Mapping[str, str]) -> s
     """The first column that is missing, has another type, or is there twice: Spark does not look at the case."""
     by_path = {column.path: column for column in found}
     tops = sorted({path.split(".")[0] for path in by_path})
-    for name, wanted in columns.items():
+    for name, kind in columns.items():
         if name not in by_path:
-            return f"has the column {name} as a group, not as {wanted}" if name in tops else f"lacks the column {name}"
-        if not _is_readable(by_path[name], wanted):
-            return f"has the column {name} as {_type_of(by_path[name])}, not as {wanted}"
+            return f"has the column {name} as a group, not as {kind}" if name in tops else f"lacks the column {name}"
+        if not _is_readable(by_path[name], kind):
+            return f"has the column {name} as {_type_of(by_path[name])}, not as {kind}"
         if len(same := [top for top in tops if top.lower() == name.lower()]) > 1:
             return f"has the column {name} more than once ({', '.join(same)})"
     return ""
 
 
-def _is_readable(column: pq.ColumnSchema, wanted: str) -> bool:
+def _is_readable(column: pq.ColumnSchema, kind: str) -> bool:
     physical, logical = str(column.physical_type), column.logical_type
     if column.max_repetition_level:
         return False
-    match wanted:
+    match kind:
         case "string":
             return physical == "BYTE_ARRAY" and str(logical.type) in ("NONE", "STRING")
         case "timestamp":

@@ -55,8 +55,8 @@ def _rows_of(folder: UsageFolder, child: Child) -> list[dict[str, Any]] | str:
     try:
         with folder.filesystem.open_input_file(child.path) as source:
             file = pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True)
-            wanted = [name for name in (*CONNECTIONS, REPORTER) if name in file.schema_arrow.names]
-            rows: list[dict[str, Any]] = file.read(wanted, use_threads=False).to_pylist()
+            columns = [name for name in (*CONNECTIONS, REPORTER) if name in file.schema_arrow.names]
+            rows: list[dict[str, Any]] = file.read(columns, use_threads=False).to_pylist()
             return rows
     except (pa.ArrowException, OSError, ValueError, OverflowError):
         return UNREADABLE

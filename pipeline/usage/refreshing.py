@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from pipeline.usage.counts import Counts
 from pipeline.usage.files import SourceFile, check, place_of
 from pipeline.usage.folder import Child, UsageFolder, day_number, day_of
 from pipeline.usage.listing import Listing
+from pipeline.usage.sums import NO_MINUTES, NO_SUMS, by_day, counts_of, elsewhere, require_same, require_sum, storable
 from pipeline.usage.table import Day, DayTable, Header
 
 if TYPE_CHECKING:  # loaded when something has changed: it takes longer than to see that nothing has
@@ -30,10 +30,6 @@ CLOCK_SKEW = timedelta(hours=1)
 LATE = timedelta(days=1)
 ROWS_AT_ONCE = 25_000_000
 FUTURE = "the minute lies in the future"
-ZERO_BYTE, REPLACEMENT = "\0", "\ufffd"
-_NAMES, _NUMBERS = [(name, pa.string()) for name in KEY], [(name, pa.int64()) for name in SUMS]
-NO_MINUTES = pa.schema([*_NAMES, ("minute", pa.int64()), *_NUMBERS]).empty_table()
-NO_SUMS = pa.schema([*_NAMES, *((name, pa.int64()) for name in ("hour", *SUMS, "read", "misplaced"))]).empty_table()
 
 
 @dataclass(slots=True)
@@ -114,19 +110,19 @@ class Refreshing:
         examples: list[dict[str, str]] = []
         if (records := self._records(days)) is not None:
             sums = records.sums("hour")
-            odd, examples = _require_sum(records, sums)
+            odd, examples = require_sum(records, sums)
             self.summed.append(records)
-        by_day, root = _by_day(sums), f"{self.folder.root}/usage"
+        found, root = by_day(sums), f"{self.folder.root}/usage"
         for day, files in days.items():
-            of_day = by_day.get(day, NO_SUMS)
-            counts = _counts(day, root, files, of_day, odd)
+            of_day = found.get(day, NO_SUMS)
+            counts = counts_of(day, root, files, of_day, odd)
             header = Header(
                 sources=listing.marks(day),
-                elsewhere=_elsewhere(day, odd),
+                elsewhere=elsewhere(day, odd),
                 counts=replace(counts, examples=[row for row in examples if row["date"] == day]),
                 is_final=FUTURE not in counts.reasons and self.month.start <= self.now,
             )
-            self.table.write(day, _storable(of_day).select([*KEY, "hour", *SUMS]), header)
+            self.table.write(day, storable(of_day).select([*KEY, "hour", *SUMS]), header)
         self.again |= days.keys()
 
     def minutes(self, days: Collection[Day], hours: Collection[int]) -> pa.Table:
@@ -140,18 +136,18 @@ class Refreshing:
             elif of_day:
                 missing[day.day] = day, of_day
         if missing:
-            made = _by_day(self._minutes_of(missing), "minute")
+            made = by_day(self._minutes_of(missing), "minute")
             for name, (day, of_day) in missing.items():
-                sums = _storable(made.get(name, NO_MINUTES)).select(NO_MINUTES.column_names)
-                _require_same(day, sums, of_day)
+                sums = storable(made.get(name, NO_MINUTES)).select(NO_MINUTES.column_names)
+                require_same(day, sums, of_day)
                 self.table.write_minutes(day, sums, of_day)
                 found.append(sums)
         every = pa.concat_tables([table.cast(NO_MINUTES.schema) for table in found])
         return every.filter(pc.is_in(pc.divide(every["minute"], 60), pa.array(sorted(hours), pa.int64())))
 
-    def _minutes_of(self, wanted: Mapping[str, tuple[Day, set[int]]]) -> pa.Table:
-        """The sums of the wanted hours, from the records that this run has found already, or from the files."""
-        days = {day_number(name): each for name, each in wanted.items()}
+    def _minutes_of(self, missing: Mapping[str, tuple[Day, set[int]]]) -> pa.Table:
+        """The sums of these hours of the days, from the records that this run has found already, or from the files."""
+        days = {day_number(name): each for name, each in missing.items()}
         parts = [NO_MINUTES]
         for known in reversed(self.summed):
             mine = days.keys() & known.days
@@ -169,64 +165,3 @@ class Refreshing:
             raise FilesChangedError(f"The folder of {day.day}")
         without = {place_of(path): reason for path, reason in day.header.counts.rejected}
         return {name: without.get(name) or file for name, file in self._checked(listing.sources(day.day)).items()}
-
-
-def _require_sum(records: Records, sums: pa.Table) -> tuple[list[Odd], list[dict[str, str]]]:
-    """The rows that are not in the sums, and examples of them. Raises InputError where others are missing."""
-    read, misplaced = (pc.sum(sums[name]).as_py() or 0 for name in ("read", "misplaced"))
-    if not misplaced and read == sum(file.rows for file in records.files):
-        return [], []
-    odd = records.odd()
-    records.require_all(read + sum(each.rows for each in odd if each.reason or each.day not in records.days))
-    return odd, records.examples() if any(each.reason for each in odd) else []
-
-
-def _require_same(day: Day, minutes: pa.Table, hours: Collection[int]) -> None:
-    """Raises FilesChangedError where minutes do not add up to the hours: the files were replaced in between."""
-    sums = day.sums()
-    of_hours = sums.filter(pc.is_in(sums["hour"], pa.array(sorted(hours), pa.int64())))
-    if any(pc.sum(minutes[name]) != pc.sum(of_hours[name]) for name in ("rows", "billing_units")):
-        raise FilesChangedError(f"A file of {day.day}")
-
-
-def _by_day(sums: pa.Table, time: str = "hour") -> dict[str, pa.Table]:
-    """The sums of each day."""
-    days = pc.divide(sums[time], 24 if time == "hour" else 1440)
-    return {day_of(number): sums.filter(pc.equal(days, number)) for number in pc.unique(days).to_pylist()}
-
-
-def _storable(sums: pa.Table) -> pa.Table:
-    """The sums of which a row is left, with the zero bytes of entities replaced, which databases reject."""
-    sums = sums.filter(pc.not_equal(sums["rows"], 0))
-    place = sums.column_names.index("entity")
-    return sums.set_column(place, "entity", pc.replace_substring(sums["entity"], ZERO_BYTE, REPLACEMENT))
-
-
-def _elsewhere(day: str, odd: Iterable[Odd]) -> dict[str, list[str]]:
-    """Of the files in the day's folder the other days of which they have good rows."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for each in odd:
-        if each.file.startswith(f"date={day}/") and each.day is not None and not each.reason:
-            found[each.file].add(day_of(each.day))
-    return {name: sorted(days - {day}) for name, days in found.items() if days - {day}}
-
-
-def _counts(day: str, root: str, files: Mapping[str, SourceFile | str], sums: pa.Table, odd: Iterable[Odd]) -> Counts:
-    """The results of the rows of a day, and of the files in its folder."""
-    own = f"date={day}/"
-    reasons: Counter[str] = Counter()
-    for each in odd:
-        if each.reason and each.file.startswith(own):
-            reasons[each.reason] += each.rows
-    accepted, good = (pc.sum(sums[name]).as_py() or 0 for name in ("rows", "read"))
-    rejected = [(f"{root}/{name}", why) for name, why in sorted(files.items()) if isinstance(why, str)]
-    return Counts(
-        read=good + reasons.total(),
-        accepted=accepted,
-        copies=good - accepted,
-        quarantined=reasons.total(),
-        files=sum(name.startswith(own) for name in files),
-        files_rejected=sum(path.startswith(f"{root}/{own}") for path, _ in rejected),
-        reasons=dict(reasons),
-        rejected=rejected,
-    )

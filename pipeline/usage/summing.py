@@ -55,31 +55,27 @@ class Records:
         not_after: datetime | None,
     ) -> None:
         self.files, self.days = files, days
-        self.rows = _read(spark, root, files).withColumn("reason", usage_reason(not_after))
-        wanted = self.rows.where(F.col("reason").isNull() & F.col("day").isin(*days))
-        self.good = wanted.withColumn("h", F.xxhash64(*IDENTITY))
-        # Eight bytes of each row are shuffled, not the row; only rows whose hash is there twice are compared.
-        hashes = self.rows.select(F.xxhash64(*IDENTITY).alias("h")).repartition("h").groupBy("h").count()
-        self.repeated = hashes.where("count > 1").select("h").cache()
-        self.has_copies = not self.repeated.isEmpty()
+        self.rows = _read(spark, root, files)
+        self.reason = usage_reason(not_after)
+        self.is_good = self.reason.isNull() & F.col("day").isin(*days)
+        # Eight bytes of each row are shuffled, not the row. Only rows whose hash is there twice are compared, and kept
+        # before they are checked: Spark would check all rows first.
+        hashed = self.rows.withColumn("h", F.xxhash64(*IDENTITY))
+        repeated = hashed.select("h").repartition("h").groupBy("h").count().where("count > 1").select("h").cache()
+        has_copies = not repeated.isEmpty()
+        self.suspects = hashed.join(repeated, "h", "left_semi").cache() if has_copies else None
 
     def sums(self, time: str, hours: Collection[int] = ()) -> pa.Table:
         """The sums by KEY and `time` (`hour` or `minute`), of all hours or of these."""
-        good = self.good.where(_is_in(hours)) if hours else self.good
-        summed = _summed(good, time)
-        if self.has_copies:
-            suspects, winners = good.join(self.repeated, "h", "left_semi"), self._winners()
+        is_counted = self.is_good & _is_in(hours) if hours else self.is_good
+        summed = _summed(self.rows.where(is_counted), time)
+        if self.suspects is not None:
+            suspects, winners = self.suspects.where(is_counted), _winners(self.suspects.where(self.is_good))
             winners = winners.where(_is_in(hours)) if hours else winners
             for part in (_summed(suspects, time, sign=-1), _summed(winners, time, sign=1)):
                 summed = summed.unionByName(part)
             summed = summed.groupBy(*KEY, time).agg(*(F.sum(name).alias(name) for name in (*SUMS, *OF_ALL)))
         return summed.toArrow()
-
-    def _winners(self) -> DataFrame:
-        suspects = self.good.join(self.repeated, "h", "left_semi")
-        others = [name for name in (*USAGE, "day", "hour", "date") if name not in ("record_id", "seq")]
-        best = suspects.groupBy("h", "record_id").agg(F.max(F.struct("seq", *others)).alias("row"))
-        return best.select("row.*")
 
     def odd(self) -> list[Odd]:
         """The rows that are bad, of a day that is not summed, or in the folder of another day than theirs."""
@@ -94,8 +90,9 @@ class Records:
         return [row.asDict() for row in some.select(*columns).collect()]
 
     def _odd_rows(self) -> DataFrame:
+        rows = self.rows.withColumn("reason", self.reason)
         is_odd = F.col("reason").isNotNull() | _is_misplaced() | ~F.col("day").isin(*self.days)
-        return self.rows.where(is_odd).withColumn("file", F.input_file_name())
+        return rows.where(is_odd).withColumn("file", F.input_file_name())
 
     def require_all(self, found: int) -> None:
         """Raises UnreadableFilesError where other rows were `found` than the footers of the files say."""
@@ -109,6 +106,13 @@ class Records:
             if file.rows != counted.get(file.name, 0)
         }
         raise UnreadableFilesError(liars) if liars else FilesChangedError("A usage file")
+
+
+def _winners(rows: DataFrame) -> DataFrame:
+    """The row of each record that counts."""
+    others = [name for name in (*USAGE, "hour", "date") if name not in ("record_id", "seq")]
+    best = rows.groupBy(*IDENTITY).agg(F.max(F.struct("seq", *others)).alias("row"))
+    return best.select("day", "row.*")
 
 
 def _read(spark: SparkSession, root: str, files: Sequence[SourceFile]) -> DataFrame:
