@@ -113,6 +113,7 @@ class RedisCoordination:
         self._number_known = 0
         self._must_read = True
         self._must_compare = False
+        self._told = ""
         self._must_listen_anew = threading.Event()
         self._is_closing = False
         subscription = Subscription(
@@ -264,10 +265,11 @@ class RedisCoordination:
             self._learn(now, is_answer=not applied, is_reported=applied)
 
     def _cut_off(self, error: Exception) -> None:
-        if self.is_connected:
-            why = str(error) if isinstance(error, ResponseError) else type(error).__name__
+        is_refused = isinstance(error, ResponseError)
+        why = str(error) if is_refused else type(error).__name__
+        if self.is_connected or (is_refused and why != self._told):
             _LOGGER.warning("pairing: Redis is unavailable (%s); this process decides alone", why)
-        self.is_connected = False
+        self.is_connected, self._told = False, why
         self._must_compare = True
         self._must_listen_anew.set()
 

@@ -134,12 +134,10 @@ class SendOperations:
         )
 
     def _in_order(self, work: Payload, parts: "list[Part]", timeout_s: float, began_at: float) -> Operation[str | None]:
-        from pairing.sessions.order import SessionSend  # only a client that keeps the order needs it
-
         order = self._client.fleet.sessions
         assert order is not None
         deadline, waits = began_at + timeout_s, self._waits_when_busy
-        one_call = SessionSend(
+        one_call = order.send(
             self, self._entity, order, self._backlog_for, self._now, deadline, waits, is_gone, began_at
         )
         return one_call.run(work, parts)

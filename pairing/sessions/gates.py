@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from pairing.clock import joined
+from pairing.sessions.order import SessionSend
 from pairing.sessions.rulings import Ruling, entity_of
 from pairing.sessions.shared import FRESH_S, SharedSessions
 
@@ -30,6 +31,9 @@ AtRisk = Callable[[str, str], None]
 
 class SessionGates:
     """The order of sessions in one process. ``start`` starts a daemon thread; thread-safe."""
+
+    send = SessionSend
+    """One call that keeps this order; loaded here, as an outage is too late to load it."""
 
     def __init__(
         self,

@@ -167,9 +167,10 @@ async def test_every_form_of_a_message_is_taken(pair):
     sender = client.get_queue_sender(pair.queue)
     foreign = ServiceBusMessageBatch()
     foreign.add_message(ServiceBusMessage("foreign"))
-    for form in ({"body": "mapping"}, AmqpAnnotatedMessage(data_body=b"annotated"), foreign):
+    generator = (ServiceBusMessage(text) for text in ("from", "generator"))
+    for form in ({"body": "mapping"}, AmqpAnnotatedMessage(data_body=b"annotated"), foreign, generator):
         await pair.do(sender.send_messages, form)
-    assert bodies(pair.received(3)) == ["mapping", "annotated", "foreign"]
+    assert bodies(pair.received(5)) == ["mapping", "annotated", "foreign", "from", "generator"]
 
 
 async def test_nothing_is_no_error(pair):
@@ -181,9 +182,11 @@ async def test_nothing_is_no_error(pair):
 
 async def test_a_message_without_id_gets_one(pair):
     client = await pair.open()
-    await pair.do(client.get_queue_sender(pair.queue).send_messages, ServiceBusMessage("x"))
+    message = ServiceBusMessage("x")
+    await pair.do(client.get_queue_sender(pair.queue).send_messages, message)
     (received,) = pair.received(1)
     assert len(received.message_id) == 36
+    assert received.message_id == message.message_id
 
 
 async def test_what_is_the_callers_fault_is_raised(pair):
@@ -248,9 +251,10 @@ async def test_in_the_backlog_a_message_carries_where_it_is_meant_to_go(pair):
 async def test_what_is_no_outage_is_raised_and_fails_nothing_over(pair, condition, error):
     client = await pair.open()
     pair.fail(condition)
-    with pytest.raises(error):
+    with pytest.raises(error) as raised:
         await pair.do(client.get_queue_sender(pair.queue).send_messages, ServiceBusMessage("x"))
     assert client.entity_health(pair.queue).state == "healthy"
+    assert getattr(raised.value, "retry_after", None) == (10.0 if "busy" in condition else None)
 
 
 async def test_while_the_interval_lasts_the_primarys_error_is_raised_and_a_success_clears_it(pair):
@@ -278,6 +282,7 @@ async def test_a_backlog_queue_that_fails_is_pulled_and_where_all_fail_the_messa
     with pytest.raises(BacklogUnavailableError) as raised:
         await pair.do(sender.send_messages, ServiceBusMessage("x"))
     assert set(raised.value.errors) == set(client.backlog_paths)
+    assert isinstance(raised.value.__cause__, ServiceBusError)
     assert reported == ["forced", "queue_pulled", "queue_pulled"]
     pair.mend()
     await pair.do(sender.send_messages, ServiceBusMessage("y"))
@@ -333,13 +338,13 @@ async def test_sends_are_metered_by_kind_and_entity(pair):
     await pair.do(client.ping, pair.queue)
     sends = {
         key: sums[:3]
-        for key, sums in metered(client, "kind", "entity").items()
+        for key, sums in metered(client, "kind", "namespace", "entity").items()
         if key[0] in ("send", "send_backlog", "ping")
     }
     assert sends == {
-        ("send", pair.queue): (3, 3, 4),
-        ("send_backlog", pair.queue): (1, 1, 1),
-        ("ping", pair.queue): (1, 1, 1),
+        ("send", client.primary.namespace, pair.queue): (3, 3, 4),
+        ("send_backlog", client.secondary.namespace, pair.queue): (1, 1, 1),
+        ("ping", client.primary.namespace, pair.queue): (1, 1, 1),
     }
 
 

@@ -10,7 +10,6 @@ import redis
 
 from pairing.events import Event
 from pairing.fleet.coordination import EVENTS, RedisCoordination, SharedHealth, SharedState
-from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from tests.pace import Stopwatch
 from tests.pairing import leftovers
 from tests.pairing.own_redis import RedisServer
@@ -162,19 +161,6 @@ def test_what_was_missed_while_cut_off_is_read_afterwards(server, join):
     one.coordination._must_listen_anew.set()  # as if its subscription had been cut just now
     shared(server).fail_over("orders", "drill", operator="ada", process="web")
     assert one.hears("failed_over")
-
-
-@pytest.mark.parametrize("word", ["no JSON", "[]", "{}", '{"path": "q", "reason": "", "process": "x", "until": 7}'])
-def test_a_word_of_a_queue_that_cannot_be_read_costs_no_later_one(server, join, word):
-    one, heard = join("one"), []
-    one.coordination.on_queue = heard.append
-    store, backlog = shared(server).redis, SharedBacklog(shared(server))
-    eventually(lambda: store.pubsub_numsub(backlog.channel)[0][1] == 1)
-    store.hset(backlog.channel, "backlog/9", word)
-    store.publish(backlog.channel, word)
-    backlog.report(QueueNews("backlog/0", "it is back", "two", None))  # only said, and not written anywhere
-    eventually(lambda: [news.path for news in heard] == ["backlog/0"])
-    assert backlog.pulled() == []
 
 
 def test_the_outbox_is_bounded_and_drops_the_oldest_events_not_without_a_word(server, caplog):

@@ -38,12 +38,6 @@ def test_redis_has_forgotten_where_it_says_less_than_was_known(stands, known, ex
     assert has_forgotten(None if stands is None else stands.to_json(), known) is expected
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"path": "orders"}'])
-def test_what_cannot_be_read_is_not_forgotten(text):
-    """A newer version of the library may have written it: it is left alone."""
-    assert has_forgotten(text, health("failed_over")) is False
-
-
 def test_failing_is_no_sign_of_loss_in_a_redis_that_was_not_emptied():
     """Its author may not know of the failover because it has ended."""
     assert not has_forgotten(health("failing", 8).to_json(), health("failed_over"), was_emptied=False)

@@ -299,14 +299,6 @@ def test_a_pace_that_is_none_is_refused(shared, rate):
     assert shared.paces() == {}
 
 
-def test_what_cannot_be_read_hides_no_other_pace_and_lifts_no_pause(shared, redis_client):
-    shared.pace_syphon("orders", 50, "ada", "slow")
-    redis_client.hset("pairing:{contoso}:pace", "payments", "fast")
-    redis_client.hset("pairing:{contoso}:syphon", "*", "yes")
-    assert list(shared.paces()) == ["orders"]
-    assert shared.paused()["*"].reason == "a pause that cannot be read"
-
-
 def _milliseconds(time: tuple[int, int]) -> int:
     seconds, microseconds = time
     return seconds * 1000 + microseconds // 1000

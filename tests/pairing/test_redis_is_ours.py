@@ -46,7 +46,7 @@ def test_a_record_is_read_as_it_was_written_and_refused_with_any_field_missing(r
     fields = json.loads(record.to_json())
     assert type(record).from_json(record.to_json()) == record
     for name in fields.keys() - {"operator", "held_by", "expires", "knew", "until", "next_due"}:
-        with pytest.raises(ValueError, match=r"not a|not the"):
+        with pytest.raises(ValueError, match="not "):
             type(record).from_json(json.dumps({key: value for key, value in fields.items() if key != name}))
 
 

@@ -60,7 +60,6 @@ def test_what_was_done_while_redis_was_away_is_left_to_the_process_that_has_the_
     for number in (4, 5):
         ledger.close(number, "restored")
     assert one.keep(restored(1, 2, 3)) == "refused"
-    redis_client.rpush("pairing:{contoso}:left-ledgers:queue-0", "?")
     assert two.keep(ledger) == "stored"
     assert (two.read().count("restored"), two.read().balance(still_there=0).missing) == (5, 0)
     assert not redis_client.keys("*left-ledgers*")
@@ -109,12 +108,6 @@ def test_while_redis_is_away_the_process_decides_by_what_it_knows_of_its_lease(s
     away = ledger_of(shared, 1, is_connected=False, holds=lambda: holds)
     assert away.keep(restored(1)) == ("in memory" if holds else "refused")
     assert shared.ledgers() == {}
-
-
-def test_ledgers_of_another_version_are_reported_and_new_ones_begin(shared, redis_client, caplog):
-    redis_client.hset("pairing:{contoso}:ledger", "queue-0", "[]")
-    assert ledger_of(shared, 1).read().count("restored") == 0
-    assert "the ledger of queue-0 cannot be read" in caplog.text
 
 
 def dead_lettered(*numbers: int) -> Ledger:

@@ -163,7 +163,9 @@ CLIENT = ["get_queue_sender", "get_topic_sender", "list_queue_sessions", "list_s
 @pytest.mark.parametrize(("ours", "theirs"), WORLDS)
 @pytest.mark.parametrize("name", SENDER)
 def test_a_senders_arguments_are_the_sdks_in_kind_and_default(ours, theirs, name):
-    assert annotated(getattr(ours.PairedSender, name)) == annotated(getattr(theirs.ServiceBusSender, name))
+    mine, sdks = getattr(ours.PairedSender, name), getattr(theirs.ServiceBusSender, name)
+    assert annotated(mine) == annotated(sdks)
+    assert inspect.iscoroutinefunction(mine) == inspect.iscoroutinefunction(sdks)
 
 
 @pytest.mark.parametrize(("ours", "theirs"), WORLDS)
