@@ -12,13 +12,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakSet
 
 from azure.servicebus import ServiceBusSender
 from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusConnectionError, ServiceBusError
 
 from pairing.clock import joined
+from pairing.drive import Eventually
 from pairing.sockets import break_transport, close_socket_with, on_each_handler, raw_socket
 
 _TICK_S = 0.25
@@ -60,6 +61,23 @@ class LinkFailure(NamedTuple):
 def send_client_keywords() -> dict[str, Any]:
     """Keywords of senders of this library: no keep-alive thread of the SDK, which would slow every close."""
     return {"keep_alive": 0}
+
+
+class AnyLink(Protocol):
+    """A link to one entity, of this module or ``pairing.aio.links``; its calls are awaited in asyncio."""
+
+    @property
+    def sender(self) -> Any: ...
+
+    def send(self, message: Any, timeout_s: float) -> Eventually[LinkFailure | None]: ...
+
+    def attempt(self, operation: Callable[[Any, float], Any], timeout_s: float) -> Eventually[LinkFailure | None]: ...
+
+    def warm(self, timeout_s: float) -> Eventually[LinkFailure | None]: ...
+
+    def maintain(self, now: float) -> Eventually[bool]: ...
+
+    def close(self, timeout_s: float) -> Eventually[None]: ...
 
 
 class Opening(threading.Thread):

@@ -9,7 +9,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import TYPE_CHECKING
 
 from pairing.clock import left_until
 from pairing.health.availability import News, State
@@ -19,7 +20,7 @@ from pairing.pair import Change, Pair
 from pairing.telemetry.metering import UsageRecord
 
 if TYPE_CHECKING:
-    from pairing.fleet.coordination import Coordination
+    from pairing.fleet.coordination import RedisCoordination
     from pairing.fleet.shared_backlog import SharedBacklog
     from pairing.fleet.shared_health import SharedHealth
     from pairing.fleet.shared_state import SharedState
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
 class Fleet:
     """The other processes of a pair."""
 
+    coordination: "RedisCoordination | None" = None
+
     def __init__(self, pair: Pair, url: str | None) -> None:
         self._pair = pair
-        self.coordination: Coordination | None = None
         self._backlog: SharedBacklog | None = None
         self.sessions: SessionGates | None = None
         """The sessions with messages in the backlog, if their order is kept."""
@@ -51,9 +53,9 @@ class Fleet:
             coordination.on_queue = lambda news: pair.adopt_queue(news.path, news.until)
             coordination.on_known = pair.know
             pair.on_rotation = rotated
-            self.join(cast("Coordination", coordination))
+            self.join(coordination)
 
-    def join(self, coordination: "Coordination") -> None:
+    def join(self, coordination: "RedisCoordination") -> None:
         """Use this coordination; before ``start``."""
         from pairing.fleet.shared_backlog import SharedBacklog
         from pairing.fleet.shared_health import SharedHealth
@@ -73,11 +75,10 @@ class Fleet:
             coordination.publish(health, recovers=change.recovers)
 
         self.coordination = coordination
-        if coordination.shared is not None:
-            self._backlog = SharedBacklog(coordination.shared)
+        self._backlog = SharedBacklog(coordination.shared)
         self._pair.on_change = publish
         self._pair.on_report = coordination.report
-        if self._pair.options.preserve_session_order and coordination.shared is not None:
+        if self._pair.options.preserve_session_order:
             self.sessions = self._session_gates(coordination.shared)
 
     def _session_gates(self, shared: "SharedState") -> "SessionGates":
@@ -114,7 +115,7 @@ class Fleet:
     @property
     def answers(self) -> bool:
         """Whether Redis answered last time; otherwise usage should stay in its meter."""
-        return self.coordination is not None and bool(getattr(self.coordination, "is_connected", True))
+        return self.coordination is not None and self.coordination.is_connected
 
     @property
     def backlog(self) -> "SharedBacklog | None":
@@ -129,7 +130,7 @@ class Fleet:
 
     def record_ping(self, result: PingResult, next_due: datetime | None) -> None:
         """Store the result of a ping for display; may take two seconds."""
-        if self.coordination is not None and self.coordination.shared is not None:
+        if self.coordination is not None:
             with contextlib.suppress(Exception):
                 self.coordination.shared.record_ping(
                     result.path, accepted=result.accepted, reason=result.reason, next_due=next_due
@@ -137,13 +138,9 @@ class Fleet:
 
     def release(self, path: str, operator: str) -> None:
         """Report a release to the fleet, which makes a ping due immediately, on a separate thread."""
-        process = self._pair.process
-        self._do(lambda shared: shared.release(path, operator=operator, process=process))
-
-    def _do(self, action: "Callable[[SharedState], object]") -> None:
-        shared = self.coordination.shared if self.coordination is not None else None
-        if shared is not None:
-            threading.Thread(target=_quietly, args=(action, shared), name="pairing-reporting", daemon=True).start()
+        if self.coordination is not None:
+            release = partial(self.coordination.shared.release, path, operator=operator, process=self._pair.process)
+            threading.Thread(target=_quietly, args=(release,), name="pairing-reporting", daemon=True).start()
 
     def _adopt(self, health: "SharedHealth") -> None:
         clock = self._pair.clock
@@ -161,6 +158,6 @@ class Fleet:
         )
 
 
-def _quietly(action: "Callable[[SharedState], object]", shared: "SharedState") -> None:
+def _quietly(action: Callable[[], object]) -> None:
     with contextlib.suppress(Exception):
-        action(shared)
+        action()

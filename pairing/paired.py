@@ -28,7 +28,7 @@ from pairing.telemetry.metering import UsageMeter
 from pairing.telemetry.trace_context import is_wanted
 
 if TYPE_CHECKING:
-    from pairing.fleet.coordination import Coordination
+    from pairing.fleet.coordination import RedisCoordination
     from pairing.telemetry.tracing import Tracing
 
 ClientState = Literal["created", "opened", "closing", "closed", "faulted"]
@@ -328,7 +328,7 @@ class PairedClient:
     # Events --------------------------------------------------------------------------------------------------------
 
     @property
-    def coordination(self) -> "Coordination | None":
+    def coordination(self) -> "RedisCoordination | None":
         """The shared state with the fleet; None without coordination."""
         return self.fleet.coordination
 

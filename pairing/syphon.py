@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from pairing.drain.backlog_queue import Settled
-from pairing.drain.host import ASK_S, How, SyphonHost, SyphonLink
+from pairing.drain.host import ASK_S, How, SyphonHost
 from pairing.drain.settlement import Settlement, choose
 from pairing.drain.syphons import SyphonCore
 from pairing.drive import run
-from pairing.links import Link, Watchdog
+from pairing.links import AnyLink, Link, Watchdog
 from pairing.runtime import Threads
 
 
@@ -55,7 +55,7 @@ class SyphonThreads(Threads):
         """A link that opens the result of ``make``."""
         return Link(make, self._watchdog)
 
-    def close_links(self, links: Iterable[SyphonLink]) -> None:
+    def close_links(self, links: Iterable[AnyLink]) -> None:
         """Close links without operations in progress."""
         for link in links:
             link.close(0)

@@ -142,6 +142,10 @@ class InMemoryLink:
     def warm(self, timeout_s: float) -> None:
         """It is open."""
 
+    def maintain(self, now: float) -> bool:
+        """It needs nothing."""
+        return False
+
     def close(self, timeout_s: float) -> None:
         """There is nothing to close."""
 

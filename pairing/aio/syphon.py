@@ -13,9 +13,10 @@ from pairing.aio.cancellation import within
 from pairing.aio.links import Background, Link
 from pairing.aio.runtime import Tasks
 from pairing.drain.backlog_queue import Settled, Verb
-from pairing.drain.host import ASK_S, How, SyphonHost, SyphonLink
+from pairing.drain.host import ASK_S, How, SyphonHost
 from pairing.drain.syphons import SyphonCore
 from pairing.drive import run_async
+from pairing.links import AnyLink
 
 
 class AsyncioHost(SyphonHost, Protocol):
@@ -59,7 +60,7 @@ class SyphonTasks(Tasks):
         """A link that opens the result of ``make``."""
         return Link(partial(_made, make), self._background)
 
-    async def close_links(self, links: Iterable[SyphonLink]) -> None:
+    async def close_links(self, links: Iterable[AnyLink]) -> None:
         """Close links without operations in progress."""
         await asyncio.gather(*(cast("Link", link).close(0.5) for link in links))
 

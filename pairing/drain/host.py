@@ -1,20 +1,20 @@
 """The environment of a syphon: the client whose backlog it drains, and its runtime."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pairing.drain.backlog_queue import Settled, Verb
 from pairing.drive import Runtime
-from pairing.links import LinkFailure
+from pairing.links import AnyLink, LinkFailure
 
 if TYPE_CHECKING:
     from pairing.clock import Clock
-    from pairing.fleet.coordination import Coordination
+    from pairing.fleet.coordination import RedisCoordination
     from pairing.health.availability import PathAvailability
     from pairing.options import SendAvailabilityOptions
     from pairing.telemetry.metering import UsageMeter
     from pairing.telemetry.tracing import Tracing
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from pairing.drive import Operation, call
 
@@ -55,7 +55,7 @@ class SyphonHost(Protocol):
     def state(self) -> str: ...
 
     @property
-    def coordination(self) -> "Coordination | None": ...
+    def coordination(self) -> "RedisCoordination | None": ...
 
     @property
     def backlog_paths(self) -> tuple[str, ...]: ...
@@ -67,19 +67,6 @@ class SyphonHost(Protocol):
     def backlog_refused(self, path: str, error: Exception, began: float) -> None: ...
 
     def sdk_sender(self, role: Literal["primary", "secondary"], name: str) -> Any: ...
-
-
-class SyphonLink(Protocol):
-    """A link to a queue or an entity, of ``pairing.links`` or ``pairing.aio.links``."""
-
-    @property
-    def sender(self) -> Any: ...
-
-    def attempt(
-        self, operation: Callable[[Any, float], Any], timeout_s: float
-    ) -> LinkFailure | Awaitable[LinkFailure | None] | None: ...
-
-    def close(self, timeout_s: float) -> object: ...
 
 
 class StopEvent(Protocol):
@@ -99,11 +86,11 @@ class World(Runtime, Protocol):
         """Call a method of the administration, with a timeout."""
         ...
 
-    def link(self, make: Callable[[], Any]) -> SyphonLink:
+    def link(self, make: Callable[[], Any]) -> AnyLink:
         """A link that opens the result of ``make``."""
         ...
 
-    def close_links(self, links: Iterable[SyphonLink]) -> object:
+    def close_links(self, links: Iterable[AnyLink]) -> object:
         """Close links without operations in progress."""
         ...
 
@@ -116,7 +103,7 @@ R = TypeVar("R")
 
 
 def attempt(
-    world: World, link: SyphonLink, operation: Callable[[Any, float], Operation[R]], timeout_s: float
+    world: World, link: AnyLink, operation: Callable[[Any, float], Operation[R]], timeout_s: float
 ) -> Operation[tuple[list[R], LinkFailure | None]]:
     """What the operation returned on the link, in a list, and why it failed, where it did."""
     answers: list[R] = []
@@ -127,5 +114,5 @@ def attempt(
     def on_link(sdk: Any, left_s: float) -> Any:
         return world.run(answered(sdk, left_s))
 
-    failure = yield from call(cast("Callable[..., LinkFailure | None]", link.attempt), on_link, timeout_s)
+    failure = yield from call(link.attempt, on_link, timeout_s)
     return answers, failure

@@ -14,7 +14,7 @@ from pairing.drain.pacing import Pacing
 from pairing.fleet.access import redis_errors
 
 if TYPE_CHECKING:
-    from pairing.fleet.coordination import Coordination, SharedState
+    from pairing.fleet.coordination import RedisCoordination, SharedState
 
 LEASE_S = 5.0
 LOOK_S = 0.5
@@ -42,7 +42,7 @@ class LeaseHolder:
 
     def __init__(
         self,
-        coordination: "Coordination | None",
+        coordination: "RedisCoordination | None",
         owner: str,
         queues: Callable[[], Iterable[str]],
         report_pause: ReportPause,

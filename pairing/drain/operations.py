@@ -16,7 +16,7 @@ from azure.servicebus.exceptions import (
 )
 
 from pairing.drain.backlog_queue import BATCH, Failed, Item, Kept, Sent, Settled, Verb
-from pairing.drain.host import StopEvent, SyphonHost, SyphonLink, World, attempt
+from pairing.drain.host import StopEvent, SyphonHost, World, attempt
 from pairing.drain.ledger import Ledger, same_queue
 from pairing.drain.primary_operations import PrimaryOperations
 from pairing.drain.refusals import require_lease
@@ -24,6 +24,7 @@ from pairing.drain.stored_ledger import StoredLedger
 from pairing.drain.usage import Tally
 from pairing.drive import Operation, call
 from pairing.health.faults import describe, is_gone, may_be_gone
+from pairing.links import AnyLink
 from pairing.messages.undecodable import Undecoded, dead_lettering, undecoded
 from pairing.sessions.shared import SharedSessions
 
@@ -43,7 +44,7 @@ class DrainOperations:
         host: SyphonHost,
         world: World,
         queue: str,
-        sender: Callable[[str], SyphonLink],
+        sender: Callable[[str], AnyLink],
         stop: StopEvent,
         holds: Callable[[], bool],
     ) -> None:
@@ -113,9 +114,9 @@ class DrainOperations:
     def _with_sessions(self, do: Callable[[SharedSessions], R]) -> Operation[R | Failed | None]:
         """Access the barriers of sessions; Failed if Redis does not answer. May take 2 s."""
         coordination = self._host.coordination
-        if coordination is None or coordination.shared is None:
+        if coordination is None:
             return None
-        if not getattr(coordination, "is_connected", True):
+        if not coordination.is_connected:
             return Failed("Redis is away")
         shared = coordination.shared
         try:
@@ -125,7 +126,7 @@ class DrainOperations:
 
     # The backlog queue ---------------------------------------------------------------------------------------------
 
-    def _new_link(self) -> SyphonLink:
+    def _new_link(self) -> AnyLink:
         return self._world.link(self._make_receiver)
 
     def _make_receiver(self) -> Any:

@@ -7,12 +7,12 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus.exceptions import MessageSizeExceededError, ServiceBusAuthenticationError, ServiceBusError
 
 from pairing.drain.backlog_queue import Item, Sent, Why
-from pairing.drain.host import SyphonHost, SyphonLink, World, attempt
+from pairing.drain.host import SyphonHost, World, attempt
 from pairing.drain.refusals import require_lease, why_refused
 from pairing.drain.usage import Tally
 from pairing.drive import Operation, call
 from pairing.health.faults import describe, is_ambiguous
-from pairing.links import LinkFailure
+from pairing.links import AnyLink, LinkFailure
 
 SEND_S = 10.0
 
@@ -25,7 +25,7 @@ class PrimaryOperations:
         host: SyphonHost,
         world: World,
         queue: str,
-        sender: Callable[[str], SyphonLink],
+        sender: Callable[[str], AnyLink],
         holds: Callable[[], bool],
         tally: Tally,
     ) -> None:
@@ -54,7 +54,7 @@ class PrimaryOperations:
         self._tally.sent(path, items[: counts[0]])
         return Sent(counts[0])
 
-    def _send_some(self, link: SyphonLink, items: list[Item]) -> Operation[tuple[list[int], LinkFailure | None]]:
+    def _send_some(self, link: AnyLink, items: list[Item]) -> Operation[tuple[list[int], LinkFailure | None]]:
         """As many as one transfer takes, from the first on: how many these were, or why they failed."""
 
         def send(sender: Any, left_s: float) -> Operation[int]:

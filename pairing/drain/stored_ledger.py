@@ -63,7 +63,7 @@ class StoredLedger:
         """
         if self._shared is None:
             return Kept.STORED
-        if not getattr(self._coordination, "is_connected", True):
+        if self._coordination is None or not self._coordination.is_connected:
             return self._not_stored(ledger)
         try:
             if not self._is_read and (kept := self._kept()) is not None:

@@ -12,7 +12,7 @@ from pairing.clock import seconds
 from pairing.drain.backlog_queue import Progress
 from pairing.drain.destinations import Destinations
 from pairing.drain.flow import DrainFlow
-from pairing.drain.host import StopEvent, SyphonHost, SyphonLink, World
+from pairing.drain.host import StopEvent, SyphonHost, World
 from pairing.drain.lease_holder import LOOK_S, LeaseHolder
 from pairing.drain.ledger import Ledger, same_queue
 from pairing.drain.losses import estimated, messages
@@ -23,6 +23,7 @@ from pairing.drain.stored_ledger import StoredLedger
 from pairing.drive import Operation, call
 from pairing.errors import PairingError
 from pairing.health.availability import State
+from pairing.links import AnyLink
 
 _LOGGER = logging.getLogger("pairing")
 _MISSING_S = 2.0
@@ -44,7 +45,7 @@ class SyphonCore:
         )
         self._unstored: list[StoredLedger] = []
         """Of drains that ended while Redis did not answer: others must learn of what they did."""
-        self._senders: dict[str, SyphonLink] = {}
+        self._senders: dict[str, AnyLink] = {}
         self._senders_lock = threading.Lock()
         self.progress: dict[str, Progress] = {}
         """The progress of each queue's drain, by path; may be read while ``run`` is running."""
@@ -175,7 +176,7 @@ class SyphonCore:
             if queue in self.progress:
                 self.progress[queue].state = "stopped"
 
-    def _sender(self, path: str) -> SyphonLink:
+    def _sender(self, path: str) -> AnyLink:
         """The link to an entity of the primary, shared by all queues."""
         with self._senders_lock:
             link = self._senders.get(path)

@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Protocol
 
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
@@ -35,7 +34,6 @@ from pairing.telemetry.metering import UsageRecord
 __all__ = [
     "EVENTS",
     "USAGE",
-    "Coordination",
     "Pace",
     "Pause",
     "PingRecord",
@@ -53,26 +51,8 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _CLOSING_S = 2.0
 
 
-class Coordination(Protocol):
-    """The interface of coordination. No call blocks or raises, except ``claim_ping``, which may take two seconds."""
-
-    shared: SharedState | None
-
-    def start(self, on_change: Callable[[SharedHealth], None]) -> None: ...
-
-    def publish(self, change: SharedHealth, *, recovers: bool = True) -> None: ...
-
-    def report(self, event: Event) -> None: ...
-
-    def record_usage(self, records: Iterable[UsageRecord]) -> None: ...
-
-    def claim_ping(self, path: str, interval_s: float, grace_s: float = 0.0) -> bool | None: ...
-
-    def close(self, timeout_s: float = 3.0) -> None: ...
-
-
 class RedisCoordination:
-    """Coordination over one Redis.
+    """Coordination over one Redis. No call blocks or raises, except ``claim_ping``, which may take two seconds.
 
     ``start`` starts two daemon threads and returns immediately; they call ``on_change`` with the changes of other
     processes and operators. Redis may be killed, frozen or restarted empty at any time.

@@ -4,17 +4,17 @@ import logging
 import threading
 from abc import abstractmethod
 from datetime import datetime
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from azure.servicebus.management import QueueProperties
 
 from pairing.backlog.administration import CREATED_WITH, PAGE, TRIES, Paired, find_or_create, understood
 from pairing.clock import Clock, seconds
-from pairing.drive import Eventually, Operation, Runtime, call
+from pairing.drive import Operation, Runtime, call
 from pairing.ends import Endpoint, Role, check_credential, check_keywords
 from pairing.errors import BacklogCreationError, PairingError
 from pairing.health.faults import describe
-from pairing.links import LinkFailure, send_client_keywords
+from pairing.links import AnyLink, send_client_keywords
 from pairing.operations.receivers import Count, counting, meter_pages, meter_receiver
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import PairedClient
@@ -24,18 +24,7 @@ _LOGGER = logging.getLogger("pairing")
 _WARM_S = 10.0
 
 
-class BacklogLink(Protocol):
-    """A link to a backlog queue, for threads or asyncio."""
-
-    @property
-    def sender(self) -> Any: ...
-
-    def send(self, message: Any, timeout_s: float) -> Eventually[LinkFailure | None]: ...
-
-    def warm(self, timeout_s: float) -> Eventually[LinkFailure | None]: ...
-
-
-LinkT = TypeVar("LinkT", bound=BacklogLink)
+LinkT = TypeVar("LinkT", bound=AnyLink)
 SenderT = TypeVar("SenderT")
 ReceiverT = TypeVar("ReceiverT")
 PagesT = TypeVar("PagesT")

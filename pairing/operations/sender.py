@@ -4,18 +4,18 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 from azure.servicebus.exceptions import OperationTimeoutError
 
 from pairing.clock import seconds
-from pairing.drive import Eventually, Operation, call
+from pairing.drive import Operation, call
 from pairing.errors import Fault, ScheduledInBacklogError
 from pairing.health.availability import HEALTHY
 from pairing.health.faults import condition, is_ambiguous, is_gone
 from pairing.health.flows import DONE, LONGEST_ATTEMPT_S, Failed, Outcome, send
-from pairing.links import LinkFailure
+from pairing.links import AnyLink, LinkFailure
 from pairing.messages.payload import Messages, PairedMessageBatch, Payload, payload, plain_size, scheduled_payload
 from pairing.operations.client import ClientOperations
 from pairing.pair import GuardedEntity, SenderBacklog
@@ -32,21 +32,6 @@ _UNTRACED = nullcontext()
 _TOO_LATE = "Rewriting the messages for the backlog took the whole timeout; nothing was sent."
 
 
-class SendingLink(Protocol):
-    """A link to the primary, for threads or asyncio."""
-
-    @property
-    def sender(self) -> Any: ...
-
-    def send(self, message: Any, timeout_s: float) -> Eventually[LinkFailure | None]: ...
-
-    def attempt(self, operation: Callable[[Any, float], Any], timeout_s: float) -> Eventually[LinkFailure | None]: ...
-
-    def warm(self, timeout_s: float) -> Eventually[LinkFailure | None]: ...
-
-    def close(self, timeout_s: float) -> Eventually[None]: ...
-
-
 class ScheduledInBacklog(list[int]):
     """The empty list of sequence numbers of messages that were scheduled while their entity was failed over."""
 
@@ -54,7 +39,7 @@ class ScheduledInBacklog(list[int]):
 class SendOperations:
     """One sender on a link, and how it attempts to send; methods of the blocking and the asyncio sender run these."""
 
-    def __init__(self, client: ClientOperations[Any, Any, Any, Any], entity_name: str, link: SendingLink) -> None:
+    def __init__(self, client: ClientOperations[Any, Any, Any, Any], entity_name: str, link: AnyLink) -> None:
         self.entity_name = entity_name
         """Path of its queue or topic."""
         self._client, self._link, self._runtime = client, link, client.runtime

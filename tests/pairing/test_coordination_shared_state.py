@@ -124,43 +124,11 @@ def test_of_two_words_the_one_of_higher_rank_stands(shared, before, change, expe
     assert applied == (now.process == change.process and now.since == change.since)
 
 
-def test_an_accepted_send_never_ends_a_failover(shared):
-    shared.publish(saw("failed_over"))
-    assert shared.publish(saw("healthy", after_s=60), recovers=False) is None
-    assert shared.health()["orders"].state == "failed_over"
-
-
-def test_forced_beats_organic_whoever_comes_first(shared):
-    forced = force(shared)
-    assert shared.publish(saw("failed_over", after_s=10**9)) is None
-    assert shared.publish(saw("failing", after_s=10**9)) is None
-    assert shared.health()["orders"] == forced
-    shared.mark_healthy("orders", operator="ada", process="web")
-    shared.publish(saw("failed_over", after_s=10**9))
-    assert force(shared).origin == "forced"
-
-
-def test_an_accepted_ping_does_not_bring_a_held_entity_back(shared):
-    force(shared)
-    assert shared.publish(saw("healthy", after_s=10**9)) is None
-    assert shared.health()["orders"].held_by == "ada"
-
-
 def test_a_released_entity_stays_failed_over_until_its_ping_is_accepted(shared):
     force(shared)
     released = shared.release("orders", operator="grace", process="web")
     assert (released.state, released.held_by) == ("failed_over", None)
     assert shared.publish(saw("healthy", after_s=10**9)).state == "healthy"
-
-
-def test_a_hold_that_has_expired_holds_nothing(shared):
-    force(shared, expires=datetime.now(UTC) - timedelta(seconds=1))
-    assert shared.publish(saw("healthy", after_s=10**9)).state == "healthy"
-
-
-def test_a_process_that_took_the_hold_in_can_end_it_by_its_operators_word(shared):
-    held = force(shared)
-    assert shared.publish(saw("healthy", after_s=10**9, knew=held.version)).state == "healthy"
 
 
 def test_an_organic_failover_can_be_held_and_a_healthy_entity_cannot(shared):
