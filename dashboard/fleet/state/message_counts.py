@@ -5,7 +5,6 @@ All functions can be repeated safely: samples are identified by their time, and 
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Protocol
 
 from django.db import transaction
 from django.db.models import Q
@@ -15,43 +14,13 @@ from dashboard.models import BacklogQueue, DepthSample, EntityHealth, Pair, Pair
 from dashboard.models.backlog import COUNTS
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.fitting import fitted
+from pairing.backlog.administration import BacklogQueueInfo
 from pairing.backlog.rotation import parse_backlog_path
 
 WAITING = ("waiting", "waiting_is_complete", "waiting_at", "oldest_waiting_at")
 
 
-class QueueInfo(Protocol):
-    """pairing.backlog.administration.BacklogQueueInfo."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def index(self) -> int | None: ...
-    @property
-    def active(self) -> int: ...
-    @property
-    def scheduled(self) -> int: ...
-    @property
-    def dead_lettered(self) -> int: ...
-    @property
-    def transfer(self) -> int: ...
-    @property
-    def transfer_dead_lettered(self) -> int: ...
-    @property
-    def size_bytes(self) -> int: ...
-    @property
-    def max_size_bytes(self) -> int: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def created_at(self) -> datetime | None: ...
-    @property
-    def accessed_at(self) -> datetime | None: ...
-    @property
-    def deviations(self) -> Mapping[str, tuple[Any, Any]]: ...
-
-
-def record_depths(pair: str, queues: Iterable[QueueInfo], at: datetime, *, used: Collection[str] = ()) -> None:
+def record_depths(pair: str, queues: Iterable[BacklogQueueInfo], at: datetime, *, used: Collection[str] = ()) -> None:
     """Store a sample of all backlog queues of a pair. Queues missing from it are marked as deleted.
 
     `used`: the queues in the rotations of live processes, which are not orphans.
@@ -74,7 +43,7 @@ def record_depths(pair: str, queues: Iterable[QueueInfo], at: datetime, *, used:
         missing.update(is_gone=True, deliverable_since=None, **dict.fromkeys((*COUNTS, "size_bytes"), 0))
 
 
-def _queue(pair: Pair, info: QueueInfo, at: datetime, used: Collection[str]) -> BacklogQueue:
+def _queue(pair: Pair, info: BacklogQueueInfo, at: datetime, used: Collection[str]) -> BacklogQueue:
     named = parse_backlog_path(info.path)
     foreign = named is not None and named[0].lower() != pair.primary_namespace.lower()
     orphan = info.index is None or info.index >= pair.backlog_queue_count or foreign or not pair.is_configured
@@ -100,7 +69,7 @@ def _queue(pair: Pair, info: QueueInfo, at: datetime, used: Collection[str]) -> 
     return queue
 
 
-def _sample(queue: BacklogQueue, info: QueueInfo, at: datetime) -> DepthSample:
+def _sample(queue: BacklogQueue, info: BacklogQueueInfo, at: datetime) -> DepthSample:
     return DepthSample(
         queue=queue,
         at=at,

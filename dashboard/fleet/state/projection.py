@@ -8,7 +8,7 @@ of dashboard.site.redis after a batch, so that open pages are updated. Counts of
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -16,10 +16,11 @@ from django.utils import timezone
 from dashboard.fleet.state.entity_rows import entity_rows, record_entities, record_listed
 from dashboard.fleet.state.message_counts import record_dead_letters, record_deliverable, record_depths, record_waiting
 from dashboard.fleet.usage import ping_tallies
-from dashboard.fleet.usage.ping_tallies import Ping
 from dashboard.models import EntityHealth, FailoverEvent, Heartbeat
 from dashboard.site.fitting import counted, fit, fitted, word
 from pairing.events import Event
+from pairing.fleet.presence import ReportedStates
+from pairing.fleet.shared_health import PingRecord, SharedHealth
 
 __all__ = [
     "apply_all_health",
@@ -40,35 +41,12 @@ FEW = 20
 """Up to this many changes are written in one statement each; more are written in bulk."""
 
 
-class Health(Protocol):
-    """pairing.fleet.coordination.SharedHealth, and types with the same fields."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def since(self) -> datetime: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def held_by(self) -> str | None: ...
-    @property
-    def expires(self) -> datetime | None: ...
-    @property
-    def origin(self) -> str: ...
-    @property
-    def version(self) -> int: ...
-    @property
-    def process(self) -> str: ...
-
-
-def apply_health(pair: str, health: Health) -> bool:
+def apply_health(pair: str, health: SharedHealth) -> bool:
     """Store one entity's health. False if the stored health is as new or newer."""
     return bool(apply_all_health(pair, [health]))
 
 
-def apply_all_health(pair: str, reported: Iterable[Health]) -> int:
+def apply_all_health(pair: str, reported: Iterable[SharedHealth]) -> int:
     """Store the health of entities of one pair where it is newer than the stored one. Returns their number.
 
     Unchanged entities need one query in total. Raises Pair.DoesNotExist for a pair that is not configured.
@@ -84,7 +62,7 @@ def apply_all_health(pair: str, reported: Iterable[Health]) -> int:
         return sum(_apply(rows[health.path].pk, health) for health in newer)
 
 
-def _apply(entity: int, health: Health) -> int:
+def _apply(entity: int, health: SharedHealth) -> int:
     return EntityHealth.objects.filter(pk=entity, version__lt=health.version).update(**_health_columns(health))
 
 
@@ -106,7 +84,7 @@ def _set_later(reported: Mapping[int, Mapping[str, Any]], by: str) -> int:
         return int(cursor.rowcount)
 
 
-def _health_columns(health: Health) -> dict[str, Any]:
+def _health_columns(health: SharedHealth) -> dict[str, Any]:
     """The columns of an entity's health."""
     held_by = fitted(health.held_by, 150) if health.held_by and health.state == "failed_over" else None
     return {
@@ -147,7 +125,7 @@ def record_events(events: Iterable[Event]) -> int:
     return len(facts) - len(known)
 
 
-def record_pings(pair: str, pings: Mapping[str, Ping]) -> int:
+def record_pings(pair: str, pings: Mapping[str, PingRecord]) -> int:
     """Store the last pings of entities by path where they are later than the stored ones. Returns their number."""
     if not pings:
         return 0
@@ -160,7 +138,7 @@ def record_pings(pair: str, pings: Mapping[str, Ping]) -> int:
         return _set_later({rows[path].pk: _pinged(ping, rows[path]) for path, ping in later.items()}, by="last_ping_at")
 
 
-def _pinged(ping: Ping, before: EntityHealth) -> dict[str, Any]:
+def _pinged(ping: PingRecord, before: EntityHealth) -> dict[str, Any]:
     """The columns of a ping; the count restarts with each failover."""
     count = counted(ping.count)
     fresh = count - before.ping_count if count >= before.ping_count else count
@@ -178,17 +156,7 @@ def _is_later(at: datetime, known: datetime | None) -> bool:
     return known is None or known < at
 
 
-class Disagreement(Protocol):
-    """pairing.fleet.presence.ReportedStates."""
-
-    @property
-    def processes(self) -> int: ...
-    @property
-    def disputes(self) -> Mapping[str, int]: ...
-    def failed_over_in(self, path: str) -> int: ...
-
-
-def record_reported_states(pair: str, reported: Disagreement) -> bool:
+def record_reported_states(pair: str, reported: ReportedStates) -> bool:
     """Store in how many sending processes a disputed entity is failed over. Returns whether anything changed."""
     entities = EntityHealth.objects.filter(pair__name=pair)
     disputed = {path: fitted(path, 260) for path in reported.disputes}

@@ -4,32 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Protocol
 
 from django.db import connection
 
 from dashboard.models import EntityHealth, PingTally
 from dashboard.site.fitting import counted, fitted
+from pairing.fleet.shared_health import PingRecord
 
 BATCH = 500
 
 
-class Ping(Protocol):
-    """pairing.fleet.coordination.PingRecord."""
-
-    @property
-    def at(self) -> datetime: ...
-    @property
-    def accepted(self) -> bool: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def count(self) -> int: ...
-    @property
-    def next_due(self) -> datetime | None: ...
-
-
-def keep(pinged: Iterable[tuple[EntityHealth, Ping]]) -> None:
+def keep(pinged: Iterable[tuple[EntityHealth, PingRecord]]) -> None:
     """Store the last ping of each entity with the failover that it belongs to."""
     known = list(pinged)
     for start in range(0, len(known), BATCH):
@@ -71,7 +56,7 @@ def _newest(entities: Iterable[EntityHealth]) -> dict[int, PingTally]:
     return {row.entity_id: row for row in rows}
 
 
-def _tally(entity: EntityHealth, ping: Ping, newest: PingTally | None) -> PingTally:
+def _tally(entity: EntityHealth, ping: PingRecord, newest: PingTally | None) -> PingTally:
     return PingTally(
         entity=entity,
         began_at=_began(entity, ping, newest),
@@ -82,7 +67,7 @@ def _tally(entity: EntityHealth, ping: Ping, newest: PingTally | None) -> PingTa
     )
 
 
-def _began(entity: EntityHealth, ping: Ping, newest: PingTally | None) -> datetime:
+def _began(entity: EntityHealth, ping: PingRecord, newest: PingTally | None) -> datetime:
     """The start of its failover: as the entity reports it, or that of a tally that it continues. The count of pings
     restarts with each failover.
     """
