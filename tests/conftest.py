@@ -32,7 +32,6 @@ TOGETHER = {
     "tests/dashboard/alerts/test_browser_alerts.py": "pages, first half",
     "tests/dashboard/site/test_browser.py": "pages, first half",
     "tests/dashboard/site/test_browser_accessibility.py": "pages, first half",
-    "tests/dashboard/site/test_browser_tasks.py": "pages, first half",
 }
 """Files that one worker of a parallel run (`make test`) takes together, because they share a demo, a Spark session or
 Chromium. They take longest, and begin first."""

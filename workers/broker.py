@@ -7,9 +7,6 @@ unhandled, so Celery ends the worker (observed with celery 5.7.0 and kombu 5.7.0
 celery/celery issue 10205). The classes here raise ConnectionError, which both handle. Redis delivers the task again
 after the visibility timeout; until then the next tick of the schedule does its work.
 
-Malformed messages that another program has put into the queues would end a worker as well. They are dropped or set
-aside here.
-
 A worker that is behind takes the oldest task first. Ticks that have expired would keep it from ever reaching one that
 has not, while beat adds new ones as fast as it discards them: it drops all expired ones together.
 """
@@ -17,8 +14,7 @@ has not, while beat adds new ones as fast as it discards them: it drops all expi
 import logging
 import time
 from datetime import UTC, datetime
-from queue import Empty
-from typing import Any, cast
+from typing import Any
 
 from celery.app.amqp import AMQP
 from celery.worker.consumer import Consumer, Gossip, Mingle
@@ -31,13 +27,10 @@ from redis.sentinel import SentinelManagedConnection, SentinelManagedSSLConnecti
 
 from pairing.fleet.access import script
 from pairing.fleet.redis_url import Sentinels, names_sentinels
-from pairing.stored_json import as_text
 
 log = logging.getLogger(__name__)
 QUEUES = ("pings", "syphons", "collectors", "samples", "backlog", "pipeline", "alerts")
-UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-"""What kombu and Celery raise where a task makes no sense. Errors of Redis are none of them."""
-EXCHANGE, FIELDS_OF_A_BINDING = "workers", 3
+EXCHANGE = "workers"
 MOST_DROPPED = 1_000
 _DROP_EXPIRED = script("workers", "drop_expired")
 SENTINELS = "redis://sentinels/0"
@@ -57,12 +50,9 @@ def broker_url(url: str) -> str:
     return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs=required"
 
 
-def has_expired(expires: object) -> bool:
+def has_expired(expires: str | None) -> bool:
     """Whether a task has this time of expiry, and it is over."""
-    try:
-        return isinstance(expires, str) and datetime.fromisoformat(expires) < datetime.now(UTC)
-    except (ValueError, TypeError):
-        return False
+    return expires is not None and datetime.fromisoformat(expires) < datetime.now(UTC)
 
 
 def has_lost_connection(channel: Any) -> bool:
@@ -81,35 +71,18 @@ class QoS(redis.QoS):
         else:
             super().restore_unacked(client)
 
-    def restore_by_tag(self, tag: Any, client: Any = None, leftmost: bool = False) -> None:
-        """Back into its queue; what cannot be read is no task, and dropped."""
-        try:
-            super().restore_by_tag(tag, client, leftmost)
-        except UNREADABLE as error:
-            log.error("an unacknowledged task in Redis cannot be read (%s); it is dropped", type(error).__name__)
-            self._remove_from_indices(tag).execute()  # type: ignore[attr-defined]  # its types leave this out
-
-    def tags(self) -> set[str]:
-        """What was delivered and is not acknowledged."""
-        return set(self._delivered or ())
-
 
 class Message(virtual.Message):
-    """A task; TypeError or ValueError where its fields are not those of one."""
+    """A task; one that has expired shows that its queue is behind."""
 
     def __init__(self, payload: Any, channel: Any = None, **options: Any) -> None:
         super().__init__(payload, channel=channel, **options)
-        headers, where = self.headers, self.delivery_info
-        names = (headers.get("task", ""), headers.get("id", ""))
-        texts = (self.delivery_tag, where["exchange"], where["routing_key"], *names)
-        if not all(isinstance(text, str) for text in texts):
-            raise TypeError("not a task")
-        if channel is not None and has_expired(headers.get("expires")):
-            channel.behind.add(where["routing_key"])
+        if channel is not None and has_expired(self.headers.get("expires")):
+            channel.behind.add(self.delivery_info["routing_key"])
 
 
 class Channel(redis.Channel):
-    """A channel that raises ConnectionError if it has lost its connection, and drops messages that are not tasks."""
+    """A channel that raises ConnectionError if it has lost its connection, and drops what has expired."""
 
     QoS = QoS
     Message = Message
@@ -140,18 +113,10 @@ class Channel(redis.Channel):
         return Sentinels.from_url(settings.REDIS_URL).pool(**options)
 
     def _brpop_read(self, **options: Any) -> Any:
-        """The next task, given to its consumer. What is none would end the worker: it is dropped, and logged."""
-        qos = cast(QoS, self.qos)
-        before = qos.tags()
-        try:
-            answer = super()._brpop_read(**options)  # type: ignore[misc]  # its types leave this out
-            self._catch_up()
-            return answer
-        except UNREADABLE as error:
-            log.error("a task in Redis cannot be read (%s); it is dropped", type(error).__name__)
-            for tag in qos.tags() - before:
-                qos.reject(tag)
-        raise Empty
+        """The next task, given to its consumer."""
+        answer = super()._brpop_read(**options)  # type: ignore[misc]  # its types leave this out
+        self._catch_up()
+        return answer
 
     def _catch_up(self) -> None:
         """Drops the expired tasks of queues that are behind."""
@@ -164,10 +129,7 @@ class Channel(redis.Channel):
         """The bindings of an exchange: routing key, pattern and queue. Those of tasks are known, and not asked for."""
         if exchange == EXCHANGE:
             return [(queue, "", queue) for queue in QUEUES]
-        with self.conn_or_acquire() as client:
-            members = client.smembers(self.keyprefix_queue % exchange)
-        rows = (tuple(as_text(member).split(self.sep)) for member in members)
-        return [row for row in rows if len(row) == FIELDS_OF_A_BINDING]
+        return super().get_table(exchange)
 
 
 class Transport(redis.Transport):

@@ -149,50 +149,6 @@ def drained(connection: PersistentConnection, taken: list[str]) -> list[str]:
     return taken
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        b"\xff\x00",
-        b"[" * 100_000,
-        b"{}",
-        b"7",
-        b'{"properties": {}}',
-        b'{"body": "x", "properties": {"delivery_tag": [], "delivery_info": {}}}',
-        b'{"body": "x", "headers": {"task": []}, "properties": {"delivery_tag": "t",'
-        b' "delivery_info": {"exchange": "workers", "routing_key": "pings"}}}',
-        b'{"body": "//", "properties": {"body_encoding": "base64", "delivery_tag": "t",'
-        b' "delivery_info": {"exchange": "workers", "routing_key": "pings"}}}',
-    ],
-    ids=range(8),
-)
-def test_what_is_no_task_is_dropped_and_the_next_one_is_taken(
-    connection: PersistentConnection, redis_client: redis.Redis, consumed: list[str], entry: bytes
-) -> None:
-    redis_client.lpush(QUEUES[0], entry)
-
-    assert "work" in drained(connection, consumed)
-    assert redis_client.hlen("unacked") == 0
-
-
-def test_tasks_that_were_not_acknowledged_are_restored_or_dropped(
-    connection: PersistentConnection, redis_client: redis.Redis, consumed: list[str]
-) -> None:
-    channel = connection.default_channel
-    redis_client.zadd("unacked_index", {"a tag": 1, b"\xff": 2})
-    redis_client.hset("unacked", mapping={"a tag": b"\xff\x00", b"\xff": "{}"})
-    channel.qos.restore_visible(num=10)
-    assert redis_client.zcard("unacked_index") == 0
-
-
-def test_a_binding_to_what_is_no_queue_of_ours_is_left_out(
-    connection: PersistentConnection, redis_client: redis.Redis, consumed: list[str]
-) -> None:
-    redis_client.sadd("_kombu.binding.workers", f"{QUEUES[0]}\x06\x16\x06\x16workers:heartbeat", b"\xff", "x")
-
-    assert drained(connection, consumed) == ["work"]
-    assert not redis_client.exists("workers:heartbeat")
-
-
 def test_nobody_controls_workers_through_redis() -> None:
     assert not app.conf.worker_enable_remote_control
     with PersistentConnection("redis://127.0.0.1:1/0") as connection:

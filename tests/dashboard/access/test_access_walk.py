@@ -26,6 +26,7 @@ FILLED = {
     "rule": 1,
     "channel": "mail",
     "drill": 1,
+    "run": 1,
 }
 OPEN = {"login", "logout", "healthz", "readyz", "metrics"}
 OPERATORS_READ = {

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.dashboard.access.test_browser_roles import PARTS, addresses
-from tests.dashboard.fitting import BROKEN, CLIPPED, unfit
+from tests.dashboard.fitting import CLIPPED, unfit
 from tests.dashboard.outage_states import ENTER, STATES
 from tests.dashboard.sample_data import SampleSite, sample_site
 from tests.dashboard.site.test_browser import sign_in
@@ -147,18 +147,6 @@ def test_a_chart_is_read_without_scripts(browser: Browser, place: SampleSite) ->
         assert page.locator(".numbers tbody tr").count() >= 10
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-def test_words_in_a_chart_are_as_large_as_those_of_the_page(page: Page, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 900})
-    page.goto("/pairs/contoso/")
-    heights = page.locator("svg.chart .tick:visible").evaluate_all(
-        "all => all.map((each) => each.getBoundingClientRect().height)"
-    )
-    expect(page.locator("svg.axis .unit")).to_be_visible()
-    page.set_viewport_size({"width": 1440, "height": 1000})
-    assert min(heights) >= 12
-
-
 def test_buttons_for_several_entities_appear_with_the_first_that_is_ticked(page: Page) -> None:
     page.goto("/")
     several = page.locator("form.selected")
@@ -168,24 +156,6 @@ def test_buttons_for_several_entities_appear_with_the_first_that_is_ticked(page:
     expect(several).to_be_visible()
     page.get_by_label("Select orders", exact=True).uncheck()
     expect(several).to_be_hidden()
-
-
-def test_what_is_healthy_is_one_line_and_what_is_not_stands_open(page: Page) -> None:
-    page.goto("/")
-
-    expect(page.locator("tr[data-entity]:visible")).to_have_count(2)
-    page.get_by_text("62 healthy entities, 48 on this page").click()
-    expect(page.locator("tr[data-entity='folder/entity-07']")).to_be_visible()
-
-
-def test_no_word_is_broken_on_a_phone(page: Page) -> None:
-    page.set_viewport_size({"width": 390, "height": 900})
-    broken = {}
-    for address in ("/drills/1/", "/readiness/contoso/orders/", "/events/", "/backlog/", "/costs/reconcile/"):
-        page.goto(address)
-        broken[address] = page.evaluate(BROKEN)
-    page.set_viewport_size({"width": 1440, "height": 1000})
-    assert {address: words for address, words in broken.items() if words} == {}
 
 
 def test_a_long_name_of_a_pair_is_broken_on_a_phone_before_the_page_is_wider(page: Page, place: SampleSite) -> None:
@@ -199,40 +169,6 @@ def test_a_long_name_of_a_pair_is_broken_on_a_phone_before_the_page_is_wider(pag
     page.set_viewport_size({"width": 1440, "height": 1000})
     place.shell(f"from dashboard.models import Pair; Pair.objects.filter(name='{name}').update(name='contoso')")
     assert set(widths.values()) == {390}
-
-
-CELLS = "row => ['th', 'td'].map(cell => document.querySelector(`${row} ${cell}`).getBoundingClientRect().toJSON())"
-"""Both in one moment: a live update replaces the table."""
-
-
-def test_a_check_is_named_beside_its_result_on_a_phone(page: Page) -> None:
-    page.set_viewport_size({"width": 390, "height": 900})
-    page.goto("/readiness/contoso/orders/")
-    named, result = page.evaluate(CELLS, ".checks tr:first-child")
-    page.set_viewport_size({"width": 1440, "height": 1000})
-    assert named["x"] < result["x"]
-    assert abs(named["y"] - result["y"]) < named["height"]
-
-
-def test_the_fields_of_a_filter_are_equally_wide_on_a_phone(page: Page) -> None:
-    page.set_viewport_size({"width": 390, "height": 900})
-    page.goto("/incidents/")
-    fields = page.locator(".filter.wide :is(input, select)")
-    widths = fields.evaluate_all("all => all.map((each) => Math.round(each.getBoundingClientRect().width))")
-    page.set_viewport_size({"width": 1440, "height": 1000})
-    assert len(set(widths)) == 1, widths
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_no_fact_of_a_pair_stands_alone_in_a_line_or_in_another(page: Page, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 900})
-    page.goto("/")
-    facts = page.locator(".pair-head .facts > div")
-    tops = facts.evaluate_all("all => all.map((each) => each.offsetTop)")
-    wide = facts.evaluate_all("all => all.filter((each) => each.scrollWidth > each.clientWidth).length")
-    page.set_viewport_size({"width": 1440, "height": 1000})
-    assert tops.count(tops[-1]) > 1
-    assert wide == 0
 
 
 @pytest.mark.parametrize("state", nightly(*STATES))
@@ -277,17 +213,3 @@ def test_nothing_to_press_is_cut_off_and_the_overview_is_short_in_every_state(
     assert {where: what for where, what in cut.items() if what} == {}
     assert heights(page, 390) < 2500
     assert heights(page, 1440) < 1500
-
-
-LEAVE_FOUR = (
-    "from dashboard.models import EntityHealth; EntityHealth.objects.filter(path__startswith='folder/').delete()"
-)
-
-
-@pytest.mark.parametrize("state", ["failed-over", *nightly(*(state for state in STATES if state != "failed-over"))])
-def test_the_overview_of_four_entities_is_short_on_a_phone(page: Page, place: SampleSite, state: str) -> None:
-    """The last test of the file, because the other entities are gone afterwards."""
-    place.shell(f"{LEAVE_FOUR}; {ENTER.format(state)}")
-    tall = heights(page, 390)
-    expect(page.locator("tr[data-entity]")).to_have_count(4)
-    assert tall < 2500

@@ -143,11 +143,3 @@ def test_a_refusal_stays_and_what_was_done_vanishes(operator, shared):
     expect(refused).to_be_visible()
     refused.get_by_role("button", name="Close").click()
     expect(refused).to_be_hidden()
-
-
-def test_a_refresh_without_an_answer_troubles_nobody(operator):
-    operator.context.set_offline(True)
-    with operator.expect_console_message(lambda said: "htmx:sendError" in said.text):
-        operator.evaluate("document.body.dispatchEvent(new CustomEvent('refresh'))")
-
-    expect(operator.get_by_role("alert")).to_have_count(0)

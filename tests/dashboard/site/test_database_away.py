@@ -37,23 +37,6 @@ def manage(folder: Path, command: str, **environment: str) -> subprocess.Complet
     return forked.run(("manage.py", *command.split()), {**kept, **strings, **own, **environment})
 
 
-def test_a_command_says_that_the_database_does_not_answer(tmp_path: Path) -> None:
-    ran = manage(tmp_path, "backlog", DATABASE_URL=AWAY)
-
-    assert ran.returncode != 0
-    assert ran.stderr.startswith("error: The database control_plane at 127.0.0.1:1 does not answer")
-    assert ran.stderr.count("\n") == 1
-    assert "hunter2" not in ran.stderr
-
-
-def test_a_command_says_that_the_database_is_not_migrated(tmp_path: Path) -> None:
-    ran = manage(tmp_path, "backlog")
-
-    assert ran.returncode != 0
-    assert ran.stderr.startswith("error: The database ")
-    assert ran.stderr.endswith("is not migrated: run manage.py migrate first.\n")
-
-
 def test_a_database_of_before_the_first_release_is_refused_with_what_to_do(db: None) -> None:
     MigrationRecorder.Migration.objects.filter(app="dashboard").update(name="0042_resubmitted_messages")
 

@@ -53,8 +53,3 @@ def arenas(module: str, **variables: str) -> tuple[int, str]:
 @pytest.mark.parametrize("module", ["workers.celery", "dashboard.asgi"])
 def test_many_threads_share_two_arenas_and_arrow_has_none_of_its_own(module: str) -> None:
     assert arenas(module) == (2, "system")
-
-
-def test_what_the_environment_says_comes_first() -> None:
-    count, name = arenas("workers.celery", MALLOC_ARENA_MAX="8", ARROW_DEFAULT_MEMORY_POOL="mimalloc")
-    assert (count > 2, name) == (True, "mimalloc")

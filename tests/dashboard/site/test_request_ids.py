@@ -98,8 +98,3 @@ def test_each_record_is_one_line_in_either_format(tmp_path, format):
         assert "event='hello'" in first
         assert "task_id='42'" in first
         assert "ZeroDivisionError" in second
-
-
-def test_a_format_that_is_none_stops_the_start_with_a_sentence(tmp_path):
-    done = run("import django; django.setup()", STATE_DIR=str(tmp_path), LOG_FORMAT="xml")
-    assert "LOG_FORMAT is 'xml': give text or json." in done.stderr
