@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import structlog
 from django.conf import settings
 
-from dashboard.costs.jobs import compact_usage, months_to_compute
+from dashboard.costs.runs.jobs import compact_usage, months_to_compute
 from dashboard.models import ChargeRun
 from dashboard.site.places import manage
 from dashboard.site.redis import announce_change, connection

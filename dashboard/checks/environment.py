@@ -20,7 +20,7 @@ from dashboard.checks import usage_folder
 from dashboard.checks.clocks import clock_finding
 from dashboard.checks.findings import Finding, ok, problem, warning
 from dashboard.checks.side_by_side import Probe
-from dashboard.costs.inputs import DEFAULT_PRICES, configured_prices
+from dashboard.costs.runs.inputs import DEFAULT_PRICES, configured_prices
 from dashboard.fleet.boards import last_heartbeat
 from dashboard.fleet.pairs.pairs_file import load_pairs, require_connection_strings, require_two_namespaces
 from dashboard.fleet.state.status import is_silent

@@ -14,7 +14,7 @@ from pathlib import Path
 from django.conf import settings
 
 from dashboard.checks.findings import Finding, ok, problem, warning
-from dashboard.costs.usage_place import AddressError, missing_connector, remedy_for
+from pipeline.usage.place import AddressError, missing_connector, remedy_for
 
 ITEM = "usage folder"
 SCARCE_BYTES, LITTLE_BYTES = 100_000_000, 2_000_000_000

@@ -7,9 +7,9 @@ from django.contrib.auth.models import User
 from dashboard.access.audited import ALL_PAIRS, ActionError, Outcome, Person, Request, done, unchanged
 from dashboard.access.declaration import Action, Operation
 from dashboard.access.rights import Right
+from dashboard.costs.bill.reconciliation import import_bill
 from dashboard.costs.budgets import ALL, raise_alerts, store_budget
-from dashboard.costs.charges import request_run
-from dashboard.costs.reconciliation import import_bill
+from dashboard.costs.runs.charges import request_run
 from dashboard.models import CostRule, Pair, Statement
 from dashboard.models.charge import ALLOCATIONS, RULES
 from dashboard.site.money import money

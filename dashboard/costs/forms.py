@@ -11,9 +11,9 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.forms import BoundField
 
-from dashboard.costs.current_month import Configured, Traffic, Used
-from dashboard.costs.forecast import Forecast, Outage, forecast
-from dashboard.costs.tariffs import Tariff
+from dashboard.costs.forecasts.current_month import Configured, Traffic, Used
+from dashboard.costs.forecasts.forecast import Forecast, Outage, forecast
+from dashboard.costs.forecasts.tariffs import Tariff
 from dashboard.models.charge import SETTLEMENTS
 
 SLIDERS = {"hours": ("0.25", "168"), "messages_per_hour": ("10", "10000000"), "message_bytes": ("100", "1000000")}

@@ -13,9 +13,9 @@ from django.conf import settings
 from django.utils import timezone
 
 from dashboard.costs.actions import RECONCILE_EXPORT, by_command, described
-from dashboard.costs.charges import ChargesRequest, compute_month
-from dashboard.costs.jobs import JobFailed
-from dashboard.costs.reconciliation import import_bill
+from dashboard.costs.bill.reconciliation import import_bill
+from dashboard.costs.runs.charges import ChargesRequest, compute_month
+from dashboard.costs.runs.jobs import JobFailed
 from dashboard.demo.history.loading import person
 from dashboard.demo.history.plan import MARK, SIMULATION, History, history
 from dashboard.demo.history.usage import sample_bill, write

@@ -9,10 +9,11 @@ from decimal import Decimal
 from statistics import median
 from typing import Any
 
-from dashboard.costs.current_month import IN_THE_SECONDARY, prices, traffic
-from dashboard.costs.jobs import JobFailed
+from dashboard.costs.forecasts.current_month import IN_THE_SECONDARY, traffic
+from dashboard.costs.forecasts.tariffs import Bills, tariff
+from dashboard.costs.prices import prices_of
 from dashboard.costs.rules import is_billed, rule_of
-from dashboard.costs.tariffs import Bills, tariff
+from dashboard.costs.runs.jobs import JobFailed
 from dashboard.drills.course import Course
 from dashboard.models.charge import PUBLISHED
 
@@ -94,7 +95,7 @@ def cost(pair: str, reported: Mapping[str, int], now: datetime) -> dict[str, Any
     """The marginal cost of the operations this month; None if the price list cannot be read."""
     month = f"{now:%Y-%m}"
     try:
-        known = prices(month)
+        known = prices_of(month)
         its = tariff(pair, known, month)
     except (JobFailed, OSError):
         return None

@@ -12,13 +12,14 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
-from dashboard.costs.current_month import Prices, prices, traffic
-from dashboard.costs.forecast import GIGABYTE, STEP_BYTES
-from dashboard.costs.jobs import JobFailed
-from dashboard.costs.live_outages import live_outages
-from dashboard.costs.outages import OutageCost, outage_costs
+from dashboard.costs.forecasts.current_month import traffic
+from dashboard.costs.forecasts.forecast import GIGABYTE, STEP_BYTES
+from dashboard.costs.forecasts.tariffs import Bills, Tariff, tariff
+from dashboard.costs.prices import Prices, prices_of
+from dashboard.costs.reporting.live_outages import live_outages
+from dashboard.costs.reporting.outages import OutageCost, outage_costs
 from dashboard.costs.rules import is_billed, rule_of
-from dashboard.costs.tariffs import Bills, Tariff, tariff
+from dashboard.costs.runs.jobs import JobFailed
 from dashboard.incidents.folding import Drain, Incident
 from dashboard.incidents.moved import Moved
 from dashboard.models import Invoice
@@ -108,7 +109,7 @@ def cost_of(incident: Incident, drain: Drain, moved: Moved | None, now: datetime
     """The cost of the incident; None if the prices cannot be read, which the cost pages report."""
     month = str(Month.of(now))
     try:
-        known = prices(month)
+        known = prices_of(month)
         its = tariff(incident.pair, known, month)
     except JobFailed:
         return None

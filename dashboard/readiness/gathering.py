@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Sum
 
-from dashboard.costs.current_month import traffic
+from dashboard.costs.forecasts.current_month import traffic
 from dashboard.fleet.depth.outlook import outlook
 from dashboard.fleet.state.status import HEARTBEAT_LIMIT
 from dashboard.fleet.usage.metered import sent

@@ -11,8 +11,8 @@ from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dashboard.costs.reconciliation import Range
-from dashboard.costs.report import LABELS, Share
+from dashboard.costs.bill.reconciliation import Range
+from dashboard.costs.reporting.report import LABELS, Share
 from dashboard.fleet.state.event_lines import plain_cause
 from dashboard.site.money import cents, small_money, unrounded
 from dashboard.site.money import money as as_money

@@ -110,7 +110,7 @@ def _entities(now: datetime) -> None:
 
 
 def _charges(now: datetime) -> None:
-    from dashboard.costs.storing import store
+    from dashboard.costs.runs.storing import store
     from dashboard.models import BilledDay, Budget, ChargeRun, Statement
 
     month = f"{now:%Y-%m}"

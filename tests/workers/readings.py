@@ -16,7 +16,7 @@ from typing import Any
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.costs.chart import GROUPS
+from dashboard.costs.reporting.chart import GROUPS
 from dashboard.fleet.usage.rates import ARRIVED
 from dashboard.site.money import small_money
 from dashboard.templatetags.dashboard import roughly

@@ -9,7 +9,7 @@ import redis
 from celery.beat import SchedulingError
 from celery.schedules import crontab
 
-from dashboard.costs import jobs
+from dashboard.costs.runs import jobs
 from workers import connections, heartbeats, pipeline
 from workers.beat import Scheduler
 from workers.celery import QUEUES, app

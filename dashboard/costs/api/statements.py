@@ -17,8 +17,8 @@ from dashboard.api import authentication as signing_in
 from dashboard.api.fields import Month
 from dashboard.api.problems import PROBLEMS, ApiError
 from dashboard.costs.actions import RECONCILE_EXPORT, reconcile_export
-from dashboard.costs.reconciliation import read_bounded
-from dashboard.costs.statements import StatementError, read_export
+from dashboard.costs.bill.reconciliation import read_bounded
+from dashboard.costs.bill.statements import StatementError, read_export
 from dashboard.models import Statement
 from dashboard.site.forms import LARGEST_BYTES
 from pipeline.months import is_month

@@ -11,11 +11,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from dashboard.access.visibility import sees_all
-from dashboard.costs import current_month as present
+from dashboard.costs.forecasts import current_month as present
+from dashboard.costs.forecasts.tariffs import Tariff, tariff
 from dashboard.costs.forms import BeforeFailoverForm, ForecastForm, assumed, forecast_of
-from dashboard.costs.jobs import JobFailed
+from dashboard.costs.prices import prices_of
 from dashboard.costs.rules import rule_of
-from dashboard.costs.tariffs import Tariff, tariff
+from dashboard.costs.runs.jobs import JobFailed
 from dashboard.models import Pair
 from dashboard.site.pages import only_as_part, wants_part
 
@@ -33,7 +34,7 @@ def before_failover(request: HttpRequest) -> HttpResponse:
         ahead = timedelta(hours=float(form.cleaned_data["hours"] or 1))
         traffic = present.traffic(pair, now, "" if path == "*" else path, ahead)
         try:
-            prices = present.prices(f"{now:%Y-%m}")
+            prices = prices_of(f"{now:%Y-%m}")
             priced = tariff(pair, prices, f"{now:%Y-%m}")
         except JobFailed as error:
             context["problem"] = str(error)
@@ -73,7 +74,7 @@ def page(request: HttpRequest) -> HttpResponse:
     traffic, priced = present.traffic(pair, now), Tariff()
     context: dict[str, Any] = {"pair": pair, "pairs": Pair.objects.values_list("name", flat=True), "traffic": traffic}
     try:
-        context["prices"] = present.prices(f"{now:%Y-%m}")
+        context["prices"] = prices_of(f"{now:%Y-%m}")
         priced = tariff(pair, context["prices"], f"{now:%Y-%m}")
     except JobFailed as error:
         context["problem"] = str(error)

@@ -10,9 +10,9 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_GET, require_POST
 
 from dashboard.access.audited import ActionError
-from dashboard.costs import report as cost_report
 from dashboard.costs.actions import about, reconcile_export
-from dashboard.costs.reconciliation import against_bill, read_bounded
+from dashboard.costs.bill.reconciliation import against_bill, read_bounded
+from dashboard.costs.reporting import report as cost_report
 from dashboard.costs.views.report import no_month
 from dashboard.models import Statement
 from dashboard.site.forms import LARGEST_BYTES

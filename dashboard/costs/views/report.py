@@ -15,18 +15,17 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from dashboard.access.audited import ActionError
-from dashboard.costs import report as cost_report
 from dashboard.costs.actions import about, compute_charges, set_budget, set_cost_rule
-from dashboard.costs.availability import by_pair
 from dashboard.costs.budgets import ALL, budget_states
-from dashboard.costs.charges import OPEN, is_stalled, latest_run
-from dashboard.costs.csv_export import write_csv
+from dashboard.costs.files import write_csv, write_parquet
 from dashboard.costs.forms import BudgetForm
-from dashboard.costs.live_outages import live_availability, live_outages
-from dashboard.costs.paid_reports import CHANGES, changes, reports_of
-from dashboard.costs.parquet_export import write_parquet
+from dashboard.costs.reporting import report as cost_report
+from dashboard.costs.reporting.availability import by_pair
+from dashboard.costs.reporting.live_outages import live_availability, live_outages
+from dashboard.costs.reporting.since_run import not_priced
 from dashboard.costs.rules import chosen_rule
-from dashboard.costs.since_run import not_priced
+from dashboard.costs.runs.charges import OPEN, is_stalled, latest_run
+from dashboard.costs.runs.paid_reports import CHANGES, changes, reports_of
 from dashboard.fleet.boards import watched_pairs
 from dashboard.models import BacklogRollup, Invoice, MonthlyReport, Pair
 from dashboard.models.charge import ALLOCATIONS, RULES

@@ -12,9 +12,9 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from dashboard.command_line.errors import OneSentenceCommand
-from dashboard.costs.charges import ChargesRequest, compute_month, store_result, take_requested
-from dashboard.costs.csv_export import write_csv
-from dashboard.costs.jobs import JobFailed
+from dashboard.costs.files import write_csv
+from dashboard.costs.runs.charges import ChargesRequest, compute_month, store_result, take_requested
+from dashboard.costs.runs.jobs import JobFailed
 from dashboard.models import ChargeRun
 from dashboard.site.money import money
 from pipeline.months import is_month

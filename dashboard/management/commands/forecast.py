@@ -6,12 +6,13 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from dashboard.command_line.errors import OneSentenceCommand
-from dashboard.costs import current_month as present
-from dashboard.costs.forecast import Forecast
+from dashboard.costs.forecasts import current_month as present
+from dashboard.costs.forecasts.forecast import Forecast
+from dashboard.costs.forecasts.tariffs import tariff
 from dashboard.costs.forms import ForecastForm, assumed, forecast_of
-from dashboard.costs.jobs import JobFailed
+from dashboard.costs.prices import prices_of
 from dashboard.costs.rules import rule_of
-from dashboard.costs.tariffs import tariff
+from dashboard.costs.runs.jobs import JobFailed
 from dashboard.site.money import cents, money
 
 OPTIONS = {
@@ -44,7 +45,7 @@ class Command(OneSentenceCommand):
         now = timezone.now()
         pair, month = options["pair"], f"{now:%Y-%m}"
         try:
-            prices = present.prices(month)
+            prices = prices_of(month)
             priced = tariff(pair, prices, month)
         except JobFailed as error:
             raise CommandError(str(error)) from None

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.costs.actions import RECONCILE_EXPORT, by_command, described
-from dashboard.costs.reconciliation import Against, against_bill, import_bill, read_bounded
-from dashboard.costs.statements import StatementError
+from dashboard.costs.bill.reconciliation import Against, against_bill, import_bill, read_bounded
+from dashboard.costs.bill.statements import StatementError
 from dashboard.management.commands.compute_charges import month
 from dashboard.templatetags.costs import exact_money, money_span, rounded, rounded_signed, signed_money, span
 

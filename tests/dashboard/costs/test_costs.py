@@ -14,10 +14,10 @@ from django.db import IntegrityError
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.costs.charges import ChargesRequest, compute_month
-from dashboard.costs.jobs import JobFailed
-from dashboard.costs.report import Filters, report
-from dashboard.costs.storing import store
+from dashboard.costs.reporting.report import Filters, report
+from dashboard.costs.runs.charges import ChargesRequest, compute_month
+from dashboard.costs.runs.jobs import JobFailed
+from dashboard.costs.runs.storing import store
 from dashboard.models import Charge, ChargeRun, Invoice
 from tests.dashboard.markup import one_line
 from tests.dashboard.results import result_of
@@ -279,7 +279,7 @@ def test_a_run_that_breaks_off_says_why(monkeypatch: pytest.MonkeyPatch, error: 
     def breaks(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("dashboard.costs.charges.run_job", breaks)
+    monkeypatch.setattr("dashboard.costs.runs.charges.run_job", breaks)
     with pytest.raises(type(error)):
         compute_month(ChargesRequest(month=MONTH))
     run = ChargeRun.objects.get()

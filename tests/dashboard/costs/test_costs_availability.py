@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard.costs.availability import by_pair
+from dashboard.costs.reporting.availability import by_pair
 from dashboard.models import Availability, Outage
 
 START = datetime(2026, 10, 14, 9, tzinfo=UTC)

@@ -8,10 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 from django.utils import timezone
 
-from dashboard.costs import current_month as present
 from dashboard.costs.budgets import raise_alerts, store_budget
-from dashboard.costs.current_month import Prices
-from dashboard.costs.storing import store
+from dashboard.costs.prices import Prices
+from dashboard.costs.runs.storing import store
 from dashboard.models import AuditEntry, Budget, BudgetAlert, ChargeRun
 from pipeline.price_tiers import OPERATIONS
 from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line
@@ -101,7 +100,7 @@ def test_the_rows_as_parquet_have_the_csvs_columns_and_sum_to_the_invoice(tmp_pa
 def priced(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"meter": OPERATIONS, "unit": "1M", "currency": "USD"}
     rows = [row | {"from": "0", "price": "0"}, row | {"from": "13", "price": "0.8"}]
-    monkeypatch.setattr(present, "prices", lambda month: Prices(rows, is_sample=False))
+    monkeypatch.setattr("dashboard.costs.views.forecast.prices_of", lambda month: Prices(rows, is_sample=False))
 
 
 def test_the_dialog_of_a_forced_failover_asks_what_it_would_cost(pair, redis_here, as_role) -> None:

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from django.core.management import CommandError, call_command
 
-from dashboard.costs.charges import ChargesRequest
-from dashboard.costs.jobs import job_environment
+from dashboard.costs.runs.charges import ChargesRequest
+from dashboard.costs.runs.jobs import job_environment
 from dashboard.models import Charge, ChargeRun, Invoice
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.costs.explanation import explain
-from dashboard.costs.storing import store
+from dashboard.costs.reporting.explanation import explain
+from dashboard.costs.runs.storing import store
 from dashboard.models import Charge, Invoice
 from dashboard.site.money import cents, exact_text, unrounded
 from tests.dashboard.costs.test_costs import BASE, RUN, invoice, line, new_run

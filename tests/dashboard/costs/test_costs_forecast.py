@@ -12,12 +12,13 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.costs import current_month as present
-from dashboard.costs.current_month import Used, listed
-from dashboard.costs.forecast import Outage, forecast
-from dashboard.costs.inputs import configured_prices, price_arguments
-from dashboard.costs.jobs import JobFailed
-from dashboard.costs.tariffs import Bills, tariff
+from dashboard.costs.forecasts import current_month as present
+from dashboard.costs.forecasts.current_month import Used
+from dashboard.costs.forecasts.forecast import Outage, forecast
+from dashboard.costs.forecasts.tariffs import Bills, tariff
+from dashboard.costs.prices import listed
+from dashboard.costs.runs.inputs import configured_prices, price_arguments
+from dashboard.costs.runs.jobs import JobFailed
 from dashboard.models import Charge, ChargeRun, CostRule, DailyCharge, Invoice, Pair
 from dashboard.site.money import cents
 from pipeline.price_tiers import OPERATIONS, Price, Tier
@@ -111,7 +112,7 @@ def test_prices_that_were_named_and_are_not_there_are_no_reason_to_take_the_samp
 
 def test_the_prices_are_the_samples_where_none_are_configured(tmp_path: Any, settings: Any, monkeypatch: Any) -> None:
     settings.PRICES_FILE = tmp_path / "none.json"
-    monkeypatch.setattr("dashboard.costs.inputs.DEFAULT_PRICES", tmp_path / "none.json")
+    monkeypatch.setattr("dashboard.costs.runs.inputs.DEFAULT_PRICES", tmp_path / "none.json")
     reported = listed("2026-10")
     assert (reported.operations, reported.currency, reported.is_sample) == (STANDARD, "USD", True)
 
@@ -134,7 +135,7 @@ def test_of_several_regions_in_the_price_list_the_configured_one_counts(tmp_path
 
 
 def test_the_sample_is_not_looked_through_for_the_configured_region(settings: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("dashboard.costs.inputs.DEFAULT_PRICES", settings.PRICES_FILE)
+    monkeypatch.setattr("dashboard.costs.runs.inputs.DEFAULT_PRICES", settings.PRICES_FILE)
     settings.PRICES_REGION = "westeurope"
     assert listed("2026-10").is_sample
 

@@ -8,8 +8,8 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dashboard.costs.reconciliation import import_bill
-from dashboard.costs.statements import StatementError, read_export
+from dashboard.costs.bill.reconciliation import import_bill
+from dashboard.costs.bill.statements import StatementError, read_export
 from tests.dashboard.costs.test_costs_statements import MONTH, RESOURCE, SPELLINGS
 from tests.dashboard.costs.test_costs_statements import line as billed
 from tests.selection import depth

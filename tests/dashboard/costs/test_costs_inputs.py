@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.costs.charges import ChargesRequest, compute_month, depths_for
-from dashboard.costs.inputs import namespaces
-from dashboard.costs.jobs import JobFailed
-from dashboard.costs.storing import store
+from dashboard.costs.runs.charges import ChargesRequest, compute_month, depths_for
+from dashboard.costs.runs.inputs import namespaces
+from dashboard.costs.runs.jobs import JobFailed
+from dashboard.costs.runs.storing import store
 from dashboard.models import BacklogQueue, BacklogRollup, ChargeRun, DepthSample, Pair, PairDepth
 from tests.dashboard.costs.test_costs import RUN
 from tests.dashboard.results import result_of

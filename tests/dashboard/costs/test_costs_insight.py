@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from dashboard.costs.chart import DayOf, days_chart
-from dashboard.costs.insight import EXTRA_KINDS, added_by, change, idle
-from dashboard.costs.report import Filters, report
+from dashboard.costs.reporting.chart import DayOf, days_chart
+from dashboard.costs.reporting.insight import EXTRA_KINDS, added_by, change, idle
+from dashboard.costs.reporting.report import Filters, report
 from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice, Pair
 from pipeline.months import Month
 from tests.dashboard.costs.test_costs import RUN

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.utils import timezone
 
-from dashboard.costs.current_month import listed
+from dashboard.costs.prices import listed
 from dashboard.models import BudgetAlert, Charge, ChargeRun, Invoice
 from tests.dashboard.markup import one_line
 from tests.dashboard.planted import HIDDEN, Planted, planted

@@ -14,9 +14,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from dashboard.costs import report as cost_report
-from dashboard.costs.charges import outages_for
-from dashboard.costs.storing import store
+from dashboard.costs.reporting import report as cost_report
+from dashboard.costs.runs.charges import outages_for
+from dashboard.costs.runs.storing import store
 from dashboard.models import Availability, ChargeRun, EntityHealth, FailoverEvent, Outage, Pair
 from dashboard.site.money import cents
 from tests.dashboard.costs.test_costs import BASE, RUN, invoice, line

@@ -11,8 +11,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from dashboard.costs.reconciliation import CENT, WHOLE, Range, against_bill, import_bill
-from dashboard.costs.storing import store
+from dashboard.costs.bill.reconciliation import CENT, WHOLE, Range, against_bill, import_bill
+from dashboard.costs.runs.storing import store
 from dashboard.models import AuditEntry, Statement
 from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line, new_run
 from tests.dashboard.costs.test_costs_statements import RESOURCE, SYSTEM, rows
@@ -201,7 +201,7 @@ def test_amounts_of_two_currencies_are_not_compared(computed, as_role, tmp_path:
 def test_of_many_namespaces_that_are_not_metered_the_most_expensive_are_listed(
     computed, as_role, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dashboard.costs.reconciliation.MOST_ELSEWHERE", 2)
+    monkeypatch.setattr("dashboard.costs.bill.reconciliation.MOST_ELSEWHERE", 2)
     others = [billed(resource=RESOURCE.replace("Contoso", name)) for name in ("a", "b", "c", "b")]
     give(as_role("operator"), bill("14", *others))
     against = against_bill(MONTH)

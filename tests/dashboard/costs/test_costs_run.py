@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.costs.charges import request_run, take_requested
+from dashboard.costs.runs.charges import request_run, take_requested
 from dashboard.models import AuditEntry, ChargeRun
 from tests.dashboard.markup import one_line
 

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from dashboard.costs.live_outages import live_outages
-from dashboard.costs.since_run import not_priced
+from dashboard.costs.reporting.live_outages import live_outages
+from dashboard.costs.reporting.since_run import not_priced
 from dashboard.fleet.state import projection
 from dashboard.fleet.usage import metered
 from dashboard.models import Availability, Charge, ChargeRun, Invoice, Outage

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from dashboard.costs import statements
-from dashboard.costs.statements import Parsed, StatementError, read_export
+from dashboard.costs.bill import statements
+from dashboard.costs.bill.statements import Parsed, StatementError, read_export
 
 MONTH = "2026-10"
 RESOURCE = "/subscriptions/S1/resourceGroups/g/providers/Microsoft.ServiceBus/namespaces/Contoso"

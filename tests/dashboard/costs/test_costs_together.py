@@ -11,10 +11,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from dashboard.costs import storing
-from dashboard.costs.charges import request_run
-from dashboard.costs.reconciliation import import_bill
-from dashboard.costs.storing import finish, store
+from dashboard.costs.bill.reconciliation import import_bill
+from dashboard.costs.runs import storing
+from dashboard.costs.runs.charges import request_run
+from dashboard.costs.runs.storing import finish, store
 from dashboard.models import ChargeRun, Invoice, Statement
 from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line, new_run
 from tests.dashboard.costs.test_costs_statements import line as billed

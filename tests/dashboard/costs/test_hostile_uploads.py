@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from dashboard.costs.statements import LONGEST_FIELD, StatementError, read_export, resource_of
+from dashboard.costs.bill.statements import LONGEST_FIELD, StatementError, read_export, resource_of
 from dashboard.models import AuditEntry, Statement
 from pipeline.months import Month
 from pipeline.prices import PriceError, parse_items, price_list

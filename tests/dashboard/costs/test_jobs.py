@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.costs.current_month import listed
-from dashboard.costs.jobs import JobFailed, run_job
+from dashboard.costs.prices import listed
+from dashboard.costs.runs.jobs import JobFailed, run_job
 
 TELLS = "import json, os; print(json.dumps({'stage': 'reported', **os.environ}))"
 KEY = "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=k;SharedAccessKey=hunter2"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from dashboard.costs.charges import ChargesRequest, compute_month, request_run, store_result
-from dashboard.costs.storing import store
+from dashboard.costs.runs.charges import ChargesRequest, compute_month, request_run, store_result
+from dashboard.costs.runs.storing import store
 from dashboard.models import ChargeRun, CostRule, MonthlyReport
 from pipeline.months import Month
 from tests.dashboard.costs.test_costs import BASE, MONTH, RUN, SEPTEMBER, invoice, line
@@ -74,7 +74,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]
         result = result_of(tmp_path, [RUN | {"namespaces": [NAMESPACE]}, *SEPTEMBER[1:], invoice("settlements", 20)])
         Path(given["--result"]).write_bytes(result.read_bytes())
 
-    monkeypatch.setattr("dashboard.costs.charges.run_job", job)
+    monkeypatch.setattr("dashboard.costs.runs.charges.run_job", job)
     return seen
 
 
@@ -82,7 +82,7 @@ def test_a_past_month_is_computed_with_the_inputs_of_its_last_run(
     jobs: list[dict[str, Any]], settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.PAIRS_FILE = tmp_path / "none"
-    monkeypatch.setattr("dashboard.costs.inputs.configured_prices", lambda: "")
+    monkeypatch.setattr("dashboard.costs.runs.inputs.configured_prices", lambda: "")
     first = compute_month(ChargesRequest(month=MONTH, rule="settlements", allocation="pro-rata"))
     CostRule.objects.create(rule="published", allocation="time", set_by="ada", set_at=timezone.now())
     again = compute_month(ChargesRequest(month=MONTH))
@@ -97,7 +97,7 @@ def test_a_past_month_is_computed_with_the_inputs_of_its_last_run(
 
 
 def test_a_running_month_is_computed_with_the_inputs_of_today(jobs: list[dict[str, Any]], monkeypatch: Any) -> None:
-    monkeypatch.setattr("dashboard.costs.inputs.timezone.now", lambda: datetime(2026, 10, 9, tzinfo=UTC))
+    monkeypatch.setattr("dashboard.costs.runs.inputs.timezone.now", lambda: datetime(2026, 10, 9, tzinfo=UTC))
     compute_month(ChargesRequest(month=MONTH, rule="settlements"))
     assert compute_month(ChargesRequest(month=MONTH)).rule == "published"
 

@@ -16,8 +16,8 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus.management import ServiceBusAdministrationClient
 from django.utils import timezone
 
-from dashboard.costs.current_month import Used
-from dashboard.costs.tariffs import Bills, Tariff
+from dashboard.costs.forecasts.current_month import Used
+from dashboard.costs.forecasts.tariffs import Bills, Tariff
 from dashboard.drills import canary, report
 from dashboard.drills.boards import stages
 from dashboard.drills.canary import CANARY, Canary, Moment, hindrances

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard.costs.current_month import traffic
+from dashboard.costs.forecasts.current_month import traffic
 from dashboard.fleet.usage import metered
 from dashboard.fleet.usage.metered import OF_A_FAILOVER
 from dashboard.fleet.usage.rates import HOUR, MINUTE, Basis

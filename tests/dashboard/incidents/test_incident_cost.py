@@ -7,9 +7,9 @@ from fractions import Fraction
 import pytest
 from django.utils import timezone
 
-from dashboard.costs.live_outages import live_outages
-from dashboard.costs.outages import outage_costs
-from dashboard.costs.tariffs import Bills
+from dashboard.costs.forecasts.tariffs import Bills
+from dashboard.costs.reporting.live_outages import live_outages
+from dashboard.costs.reporting.outages import outage_costs
 from dashboard.fleet.state import projection
 from dashboard.fleet.usage import metered
 from dashboard.incidents.cost import ToCome

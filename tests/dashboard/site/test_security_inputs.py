@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dashboard.backlog import browsing
-from dashboard.costs.csv_export import write_csv
-from dashboard.costs.statements import StatementError, read_export
+from dashboard.costs.bill.statements import StatementError, read_export
+from dashboard.costs.files import write_csv
 from dashboard.models import Charge, ChargeRun, Invoice
 from dashboard.site.tables import cell
 from tests.selection import depth

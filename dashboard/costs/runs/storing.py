@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,8 @@ from django.db import DatabaseError, models, transaction
 from django.utils import timezone
 
 from dashboard.costs.budgets import raise_alerts
-from dashboard.costs.jobs import JobFailed
-from dashboard.costs.paid_reports import keep_report
-from dashboard.costs.result_file import records_in
+from dashboard.costs.runs.jobs import JobFailed
+from dashboard.costs.runs.paid_reports import keep_report
 from dashboard.models import Availability, BacklogRollup, Charge, ChargeRun, DailyCharge, Invoice, Outage
 from pairing.health.faults import describe
 
@@ -135,3 +135,20 @@ def _save_rollups(rollups: list[Any]) -> None:
         unique_fields=ROLLUP_KEY,
         update_fields=["samples", "deepest", "p50", "p95"],
     )
+
+
+def records_in(result: Path) -> Iterator[dict[str, Any]]:
+    """The records of the file. Raises JobFailed if it is not a whole result."""
+    count, record = 0, dict[str, Any]()
+    try:
+        with result.open(encoding="utf-8") as lines:
+            for line in lines:
+                record = json.loads(line)
+                count += 1
+                yield dict(record)
+    except OSError as error:
+        raise JobFailed(f"The result {result} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise JobFailed(f"The result {result} cannot be read: line {count + 1} is not a record.") from error
+    if record.get("record") != "end" or record.get("records") != count - 1:
+        raise JobFailed(f"The result {result} is not complete: copy it again, or run the job again.")

@@ -9,7 +9,7 @@ from io import StringIO
 
 from django.db.models import QuerySet, Sum
 
-from dashboard.costs.csv_export import COLUMNS, write_csv
+from dashboard.costs.files import COLUMNS, write_csv
 from dashboard.models import ChargeRun, Invoice, MonthlyReport
 from dashboard.site.money import cents, money
 from pipeline.months import Month

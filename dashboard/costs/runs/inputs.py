@@ -14,8 +14,8 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from dashboard.costs.jobs import JobFailed
 from dashboard.costs.rules import chosen_rule
+from dashboard.costs.runs.jobs import JobFailed
 from dashboard.fleet.pairs.pairs_file import PairConfig, PairsFileError, load_pairs
 from dashboard.models import ChargeRun
 from pipeline.months import Month

@@ -17,12 +17,10 @@ from django.db import transaction
 from django.db.models import F, Value
 from django.utils import timezone
 
-from dashboard.costs.inputs import Inputs, configured_prices, inputs_of, price_arguments
-from dashboard.costs.jobs import JobFailed, run_job, table_arguments
-from dashboard.costs.result_file import records_in
 from dashboard.costs.rules import next_rule
-from dashboard.costs.storing import finish, hold_month, store
-from dashboard.costs.usage_place import argument_for
+from dashboard.costs.runs.inputs import Inputs, configured_prices, inputs_of, price_arguments
+from dashboard.costs.runs.jobs import JobFailed, argument_for, run_job, table_arguments
+from dashboard.costs.runs.storing import finish, hold_month, records_in, store
 from dashboard.fleet.state.outages import TURNS, Report, outages
 from dashboard.fleet.state.outages import Outage as Folded
 from dashboard.models import ChargeRun, DepthSample, EntityHealth, FailoverEvent, PairDepth
@@ -35,7 +33,7 @@ OPEN = (ChargeRun.Status.WANTED, ChargeRun.Status.RUNNING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargesRequest:
-    """The parameters of a computation. What is empty is that of the month's inputs (`dashboard.costs.inputs`).
+    """The parameters of a computation. What is empty is that of the month's inputs (`dashboard.costs.runs.inputs`).
 
     `todays_inputs`: also of a past month the inputs of today, instead of those of its last run.
     """

@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
-from pathlib import Path
 
 from django.db.models import Min, Sum
 
-from dashboard.costs.inputs import configured_prices, price_arguments
-from dashboard.costs.insight import operations_price
-from dashboard.costs.listed_prices import listed_prices
+from dashboard.costs.prices import operations_price
 from dashboard.fleet.usage.metered import SENDS, sent
 from dashboard.fleet.usage.rates import HOUR, Expected
-from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice, Pair
+from dashboard.models import Charge, DailyCharge, Invoice, Pair
 from dashboard.models.visibility import all_pairs
 from pipeline.months import Month
-from pipeline.price_tiers import FREE, OPERATIONS, Price
 
 IN_THE_PRIMARY = ("send", "ping", "receive", "syphon_send")
 IN_THE_SECONDARY = ("send_backlog", "syphon_receive", "syphon_receive_empty", "syphon_settle")
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """The price rows of all meters in a month, and whether they are those of a sample."""
-
-    rows: Sequence[Mapping[str, str]]
-    is_sample: bool
-
-    @property
-    def currency(self) -> str:
-        return self.rows[0]["currency"]
-
-    @property
-    def operations(self) -> Price:
-        """The price of an operation in Standard."""
-        return Price.of(self.rows, OPERATIONS) or FREE
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,33 +47,6 @@ class Traffic:
     def words(self) -> str:
         """What the rate was derived from, after "as"."""
         return self.expected.words if self.expected else f"on average in {self.month}"
-
-
-def prices(month: str) -> Prices:
-    """The month's prices: those of its last run or, before the first, those that are configured. Raises JobFailed."""
-    with all_pairs():
-        run = ChargeRun.objects.filter(month=month, status=ChargeRun.Status.SUCCEEDED).first()
-    return Prices(run.details["prices"], run.details["sample_prices"]) if run else listed(month)
-
-
-def listed(month: str) -> Prices:
-    """The month's prices from PRICES_FILE, or the sample list. Raises JobFailed."""
-    path = configured_prices()
-    return _listed(month, tuple(price_arguments(path)), _changed(path))
-
-
-def _changed(path: str) -> int:
-    """The modification time of the file, so that a new list is read again; 0 if unreadable, which the job reports."""
-    try:
-        return Path(path).stat().st_mtime_ns if path else 0
-    except OSError:
-        return 0
-
-
-@lru_cache(maxsize=8)
-def _listed(month: str, arguments: tuple[str, ...], changed: int) -> Prices:
-    found = listed_prices(month, arguments)
-    return Prices(found.rows, found.is_sample)
 
 
 def traffic(pair: str, now: datetime, entity: str = "", ahead: timedelta = HOUR) -> Traffic:

@@ -9,11 +9,11 @@ from fractions import Fraction
 from django.db.models import QuerySet, Sum
 
 from dashboard.costs.budgets import ALL, came_to
+from dashboard.costs.prices import beside_the_ladder, operations_price
 from dashboard.models import Charge, Invoice, Pair
 from dashboard.models.visibility import all_pairs
 from dashboard.site.money import cents
 from pipeline.months import Month
-from pipeline.price_tiers import FREE, OPERATIONS, Price
 
 # A send by the syphon replaces the send that would have gone to the primary without the outage.
 EXTRA_KINDS = ("send_backlog", "ping", "syphon_receive", "syphon_receive_empty", "syphon_settle")
@@ -88,18 +88,6 @@ def _of(invoice: Invoice, pair: str) -> QuerySet[Charge]:
 def more(invoice: Invoice, extra: int) -> Fraction:
     """The price of some of a scope's Standard operations as the last ones of its month."""
     return operations_price(invoice).last(extra)
-
-
-def operations_price(invoice: Invoice) -> Price:
-    """The price of Standard operations on this bill, after those that are on it."""
-    price = Price.of(invoice.run.details.get("prices", []), OPERATIONS) or FREE
-    return price.after(int(invoice.units - sum(invoice.tiers[len(price.tiers) :])))
-
-
-def beside_the_ladder(invoice: Invoice) -> list[str]:
-    """The operations of Basic and Premium namespaces, which have prices of their own."""
-    tiers: dict[str, str] = invoice.run.details.get("tiers", {})
-    return [namespace for namespace, tier in tiers.items() if tier != "standard"]
 
 
 def bandwidth_of(invoices: Sequence[Invoice], pair: str = "") -> Fraction:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dashboard.access.visibility import sees_all
-from dashboard.costs.current_month import Prices, Used
-from dashboard.costs.jobs import JobFailed
+from dashboard.costs.forecasts.current_month import Used
+from dashboard.costs.prices import Prices
+from dashboard.costs.runs.jobs import JobFailed
 from dashboard.fleet.pairs.pairs_file import PairConfig, PairsFileError, load_pairs
 from dashboard.models import Charge, Pair
 from pipeline.price_tiers import BASIC_OPERATIONS, FREE, Price

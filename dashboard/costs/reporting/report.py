@@ -12,11 +12,11 @@ from fractions import Fraction
 from django.db.models import QuerySet, Sum
 
 from dashboard.access.visibility import sees_all
-from dashboard.costs.availability import PairAvailability, by_pair
-from dashboard.costs.chart import DayOf, DaysChart, days_chart
-from dashboard.costs.explanation import Explanation, explain
-from dashboard.costs.insight import EXTRA_KINDS, Added, Change, Idle, added_by, bandwidth_of, change, idle
-from dashboard.costs.outages import NO_OPERATIONS, OutageCost, outage_costs
+from dashboard.costs.reporting.availability import PairAvailability, by_pair
+from dashboard.costs.reporting.chart import DayOf, DaysChart, days_chart
+from dashboard.costs.reporting.explanation import Explanation, explain
+from dashboard.costs.reporting.insight import EXTRA_KINDS, Added, Change, Idle, added_by, bandwidth_of, change, idle
+from dashboard.costs.reporting.outages import NO_OPERATIONS, OutageCost, outage_costs
 from dashboard.models import Availability, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.visibility import all_pairs
 from dashboard.site.money import cents

@@ -13,13 +13,14 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from dashboard.costs.current_month import prices, used_of
-from dashboard.costs.forecast import GIGABYTE
-from dashboard.costs.insight import EXTRA_KINDS, IDLE_KIND
-from dashboard.costs.jobs import JobFailed
-from dashboard.costs.outages import Later, OutageCost
+from dashboard.costs.forecasts.current_month import used_of
+from dashboard.costs.forecasts.forecast import GIGABYTE
+from dashboard.costs.forecasts.tariffs import Tariff, tariff
+from dashboard.costs.prices import prices_of
+from dashboard.costs.reporting.insight import EXTRA_KINDS, IDLE_KIND
+from dashboard.costs.reporting.outages import Later, OutageCost
 from dashboard.costs.rules import is_billed, rule_of
-from dashboard.costs.tariffs import Tariff, tariff
+from dashboard.costs.runs.jobs import JobFailed
 from dashboard.fleet.state.outages import TURNS, outages
 from dashboard.fleet.state.outages import Outage as Folded
 from dashboard.fleet.state.outages import Report as Event
@@ -124,7 +125,7 @@ def _pricing(month: str) -> Callable[[str, Iterable[Row]], Later]:
 
 def _tariff(pair: str, month: str) -> Tariff:
     try:
-        return tariff(pair, prices(month), month)
+        return tariff(pair, prices_of(month), month)
     except JobFailed:  # the page of the forecast says why
         return Tariff()
 

@@ -13,9 +13,9 @@ from io import BytesIO
 from django.db import transaction
 from django.db.models import Sum as SumOf
 
-from dashboard.costs.insight import operations_price
+from dashboard.costs.bill.statements import Parsed, read_export
+from dashboard.costs.prices import operations_price
 from dashboard.costs.rules import is_billed
-from dashboard.costs.statements import Parsed, read_export
 from dashboard.models import BilledDay, Charge, Invoice, Statement
 from dashboard.models.charge import PUBLISHED, SETTLEMENTS
 from dashboard.site.forms import LARGEST_BYTES

@@ -2,8 +2,12 @@
 
 import csv
 from collections.abc import Iterator
+from decimal import Decimal
 from itertools import groupby
-from typing import Protocol
+from typing import BinaryIO, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dashboard.models import Charge
 from dashboard.site.money import money
@@ -22,6 +26,9 @@ COLUMNS = (
     "currency",
 )
 SUMS = ("operations", "billing_units", "included_units", "cents")
+COUNTS = ("operations", "billing_units", "included_units")
+TYPES = {name: pa.int64() for name in COUNTS} | {"charge": pa.decimal128(20, 2)}
+SCHEMA = pa.schema([(name, TYPES.get(name, pa.string())) for name in COLUMNS])
 NAMES = 5  # columns with texts that applications have reported
 
 
@@ -51,3 +58,10 @@ def charge_rows(month: str) -> Iterator[tuple[str | int, ...]]:
 
 def _names(row: Charge) -> tuple[str, ...]:
     return (row.invoice.month, row.invoice.scope, row.namespace, row.entity, row.kind)
+
+
+def write_parquet(out: BinaryIO, month: str) -> None:
+    """Write the month's rows; `charge` is an exact decimal and sums to the invoices."""
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in charge_rows(month)]
+    table = pa.Table.from_pylist([row | {"charge": Decimal(str(row["charge"]))} for row in rows], SCHEMA)
+    pq.write_table(table, out, compression="zstd")

@@ -9,8 +9,8 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
-from dashboard.costs.insight import operations_price
-from dashboard.costs.outages import Bill
+from dashboard.costs.prices import operations_price
+from dashboard.costs.reporting.outages import Bill
 from dashboard.costs.rules import is_billed
 from dashboard.fleet.usage import metered
 from dashboard.models import Invoice

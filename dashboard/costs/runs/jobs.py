@@ -7,15 +7,16 @@ import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from importlib.util import find_spec
+from pathlib import Path
 from threading import Thread
 from typing import IO, Any
 
 from django.conf import settings
 
-from dashboard.costs.usage_place import argument_for, variables_for
+from pipeline.usage.place import VARIABLE, without_keys
 
 OnProgress = Callable[[dict[str, Any]], None]
 PASSED_ON = {
@@ -156,3 +157,13 @@ def _parsed(line: str) -> dict[str, Any] | None:
 def _last_line(tail: Iterable[str], status: int) -> str:
     words = [line.strip() for line in tail if line.strip()]
     return f"The job ended with status {status}: {words[-1] if words else 'no output'}"
+
+
+def argument_for(usage: str) -> str:
+    """What a job is given: an absolute path, or a URL without keys."""
+    return without_keys(usage) if "://" in usage else str(Path(usage).expanduser().absolute())
+
+
+def variables_for(usage: str) -> Mapping[str, str]:
+    """The variable that passes a URL with its keys to a job, where other users cannot read it."""
+    return {VARIABLE: usage} if "://" in usage else {}

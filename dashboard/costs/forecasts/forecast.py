@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
-from dashboard.costs.tariffs import Bills
+from dashboard.costs.forecasts.tariffs import Bills
 
 STEP_BYTES = 65_536
 QUEUE_BYTES = 5_120 * 1024 * 1024

@@ -9,7 +9,8 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from dashboard.costs.insight import beside_the_ladder, more
+from dashboard.costs.prices import beside_the_ladder
+from dashboard.costs.reporting.insight import more
 from dashboard.models import Invoice, Outage
 
 STAGES = ("ping", "syphon_receive_empty", "send_backlog", "syphon_receive", "syphon_settle", "syphon_send")

@@ -1,0 +1,74 @@
+"""The prices of a month: those of its last run or those that are configured, and the price on a bill."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from dashboard.costs.runs.inputs import configured_prices, price_arguments
+from dashboard.costs.runs.jobs import JobFailed, run_job
+from dashboard.models import ChargeRun, Invoice
+from dashboard.models.visibility import all_pairs
+from pipeline.price_tiers import FREE, OPERATIONS, Price
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The price rows of all meters in a month, and whether they are those of a sample."""
+
+    rows: Sequence[Mapping[str, str]]
+    is_sample: bool
+
+    @property
+    def currency(self) -> str:
+        return self.rows[0]["currency"]
+
+    @property
+    def operations(self) -> Price:
+        """The price of an operation in Standard."""
+        return Price.of(self.rows, OPERATIONS) or FREE
+
+
+def prices_of(month: str) -> Prices:
+    """The month's prices: those of its last run or, before the first, those that are configured. Raises JobFailed."""
+    with all_pairs():
+        run = ChargeRun.objects.filter(month=month, status=ChargeRun.Status.SUCCEEDED).first()
+    return Prices(run.details["prices"], run.details["sample_prices"]) if run else listed(month)
+
+
+def listed(month: str) -> Prices:
+    """The month's prices from PRICES_FILE, or the sample list. Raises JobFailed."""
+    path = configured_prices()
+    return _listed(month, tuple(price_arguments(path)), _changed(path))
+
+
+def _changed(path: str) -> int:
+    """The modification time of the file, so that a new list is read again; 0 if unreadable, which the job reports."""
+    try:
+        return Path(path).stat().st_mtime_ns if path else 0
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=8)
+def _listed(month: str, arguments: tuple[str, ...], changed: int) -> Prices:
+    reported: list[dict[str, Any]] = []
+    run_job("pipeline.jobs.prices", ["--month", month, *arguments], reported.append)
+    if not reported:
+        raise JobFailed("The prices could not be read.")
+    return Prices(reported[-1]["prices"], reported[-1]["sample"])
+
+
+def operations_price(invoice: Invoice) -> Price:
+    """The price of Standard operations on this bill, after those that are on it."""
+    price = Price.of(invoice.run.details.get("prices", []), OPERATIONS) or FREE
+    return price.after(int(invoice.units - sum(invoice.tiers[len(price.tiers) :])))
+
+
+def beside_the_ladder(invoice: Invoice) -> list[str]:
+    """The operations of Basic and Premium namespaces, which have prices of their own."""
+    tiers: dict[str, str] = invoice.run.details.get("tiers", {})
+    return [namespace for namespace, tier in tiers.items() if tier != "standard"]
