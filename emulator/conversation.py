@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
+from amqp10 import events as e
+from amqp10 import performatives as p
+from amqp10.connection import Connection, State
+from amqp10.link import Link
+from amqp10.types import AmqpError
 from emulator import access
-from emulator.amqp import events as e
-from emulator.amqp import performatives as p
-from emulator.amqp.connection import Connection, State
-from emulator.amqp.link import Link
 from emulator.broker.errors import ArgumentError, BrokerError, Unauthorized
 from emulator.broker.namespace import parse_address
-from emulator.encoding.types import AmqpError
 from emulator.endpoints.base import Endpoint, Waiting
 from emulator.endpoints.cbs import CbsEndpoint
 from emulator.endpoints.fault_effects import FaultEffects

@@ -14,13 +14,14 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-LIBRARY, EMULATOR, CONTROL_PLANE = (
+LIBRARY, AMQP10, EMULATOR, CONTROL_PLANE = (
     tomllib.loads((ROOT / folder / "pyproject.toml").read_text())
-    for folder in (".", "packages/emulator", "packages/control-plane")
+    for folder in (".", "packages/amqp10", "packages/emulator", "packages/control-plane")
 )
-OURS = {"pairing", "emulator", "dashboard", "workers", "pipeline", "examples"}
+OURS = {"pairing", "amqp10", "emulator", "dashboard", "workers", "pipeline", "examples"}
 INSTALLED_WITH = {
     "pairing": (LIBRARY, ["aio", "identity", "redis", "tracing", "websockets"]),
+    "amqp10": (AMQP10, []),
     "emulator": (EMULATOR, []),
     "dashboard": (CONTROL_PLANE, []),
     "workers": (CONTROL_PLANE, []),
@@ -48,7 +49,7 @@ def declared(project: dict[str, Any], *extras: str) -> set[str]:
     for extra in extras:
         texts += project["project"]["optional-dependencies"][extra]
     for sibling in map(Requirement, project["tool"]["build-packages"].get("requires", [])):
-        required = next(one for one in (LIBRARY, EMULATOR) if one["project"]["name"] == sibling.name)
+        required = next(one for one in (LIBRARY, AMQP10, EMULATOR) if one["project"]["name"] == sibling.name)
         texts += declared(required, *sibling.extras)
     return {canonicalize_name(Requirement(text).name) for text in texts}
 
@@ -86,7 +87,7 @@ def test_whatever_a_package_imports_is_declared_for_it(package):
 
 
 def test_whatever_is_declared_is_imported_or_somebody_else_needs_it():
-    projects = (LIBRARY, EMULATOR, CONTROL_PLANE)
+    projects = (LIBRARY, AMQP10, EMULATOR, CONTROL_PLANE)
     everything = set().union(*(declared(one, *one["project"].get("optional-dependencies", [])) for one in projects))
     used = {name for package in INSTALLED_WITH for module in imported(package) for name in distributions(module)}
 

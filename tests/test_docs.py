@@ -25,7 +25,7 @@ from pairing.telemetry import metering
 from tools import tables
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("pairing", "emulator", "dashboard", "workers", "pipeline", "examples", "tools", "tests")
+ROOMS = ("pairing", "amqp10", "emulator", "dashboard", "workers", "pipeline", "examples", "tools", "tests")
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 STRING = "Endpoint=sb://{}.servicebus.windows.net/;SharedAccessKeyName=K;SharedAccessKey=V"
 SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "migrations" not in path.parts)

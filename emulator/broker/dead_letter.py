@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from amqp10.types import DecodeError
 from emulator.broker.descriptions import QueueDescription
 from emulator.broker.message import Message
-from emulator.encoding.types import DecodeError
 
 DEAD_LETTER_SUFFIX = "/$DeadLetterQueue"
 TRANSFER_SUFFIX = "/$Transfer/$DeadLetterQueue"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from amqp10.codec import encode
 from emulator.broker.message import SCHEDULED_TIME, MessageState, StoredMessage, encoded_symbol
-from emulator.encoding.codec import encode
 
 MAX_PAGE = 1024 * 1024
 _I64 = struct.Struct(">q")

@@ -13,9 +13,9 @@ from enum import IntEnum
 from random import Random
 from typing import Any, NamedTuple
 
-from emulator.encoding import sections
-from emulator.encoding.codec import decode, encode, encode_list, encode_map, list_items, map_items
-from emulator.encoding.types import DecodeError, Symbol, Timestamp
+from amqp10 import sections
+from amqp10.codec import decode, encode, encode_list, encode_map, list_items, map_items
+from amqp10.types import DecodeError, Symbol, Timestamp
 
 PING_CONTENT_TYPE = "application/vnd.ms-servicebus-ping"
 BATCH_FORMAT = 0x80013700

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+from amqp10.types import DecodeError, Described, Symbol, Timestamp
 from emulator.broker.message import Message, Properties
 from emulator.broker.sql import FilterError, Value
-from emulator.encoding.types import DecodeError, Described, Symbol, Timestamp
 
 TIME_SPAN, DATE_TIME_OFFSET = "com.microsoft:timespan", "com.microsoft:datetime-offset"
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, assert_never
 
+from amqp10.types import DecodeError
 from emulator.broker.descriptions import RuleDescription, validate_rule
 from emulator.broker.filters import CorrelationFilter, FalseFilter, RuleFilter, SqlFilter, SqlRuleAction, TrueFilter
 from emulator.broker.message import Message
@@ -23,7 +24,6 @@ from emulator.broker.sql import (
     same,
     to_text,
 )
-from emulator.encoding.types import DecodeError
 
 RULE_NAME = "RuleName"
 MAX_GROWTH = 64 * 1024

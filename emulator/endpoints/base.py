@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from amqp10 import events as e
+from amqp10.link import Link
 from emulator.access import Grant
-from emulator.amqp import events as e
-from emulator.amqp.link import Link
 from emulator.broker.errors import MessageTooLarge
 from emulator.broker.namespace import parse_address
 from emulator.faults import Fault

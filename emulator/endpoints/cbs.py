@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from amqp10.types import Int
 from emulator import access
 from emulator.broker.namespace import parse_address
-from emulator.encoding.types import Int
 from emulator.endpoints.requests import Request, RequestEndpoint, response
 from emulator.signatures import TokenError
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from emulator.amqp import performatives as p
-from emulator.amqp.link import Link
-from emulator.encoding.codec import encode
+from amqp10 import performatives as p
+from amqp10.codec import encode
+from amqp10.link import Link
 from emulator.faults import Fault
 from emulator.host import Host
 

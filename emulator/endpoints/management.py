@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from amqp10.types import AmqpError, Array, Int, Long, Symbol, Timestamp
 from emulator.access import LISTEN, SEND
 from emulator.broker.delivery_encoding import encode_delivery, encode_page
 from emulator.broker.descriptions import DescriptionError
@@ -20,7 +21,6 @@ from emulator.broker.errors import (
 from emulator.broker.message import Message, parse
 from emulator.broker.namespace import parse_address
 from emulator.broker.queues.queue import Queue
-from emulator.encoding.types import AmqpError, Array, Int, Long, Symbol, Timestamp
 from emulator.endpoints.base import check_size
 from emulator.endpoints.requests import Request, RequestEndpoint, response
 from emulator.endpoints.rules import read_rule, rule_value

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.amqp import events as e
-from emulator.amqp import performatives as p
+from amqp10 import events as e
+from amqp10 import performatives as p
+from amqp10.codec import encode
+from amqp10.types import Described
 from emulator.broker.dead_letter import DESCRIPTION, REASON
 from emulator.broker.delivery_encoding import encode_delivery
 from emulator.broker.errors import (
@@ -18,8 +20,6 @@ from emulator.broker.errors import (
 )
 from emulator.broker.message import StoredMessage
 from emulator.broker.queues.queue import Queue
-from emulator.encoding.codec import encode
-from emulator.encoding.types import Described
 from emulator.endpoints.base import Endpoint
 from emulator.host import MAX_MESSAGE_SIZE
 

@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from emulator.amqp import events as e
-from emulator.amqp import performatives as p
-from emulator.amqp.link import SENDER_CREDIT, Link
-from emulator.encoding.codec import decode, encode, list_items
-from emulator.encoding.sections import APPLICATION_PROPERTIES, PROPERTIES, VALUE, split
-from emulator.encoding.types import AmqpError, DecodeError, Raw
+from amqp10 import events as e
+from amqp10 import performatives as p
+from amqp10.codec import decode, encode, list_items
+from amqp10.link import SENDER_CREDIT, Link
+from amqp10.sections import APPLICATION_PROPERTIES, PROPERTIES, VALUE, split
+from amqp10.types import AmqpError, DecodeError, Raw
 from emulator.endpoints.base import ClientConnection, Endpoint
 
 UNLIMITED_CREDIT = 10_000

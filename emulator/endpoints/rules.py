@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from amqp10.types import Described, Timestamp, ULong
 from emulator.broker.descriptions import RuleDescription
 from emulator.broker.errors import ArgumentError
 from emulator.broker.filters import CorrelationFilter, FalseFilter, RuleFilter, SqlFilter, SqlRuleAction, TrueFilter
 from emulator.broker.properties import from_amqp, to_amqp
 from emulator.broker.rules import Rule
-from emulator.encoding.types import Described, Timestamp, ULong
 
 _RULE_DESCRIPTION = ULong(0x13700000004)
 _EMPTY_ACTION, _SQL_ACTION = ULong(0x13700000005), ULong(0x13700000006)

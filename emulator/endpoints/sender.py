@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from emulator.amqp import events as e
-from emulator.amqp import performatives as p
+from amqp10 import events as e
+from amqp10 import performatives as p
+from amqp10.codec import encode
+from amqp10.types import AmqpError
 from emulator.broker.errors import BrokerError, EntityDisabled, EntityNotFound
 from emulator.broker.message import BATCH_FORMAT, parse, parse_batch
-from emulator.encoding.codec import encode
-from emulator.encoding.types import AmqpError
 from emulator.endpoints.base import Endpoint, check_size
 from emulator.host import MAX_MESSAGE_SIZE
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.amqp import events as e
-from emulator.amqp import performatives as p
+from amqp10 import events as e
+from amqp10 import performatives as p
+from amqp10.types import Described, Long, Symbol
 from emulator.broker.errors import ArgumentError, BrokerError, NotAllowed, SessionCannotBeLocked, SessionLockLost
-from emulator.encoding.types import Described, Long, Symbol
 from emulator.endpoints.receiver import ReceiverEndpoint
 from emulator.host import MAX_MESSAGE_SIZE
 

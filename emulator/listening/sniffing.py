@@ -9,11 +9,11 @@ import ssl
 import struct
 from typing import Protocol, cast
 
+from amqp10.tls import TlsChannel
+from amqp10.websocket import WebSocketChannel
 from emulator.conversation import Conversation
 from emulator.faults import Fault
-from emulator.listening.tls import TlsChannel
 from emulator.web.conversation import HttpServer, WebConversation
-from emulator.web.websocket import WebSocketChannel
 
 log = logging.getLogger("emulator")
 

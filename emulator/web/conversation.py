@@ -8,9 +8,8 @@ from http.client import NO_CONTENT, responses
 from typing import Protocol
 
 import h11
-from wsproto.events import RejectConnection
-from wsproto.utilities import RemoteProtocolError
 
+from amqp10.websocket import WebSocketChannel, WebSocketRefused
 from emulator.administration import Administration, AdminRequest, AdminResponse
 from emulator.administration.messages import refusal
 from emulator.broker.errors import ServerBusy
@@ -19,7 +18,6 @@ from emulator.host import Host
 from emulator.throttle import ADMINISTRATION_CREDITS
 from emulator.web import control
 from emulator.web.origin import objection
-from emulator.web.websocket import WebSocketChannel
 
 WHOLE_NAMESPACE = "*"
 MAX_HEAD = 32 * 1024
@@ -149,11 +147,10 @@ class WebConversation:
     def _begin_websocket(self, request: AdminRequest) -> None:
         channel = WebSocketChannel()
         try:
-            self._write_later(channel.accept(request))
+            self._write_later(channel.accept(request.target, request.headers))
             self._websocket = channel
-        except RemoteProtocolError as error:
-            refused = error.event_hint if isinstance(error.event_hint, RejectConnection) else RejectConnection()
-            self._refuse(refused.status_code, str(error), refused.headers)
+        except WebSocketRefused as refused:
+            self._refuse(refused.status, str(refused), refused.headers)
 
     def _administer(self, request: AdminRequest, *, answered: bool) -> None:
         host = self.server.host

@@ -29,8 +29,8 @@ from azure.core.pipeline.transport import RequestsTransport
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from emulator.amqp import performatives as p
-from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
+from amqp10 import performatives as p
+from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 
 BODY = b"x" * 256
 

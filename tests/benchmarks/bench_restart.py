@@ -14,10 +14,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from amqp10.codec import encode
 from emulator.broker.descriptions import QueueDescription
 from emulator.broker.message import parse
 from emulator.broker.namespace import Namespace
-from emulator.encoding.codec import encode
 from emulator.store import Store
 from tests.benchmarks.bench_emulator import BODY, server
 

@@ -10,21 +10,21 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from unittest.mock import patch
 
+from amqp10 import performatives as p
+from amqp10.codec import encode
+from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
+from amqp10.types import AmqpError, Array, Described, Long, ULong
+from amqp10.websocket import WebSocketChannel
 from emulator import access, conversation, signatures
 from emulator.administration import Administration
 from emulator.administration.messages import AdminRequest
-from emulator.amqp import performatives as p
-from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 from emulator.broker import message
 from emulator.broker.descriptions import QueueDescription, SubscriptionDescription, TopicDescription
 from emulator.broker.namespace import Namespace
 from emulator.broker.properties import MessageProperties
 from emulator.broker.sql import FilterError, SqlError, parse_action, parse_condition
-from emulator.encoding.codec import encode
-from emulator.encoding.types import AmqpError, Array, Described, Long, ULong
 from emulator.host import Host
 from emulator.web.conversation import WebConversation
-from emulator.web.websocket import WebSocketChannel
 
 NOW = 1_800_000_000.0
 

@@ -10,8 +10,8 @@ import struct
 from collections.abc import Callable, Sequence
 from random import Random
 
-from emulator.amqp.frames import AMQP_FRAME, SASL_FRAME
-from emulator.encoding.codec import encode
+from amqp10.codec import encode
+from amqp10.frames import AMQP_FRAME, SASL_FRAME
 from tests.emulator import fuzzing
 
 Generator = Callable[[Random], bytes]

@@ -7,6 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from amqp10.codec import encode, encode_list, encode_map
+from amqp10.types import DecodeError, Raw, Symbol, Timestamp
 from emulator.broker.descriptions import EntityStatus, QueueDescription
 from emulator.broker.errors import (
     BrokerError,
@@ -18,8 +20,6 @@ from emulator.broker.errors import (
 from emulator.broker.message import PING_CONTENT_TYPE, MessageState, parse, parse_batch
 from emulator.broker.namespace import Namespace, parse_address
 from emulator.broker.schedule import Schedule
-from emulator.encoding.codec import encode, encode_list, encode_map
-from emulator.encoding.types import DecodeError, Raw, Symbol, Timestamp
 from emulator.throttle import Throttle
 from tests.selection import depth
 

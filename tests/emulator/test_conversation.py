@@ -5,14 +5,14 @@ import uuid
 
 import pytest
 
+from amqp10 import performatives as p
+from amqp10.codec import encode
+from amqp10.frames import AMQP_HEADER, FrameBuffer
+from amqp10.types import Array, Described, Long, Symbol, UInt, ULong
 from emulator import signatures
-from emulator.amqp import performatives as p
-from emulator.amqp.frames import AMQP_HEADER, FrameBuffer
 from emulator.broker.descriptions import AuthorizationRule, QueueDescription
 from emulator.broker.message import parse
 from emulator.conversation import MAX_OUTPUT, Conversation
-from emulator.encoding.codec import encode
-from emulator.encoding.types import Array, Described, Long, Symbol, UInt, ULong
 from emulator.faults import fault_from_json
 from emulator.host import KEY_NAME
 from tests.emulator.amqp.client import KEY, Client, body

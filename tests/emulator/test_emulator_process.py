@@ -17,8 +17,8 @@ import trustme
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusError, ServiceBusServerBusyError
 
-from emulator.amqp.frames import SASL_FRAME, frame
-from emulator.amqp.performatives import SaslInit, encode_performative
+from amqp10.frames import SASL_FRAME, frame
+from amqp10.performatives import SaslInit, encode_performative
 from emulator.running import running
 
 OWN_LOOPBACK = f"127.77.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}"

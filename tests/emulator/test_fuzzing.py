@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from amqp10.codec import encode
+from amqp10.types import DecodeError, ULong
 from emulator.broker.message import parse
-from emulator.encoding.codec import encode
-from emulator.encoding.types import DecodeError, ULong
 from tests.emulator import fuzzing
 from tests.emulator.amqp.client import body
 from tests.emulator.structured_input import GENERATORS

@@ -6,12 +6,12 @@ import uuid
 
 import pytest
 
-from emulator.amqp import performatives as p
+from amqp10 import performatives as p
+from amqp10.codec import encode
+from amqp10.types import Int, Long
 from emulator.broker.delivery_encoding import MAX_PAGE
 from emulator.broker.message import parse
 from emulator.conversation import MAX_OUTPUT
-from emulator.encoding.codec import encode
-from emulator.encoding.types import Int, Long
 from emulator.endpoints.requests import MAX_REQUESTS, UNLIMITED_CREDIT
 from emulator.faults import fault_from_json
 from tests.emulator.amqp.client import body

@@ -5,13 +5,13 @@ import uuid
 
 import pytest
 
-from emulator.amqp import performatives as p
-from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
+from amqp10 import performatives as p
+from amqp10.codec import decode, encode
+from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
+from amqp10.sections import DELIVERY_ANNOTATIONS, HEADER, MESSAGE_ANNOTATIONS, PROPERTIES, split
+from amqp10.types import Array, Described, Int, Long, Raw, Symbol, UInt, ULong
 from emulator.broker.descriptions import AuthorizationRule, QueueDescription, SubscriptionDescription, TopicDescription
 from emulator.broker.message import MessageState, parse
-from emulator.encoding.codec import decode, encode
-from emulator.encoding.sections import DELIVERY_ANNOTATIONS, HEADER, MESSAGE_ANNOTATIONS, PROPERTIES, split
-from emulator.encoding.types import Array, Described, Int, Long, Raw, Symbol, UInt, ULong
 from emulator.endpoints.receiver import SETTLED_BY_SENDER
 from emulator.endpoints.requests import RENEWAL_DELAYS_S
 from tests.emulator.amqp.client import KEY, Client, body

@@ -3,11 +3,11 @@
 import pytest
 from azure.servicebus import ServiceBusClient
 
-from emulator.amqp import performatives as p
-from emulator.amqp.frames import AMQP_HEADER
+from amqp10 import performatives as p
+from amqp10.codec import encode
+from amqp10.frames import AMQP_HEADER
+from amqp10.types import Int, Long, Symbol
 from emulator.conversation import PYTHON_SDK
-from emulator.encoding.codec import encode
-from emulator.encoding.types import Int, Long, Symbol
 from emulator.endpoints.requests import MAX_REPEATED, REPEAT_DELAYS_S
 from emulator.running import running
 from tests.emulator.amqp.client import Client, body

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from amqp10.codec import encode, encode_list, encode_map
+from amqp10.types import Symbol, Timestamp, UInt
 from emulator.broker.descriptions import (
     QueueDescription,
     RuleDescription,
@@ -21,8 +23,6 @@ from emulator.broker.filters import CorrelationFilter, FalseFilter, SqlFilter, S
 from emulator.broker.message import Message, StoredMessage, parse
 from emulator.broker.namespace import Namespace
 from emulator.broker.queues.queue import Queue
-from emulator.encoding.codec import encode, encode_list, encode_map
-from emulator.encoding.types import Symbol, Timestamp, UInt
 from emulator.store import Store, StoreError
 from emulator.store.rows import MESSAGE_FIELDS, STORED_FIELDS
 

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amqp10.codec import encode, encode_list, encode_map
+from amqp10.types import Described, Symbol, Timestamp
 from emulator.broker.descriptions import (
     EntityStatus,
     RuleDescription,
@@ -20,8 +22,6 @@ from emulator.broker.message import Message, parse
 from emulator.broker.namespace import Namespace
 from emulator.broker.properties import _SYSTEM, MessageProperties, from_amqp, to_amqp
 from emulator.broker.sql.parser import SETTABLE, SYSTEM_PROPERTIES
-from emulator.encoding.codec import encode, encode_list, encode_map
-from emulator.encoding.types import Described, Symbol, Timestamp
 
 NOW = 1_790_000_000.0
 STANDARD = ("message_id", "user_id", "to", "subject", "reply_to", "correlation_id", "content_type", "content_encoding")

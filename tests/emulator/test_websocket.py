@@ -9,11 +9,9 @@ from azure.servicebus.aio import ServiceBusClient as AsyncServiceBusClient
 from azure.servicebus.exceptions import ServiceBusConnectionError
 from wsproto.connection import Connection, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessage
-from wsproto.utilities import RemoteProtocolError
 
-from emulator.administration import AdminRequest
+from amqp10.websocket import PATH, WebSocketChannel, WebSocketRefused
 from emulator.running import running
-from emulator.web.websocket import PATH, WebSocketChannel
 
 AMQP = b"AMQP\x03\x01\x00\x00"
 UNMASKED = b"\x82\x01x"
@@ -28,7 +26,7 @@ def asked(target=PATH, **headers):
         "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
         "sec-websocket-protocol": "AMQPWSB10",
     } | {name.replace("_", "-"): value for name, value in headers.items()}
-    return AdminRequest("GET", target, {name: value for name, value in given.items() if value is not None})
+    return target, {name: value for name, value in given.items() if value is not None}
 
 
 def framed(*events):
@@ -46,7 +44,7 @@ def unframed(data):
 @pytest.mark.parametrize("offered", ["AMQPWSB10", "amqp", "other, amqp"])
 @pytest.mark.parametrize("target", [PATH, f"{PATH}/", f"{PATH}?sb-hc-action=connect", "/%24servicebus/websocket"])
 def test_a_handshake_is_answered_with_a_subprotocol_of_the_client(target, offered):
-    answer = WebSocketChannel().accept(asked(target, sec_websocket_protocol=offered)).decode().lower()
+    answer = WebSocketChannel().accept(*asked(target, sec_websocket_protocol=offered)).decode().lower()
     assert answer.startswith("http/1.1 101 ")
     assert f"sec-websocket-protocol: {offered.lower().rpartition(' ')[2]}\r\n" in answer
 
@@ -63,15 +61,15 @@ def test_a_handshake_is_answered_with_a_subprotocol_of_the_client(target, offere
     ],
 )
 def test_a_handshake_that_is_none_is_refused(request_, status):
-    with pytest.raises(RemoteProtocolError) as caught:
-        WebSocketChannel().accept(request_)
-    assert caught.value.event_hint.status_code == status
+    with pytest.raises(WebSocketRefused) as caught:
+        WebSocketChannel().accept(*request_)
+    assert caught.value.status == status
 
 
 @pytest.fixture
 def channel():
     channel, written = WebSocketChannel(), []
-    channel.accept(asked())
+    channel.accept(*asked())
     channel.begin(written.append)
     channel.written = written
     return channel
@@ -115,8 +113,8 @@ def connect(local):
         def connect(more=b"", **headers):
             address = ("127.0.0.1", int(local.url.rpartition(":")[2]))
             opened = stack.enter_context(socket.create_connection(address, timeout=60))
-            request = asked(**headers)
-            lines = [f"GET {request.target} HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers.items())]
+            target, given = asked(**headers)
+            lines = [f"GET {target} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items())]
             opened.sendall("\r\n".join([*lines, "", ""]).encode() + more)
             return opened.makefile("rb")
 

@@ -44,7 +44,7 @@ def install(
 
 
 def test_the_library_alone_sends_through_a_failover_against_the_local_namespace(install: Install) -> None:
-    environment = install("paired-namespaces", "servicebus-emulator")
+    environment = install("paired-namespaces", "servicebus-amqp10", "servicebus-emulator")
 
     printed = environment.run("python", Path(__file__).with_name("failover.py"))
 
@@ -63,7 +63,7 @@ def test_the_namespace_is_there(namespace):
 
 
 def test_the_local_namespace_alone_brings_its_command_and_its_fixtures(install: Install) -> None:
-    environment = install("servicebus-emulator", "pytest")
+    environment = install("servicebus-amqp10", "servicebus-emulator", "pytest")
 
     assert environment.run("servicebus-emulator", "--help").startswith("usage: servicebus-emulator")
     (environment.folder / "test_mine.py").write_text(TESTS)
@@ -78,7 +78,7 @@ def test_the_local_namespace_alone_brings_its_command_and_its_fixtures(install: 
 
 @pytest.fixture(scope="module")
 def control_plane(install: Install) -> Installed:
-    return install("paired-namespaces", "servicebus-emulator", "paired-namespaces-control-plane")
+    return install("paired-namespaces", "servicebus-amqp10", "servicebus-emulator", "paired-namespaces-control-plane")
 
 
 def page(address: str, web: subprocess.Popen[str]) -> str:

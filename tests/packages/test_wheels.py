@@ -16,6 +16,7 @@ Contents = dict[str, dict[str, bytes]]
 TOP_LEVEL = {
     "paired-namespaces": {"pairing"},
     "paired-namespaces-control-plane": {"dashboard", "pipeline", "workers"},
+    "servicebus-amqp10": {"amqp10"},
     "servicebus-emulator": {"emulator"},
 }
 """The names that each package adds to those an application can import."""
@@ -68,10 +69,10 @@ def test_all_wheels_have_the_version_of_the_repository_and_require_each_other_in
                 assert f"=={version()}" in requirement
 
 
-def test_the_emulator_requires_h11_and_wsproto_and_brings_a_command_and_a_pytest_plugin(contents: Contents) -> None:
+def test_the_emulator_requires_its_engine_and_h11_and_brings_a_command_and_a_pytest_plugin(contents: Contents) -> None:
     files = contents["servicebus-emulator"]
 
-    assert {Requirement(one).name for one in described(files).get_all("Requires-Dist")} == {"h11", "wsproto"}
+    assert {Requirement(one).name for one in described(files).get_all("Requires-Dist")} == {"h11", "servicebus-amqp10"}
     entries = metadata(files, "entry_points.txt")
     assert "servicebus-emulator = emulator.command_line.command:main" in entries
     assert "[pytest11]\nemulator.testing = emulator.testing" in entries

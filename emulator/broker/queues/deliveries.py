@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from amqp10.types import DecodeError, Described
 from emulator.broker.errors import ArgumentError, BrokerError, MessageNotFound
 from emulator.broker.message import Message, MessageState, StoredMessage
 from emulator.broker.queues.contents import Contents
 from emulator.broker.queues.message_session import MessageSession
 from emulator.broker.queues.owner import OwningQueue
-from emulator.encoding.types import DecodeError, Described
 
 MAX_UNANSWERED = 10_000
 MAX_MODIFIED = 64 * 1024

@@ -3,12 +3,12 @@
 import time
 import uuid
 
+from amqp10 import performatives as p
+from amqp10.codec import decode, encode
+from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, FrameBuffer
+from amqp10.sections import APPLICATION_PROPERTIES, VALUE, split
 from emulator import signatures
-from emulator.amqp import performatives as p
-from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, FrameBuffer
 from emulator.conversation import Conversation
-from emulator.encoding.codec import decode, encode
-from emulator.encoding.sections import APPLICATION_PROPERTIES, VALUE, split
 from emulator.host import KEY_NAME
 from tests.emulator.amqp.peer import OPENING, SESSION, sent, source, target
 

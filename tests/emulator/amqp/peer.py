@@ -1,9 +1,9 @@
 """A client by hand: the frames a test sends to a connection, and what it answers."""
 
-from emulator.amqp import performatives as p
-from emulator.amqp.connection import Connection
-from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, FrameBuffer, frame
-from emulator.encoding.types import Described, ULong
+from amqp10 import performatives as p
+from amqp10.connection import Connection
+from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, FrameBuffer, frame
+from amqp10.types import Described, ULong
 
 
 def sent(performative, payload=b"", channel=1):

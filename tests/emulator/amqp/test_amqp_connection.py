@@ -4,12 +4,12 @@ import weakref
 
 import pytest
 
-from emulator.amqp import events as e
-from emulator.amqp import performatives as p
-from emulator.amqp.connection import Connection
-from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
-from emulator.amqp.link import SENDER_CREDIT
-from emulator.encoding.types import Described, Symbol, ULong
+from amqp10 import events as e
+from amqp10 import performatives as p
+from amqp10.connection import Connection
+from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
+from amqp10.link import SENDER_CREDIT
+from amqp10.types import Described, Symbol, ULong
 from tests.emulator.amqp.peer import OPENING, RECEIVER, SASL, SENDER, SESSION, Peer, sent, source, target
 
 
@@ -304,7 +304,7 @@ def test_idle_frames_say_nothing(peer):
 
 
 def test_incomplete_messages_are_bounded_over_all_links_of_a_connection(peer, monkeypatch):
-    monkeypatch.setattr("emulator.amqp.connection.MAX_PARTIAL_BYTES", 2500)
+    monkeypatch.setattr("amqp10.connection.MAX_PARTIAL_BYTES", 2500)
     for handle in range(4):
         attach = p.Attach(f"s{handle}", handle, False, 0, 1, source("me"), target("orders"), initial_delivery_count=0)
         attached(peer, sent(attach))

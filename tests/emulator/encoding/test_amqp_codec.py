@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.encoding.codec import MAX_DEPTH, decode, encode, encode_map, map_items, skip
-from emulator.encoding.types import (
+from amqp10.codec import MAX_DEPTH, decode, encode, encode_map, map_items, skip
+from amqp10.types import (
     Array,
     Byte,
     Char,

@@ -2,9 +2,9 @@
 
 import pytest
 
+from amqp10 import sections
+from amqp10.types import DecodeError
 from emulator.broker.message import parse
-from emulator.encoding import sections
-from emulator.encoding.types import DecodeError
 
 
 def section(code: int, value: bytes = b"\x45") -> bytes:

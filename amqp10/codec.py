@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from emulator.encoding.types import (
+from amqp10.types import (
     Array,
     Byte,
     Char,

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping, RejectConnection, Request, TextMessage
 from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import RemoteProtocolError
 
-from emulator.administration import AdminRequest
-
 PATH = "/$servicebus/websocket"
 SUBPROTOCOLS = ("AMQPWSB10", "amqp")
+
+
+class WebSocketRefused(Exception):
+    """The request begins no WebSocket: answer it with this status and these headers."""
+
+    def __init__(self, reason: str, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        super().__init__(reason)
+        self.status, self.headers = status, headers
 
 
 class WebSocketChannel:
@@ -23,20 +29,22 @@ class WebSocketChannel:
         self._send: Callable[[bytes], None] = lambda data: None
         self.is_closed = False
 
-    def accept(self, request: AdminRequest) -> bytes:
-        """The answer that begins the WebSocket. Raises RemoteProtocolError with the refusal as its `event_hint`."""
-        if request.target.partition("?")[0].replace("%24", "$").rstrip("/") != PATH:
-            raise RemoteProtocolError(f"WebSockets are at {PATH}.", RejectConnection(status_code=404))
-        # The host was checked before; wsproto takes none that is not ASCII.
-        given = {**request.headers, "host": "localhost"}
-        headers = [(name.encode(), value.encode("latin-1")) for name, value in given.items()]
-        self._connection.initiate_upgrade_connection(headers, request.target)
-        offered = [
-            each for event in self._connection.events() if isinstance(event, Request) for each in event.subprotocols
-        ]
+    def accept(self, target: str, headers: Mapping[str, str]) -> bytes:
+        """The answer to a GET request that begins the WebSocket. Raises WebSocketRefused."""
+        if target.partition("?")[0].replace("%24", "$").rstrip("/") != PATH:
+            raise WebSocketRefused(f"WebSockets are at {PATH}.", 404, [])
+        # The host is the caller's to check; wsproto takes none that is not ASCII.
+        given = [(name.encode(), value.encode("latin-1")) for name, value in {**headers, "host": "localhost"}.items()]
+        try:
+            self._connection.initiate_upgrade_connection(given, target)
+        except RemoteProtocolError as error:
+            hint = error.event_hint if isinstance(error.event_hint, RejectConnection) else RejectConnection()
+            raise WebSocketRefused(str(error), hint.status_code, list(hint.headers)) from None
+        requests = [event for event in self._connection.events() if isinstance(event, Request)]
+        offered = [name for request in requests for name in request.subprotocols]
         protocol = next((name for name in offered if name in SUBPROTOCOLS), None)
         if protocol is None:
-            raise RemoteProtocolError(f"The subprotocol must be {' or '.join(SUBPROTOCOLS)}.", RejectConnection())
+            raise WebSocketRefused(f"The subprotocol must be {' or '.join(SUBPROTOCOLS)}.", 400, [])
         return self._connection.send(AcceptConnection(subprotocol=protocol))
 
     def begin(self, send: Callable[[bytes], None]) -> None:

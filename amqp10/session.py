@@ -6,8 +6,9 @@ import struct
 from collections import deque
 from typing import Any, Protocol
 
-from emulator.amqp import performatives as p
-from emulator.amqp.events import (
+from amqp10 import performatives as p
+from amqp10.codec import encode
+from amqp10.events import (
     CreditGranted,
     Event,
     LinkDetached,
@@ -16,9 +17,8 @@ from emulator.amqp.events import (
     Settled,
     WindowOpened,
 )
-from emulator.amqp.link import Link
-from emulator.encoding.codec import encode
-from emulator.encoding.types import AmqpError
+from amqp10.link import Link
+from amqp10.types import AmqpError
 
 WINDOW = 0x7FFFFFFF
 MAX_LINKS = 1024

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from emulator.amqp import performatives as p
-from emulator.encoding.types import AmqpError
+from amqp10 import performatives as p
+from amqp10.types import AmqpError
 
 SENDER_CREDIT = 1000
 

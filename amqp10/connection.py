@@ -10,10 +10,10 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Any
 
-from emulator.amqp import performatives as p
-from emulator.amqp import sasl
-from emulator.amqp.events import ConnectionClosed, ConnectionOpened, Event
-from emulator.amqp.frames import (
+from amqp10 import performatives as p
+from amqp10 import sasl
+from amqp10.events import ConnectionClosed, ConnectionOpened, Event
+from amqp10.frames import (
     AMQP_FRAME,
     AMQP_HEADER,
     MIN_MAX_FRAME_SIZE,
@@ -22,8 +22,8 @@ from emulator.amqp.frames import (
     FrameBuffer,
     frame,
 )
-from emulator.amqp.session import HANDLE_MAX, WINDOW, Session
-from emulator.encoding.types import AmqpError
+from amqp10.session import HANDLE_MAX, WINDOW, Session
+from amqp10.types import AmqpError
 
 MAX_FRAME_SIZE = 1024 * 1024
 MAX_SESSIONS = 5000  # as the service: SDKs for .NET begin a session for each link

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from emulator.amqp.link import Link
+from amqp10.link import Link
 
 
 @dataclass(frozen=True, slots=True)

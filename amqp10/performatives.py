@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
-from emulator.encoding.codec import decode, encode, encode_list
-from emulator.encoding.types import (
+from amqp10.codec import decode, encode, encode_list
+from amqp10.types import (
     AmqpError,
     Array,
     DecodeError,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from emulator.amqp import performatives as p
-from emulator.amqp.frames import SASL_FRAME, SASL_HEADER, frame
-from emulator.encoding.types import AmqpError, Array, Symbol
+from amqp10 import performatives as p
+from amqp10.frames import SASL_FRAME, SASL_HEADER, frame
+from amqp10.types import AmqpError, Array, Symbol
 
 MECHANISMS = ("ANONYMOUS", "MSSBCBS", "PLAIN", "EXTERNAL")
 OK, AUTHENTICATION_FAILED = 0, 1

@@ -1,0 +1,1 @@
+"""AMQP 1.0 as Azure Service Bus speaks it, without I/O."""
