@@ -18,6 +18,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from dashboard.fleet.pairs.pairs_file import ENDPOINT_KEYS, PAIR_KEYS, load_pairs
 from dashboard.metrics import exposition
+from dashboard.site.environment import Environment
 from emulator.faults import EFFECTS, fault_from_json
 from pairing import SendAvailabilityOptions
 from pairing.events import KINDS
@@ -54,17 +55,15 @@ def modules(*rooms: str) -> Iterator[ast.AST]:
             yield from ast.walk(ast.parse(path.read_text(encoding="utf-8")))
 
 
-READERS = {"text", "words", "whole", "flag", "path", "url"}  # of dashboard.site.environment.Environment
+READERS = vars(Environment)
 
 
 def settings() -> set[str]:
-    """The variables that are read: `_env.text("NAME", …)`, `os.environ.get("NAME")`, `os.environ["NAME"]`."""
+    """The variables that are read: `_env.text("NAME", …)`, `os.environ["NAME"]`."""
     found = set()
     for node in modules("dashboard", "workers"):
         match node:
-            case ast.Call(func=ast.Attribute(attr=reader), args=[ast.Constant(value=str(name)), *_]) if (
-                reader in READERS
-            ):
+            case ast.Call(func=ast.Attribute(attr=way), args=[ast.Constant(value=str(name)), *_]) if way in READERS:
                 found.add(name)
             case ast.Subscript(value=source, slice=ast.Constant(value=str(name)), ctx=ast.Load()) if (
                 "environ" in ast.unparse(source)
@@ -188,6 +187,11 @@ def test_every_file_of_tests_that_a_page_names_is_there() -> None:
     named = set(re.findall(r"`([\w/]+/test_\w+\.py)", text_of(*map(name_of, PAGES))))
     assert named
     assert not [name for name in sorted(named) if not (ROOT / "tests" / name.removeprefix("tests/")).is_file()]
+
+
+def test_every_setting_that_is_documented_is_read() -> None:
+    cells = re.findall(r"^\| (`.+?) \|", text_of("docs/settings.md"), re.MULTILINE)
+    assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} <= settings()
 
 
 def test_every_command_and_page_of_the_contract_is_there() -> None:

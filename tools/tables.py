@@ -23,10 +23,8 @@ def actions() -> str:
         asks = [str(argument) for argument in action.arguments]
         if action.asks_reason:
             asks.append("reason (needed)" if action.is_severe else "reason")
-        command = f"`{action.operation.id.replace('_', '-')}`" if action.operation else ""
-        who = WHO[action.right]
-        rows.append((action.label, f"`{action.name}`", action.effect, who, ", ".join(asks), command, action.undo))
-    return _table(("action", "stored as", "does", "who", "asks for", "command", "undo"), rows)
+        rows.append((action.label, f"`{action.name}`", action.effect, WHO[action.right], ", ".join(asks), action.undo))
+    return _table(("action", "stored as", "does", "who", "asks for", "undo"), rows)
 
 
 def operations() -> str:

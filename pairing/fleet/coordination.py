@@ -93,7 +93,7 @@ class RedisCoordination:
         self._number_known = 0
         self._must_read = True
         self._must_compare = False
-        self._told = ""
+        self._logged = ""
         self._must_listen_anew = threading.Event()
         self._is_closing = False
         subscription = Subscription(
@@ -247,9 +247,9 @@ class RedisCoordination:
     def _cut_off(self, error: Exception) -> None:
         is_refused = isinstance(error, ResponseError)
         why = str(error) if is_refused else type(error).__name__
-        if self.is_connected or (is_refused and why != self._told):
+        if self.is_connected or (is_refused and why != self._logged):
             _LOGGER.warning("pairing: Redis is unavailable (%s); this process decides alone", why)
-        self.is_connected, self._told = False, why
+        self.is_connected, self._logged = False, why
         self._must_compare = True
         self._must_listen_anew.set()
 
