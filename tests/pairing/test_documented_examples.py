@@ -115,7 +115,7 @@ def test_these_pages_have_examples() -> None:
         "docs/contract.md": 1,
         "docs/day-two.md": 1,
         "docs/emulator.md": 3,
-        "docs/migration.md": 3,
+        "docs/migration.md": 2,
         "docs/options.md": 2,
         "docs/quickstart.md": 8,
         "docs/syphon.md": 3,

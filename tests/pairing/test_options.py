@@ -58,7 +58,7 @@ ACCEPTED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), ACCEPTED, ids=[f"{n}={v}" for n, v in ACCEPTED])
+@pytest.mark.parametrize(("name", "value"), ACCEPTED, ids=[f"{n}={getattr(v, '__name__', v)}" for n, v in ACCEPTED])
 def test_accepted_at_the_bounds(name, value):
     assert getattr(SendAvailabilityOptions(**{name: value}), name) == value
 
@@ -95,7 +95,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), REFUSED, ids=[f"{n}={v}" for n, v in REFUSED])
+@pytest.mark.parametrize(("name", "value"), REFUSED, ids=[f"{n}={getattr(v, '__name__', v)}" for n, v in REFUSED])
 def test_a_wrong_value_is_named_with_its_option(name, value):
     with pytest.raises(ValueError, match=name) as refused:
         SendAvailabilityOptions(**{name: value})

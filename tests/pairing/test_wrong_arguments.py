@@ -123,7 +123,7 @@ async def awaited(event):
     """A callback that nobody would await."""
 
 
-@pytest.mark.parametrize("callback", [None, "print", awaited], ids=repr)
+@pytest.mark.parametrize("callback", [None, "print", awaited], ids=["None", "text", "a coroutine function"])
 def test_a_callback_that_cannot_be_called(client, callback):
     with pytest.raises(TypeError, match="callback must be a function that is called, and not awaited"):
         client.on_event(callback)
