@@ -28,7 +28,7 @@ def objection(headers: Mapping[str, str], namespace: str, *, is_local: bool) -> 
 
 def is_loopback(name: str) -> bool:
     """Whether an address, or the name of one, can be reached from this machine only."""
-    if name == "localhost":
+    if name == "localhost" or name.endswith(".localhost"):  # which resolves to this machine (RFC 6761)
         return True
     try:
         return ipaddress.ip_address(name).is_loopback

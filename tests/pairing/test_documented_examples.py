@@ -206,10 +206,7 @@ def test_the_examples_of_the_syphon(pair, strings, redis_url) -> None:
 
 
 def test_the_examples_of_a_migration(pair, strings) -> None:
-    dot_net, geo_dr, fallback = examples("docs/migration.md")
-    before_all = enqueued(pair[0])
-    run(dot_net, {"PRIMARY": strings[0], "SECONDARY": strings[1]})
-    assert enqueued(pair[0]) == before_all + 1
+    geo_dr, fallback = examples("docs/migration.md")
     names: dict[str, Any] = {
         "ServiceBusClient": ServiceBusClient,
         "credential": AzureSasCredential("SharedAccessSignature sr=…"),
