@@ -67,7 +67,7 @@ def depth(examples: int) -> int:
 
 
 def lives(examples: int) -> int:
-    """As `depth`, unless `python -m tests.models` asks for a number of lives of a model."""
+    """As `depth`, unless the environment asks for a number of lives of a model."""
     return int(os.environ.get(LIVES, 0)) or depth(examples)
 
 

@@ -33,27 +33,28 @@ def noise(size: float) -> Callable[[], float]:
     return lambda: chance.uniform(-size, size)
 
 
-def test_a_constant_series_is_flat() -> None:
-    found = result_of(lambda at: 40.0)
-    assert found.result == "flat"
-    assert found.is_constant
+JITTER, NOISE = noise(15.0), noise(12.0)
+MEMORY = "memory_(MiB)__web"
 
 
-def test_what_rises_in_the_warm_up_alone_is_flat() -> None:
-    assert result_of(lambda at: min(at, WARM_UP_S)).result == "flat"
-
-
-def test_noise_is_flat() -> None:
-    jitter = noise(15.0)
-    assert result_of(lambda at: 40.0 + jitter()).result == "flat"
-
-
-def test_what_rises_in_each_outage_and_falls_again_is_flat() -> None:
-    assert result_of(lambda at: 40.0 + 30.0 * (at % 60 == 30)).result == "flat"
-
-
-def test_single_high_samples_are_flat() -> None:
-    assert result_of(lambda at: 900.0 if at in (3000, 3300, 3570) else 40.0).result == "flat"
+@pytest.mark.parametrize(
+    ("series", "name", "result"),
+    [
+        pytest.param(lambda at: 40.0, "descriptors__web", "flat", id="constant"),
+        pytest.param(lambda at: min(at, WARM_UP_S), "descriptors__web", "flat", id="rises in the warm-up alone"),
+        pytest.param(lambda at: 40.0 + JITTER(), "descriptors__web", "flat", id="noise"),
+        pytest.param(lambda at: 40.0 + 30.0 * (at % 60 == 30), "descriptors__web", "flat", id="rises in each outage"),
+        pytest.param(lambda at: 900.0 if at in (3000, 3570) else 40.0, "descriptors__web", "flat", id="single samples"),
+        pytest.param(lambda at: 400.0 - at / 60, "descriptors__web", "flat", id="falls"),
+        pytest.param(lambda at: 60.0 + 4.0 * at / HOUR_S, MEMORY, "flat", id="what an allocator does"),
+        pytest.param(lambda at: 60.0 + 6.0 * at / HOUR_S, MEMORY, "grows", id="more than that"),
+        pytest.param(
+            lambda at: 200.0 + 20.0 * at / HOUR_S + 25.0 * (at % 60 == 30) + NOISE(), MEMORY, "grows", id="a leak"
+        ),
+    ],
+)
+def test_what_grows_is_found_under_noise_and_outages_and_nothing_else(series: Series, name: str, result: str) -> None:
+    assert result_of(series, name).result == result
 
 
 @pytest.mark.parametrize("size", [0.0, 3.0, 10.0])
@@ -62,22 +63,6 @@ def test_one_descriptor_lost_in_each_fifth_outage_is_found(size: float) -> None:
     found = result_of(lambda at: 40.0 + at // 300 + jitter())
     assert found.result == "grows"
     assert found.per_hour == pytest.approx(12, abs=2 + size)
-
-
-def test_a_leak_of_twenty_mebibytes_an_hour_is_found_under_the_noise_of_outages() -> None:
-    jitter = noise(12.0)
-    leak = result_of(lambda at: 200.0 + 20.0 * at / HOUR_S + 25.0 * (at % 60 == 30) + jitter(), "memory_(MiB)__web")
-    assert leak.result == "grows"
-
-
-def test_less_than_the_allowance_is_flat() -> None:
-    """Four mebibytes in the judged 50 minutes: what an allocator does."""
-    assert result_of(lambda at: 60.0 + 4.0 * at / HOUR_S, "memory_(MiB)__web").result == "flat"
-    assert result_of(lambda at: 60.0 + 6.0 * at / HOUR_S, "memory_(MiB)__web").result == "grows"
-
-
-def test_what_falls_is_flat() -> None:
-    assert result_of(lambda at: 400.0 - at / 60).result == "flat"
 
 
 def test_rows_that_are_kept_for_a_time_are_named_with_it() -> None:

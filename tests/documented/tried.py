@@ -77,9 +77,8 @@ NOT_TRIED = (
     NotTried(r"make (test|setup)$", "is how this suite is started"),
     NotTried(r"make demo$", "test_fresh_checkout.py runs it in a copy; tests/acceptance/test_demo_*.py by manage.py"),
     NotTried(
-        r"make campaign($| ARGS=\"(--small|--messages|--resume|--judge|--before|--without) )",
+        r"make campaign($| ARGS=\"(--small|--messages|--resume|--judge|--without) )",
         "takes up to hours; tests/campaign/test_campaign.py runs, resumes and judges short ones, also without a lease",
     ),
     NotTried(r"make soak ", "takes an hour; tests/campaign/test_flatness.py and test_sampling.py hold its parts"),
-    NotTried(r"\.venv/bin/python -m tests\.models$", "takes hours; tests/test_models.py runs a night's part of it"),
 )

@@ -15,55 +15,33 @@ QUEUE = "contoso/x-servicebus-transfer/3"
 
 
 @pytest.fixture
-def paused(fleet: redis.Redis, pairs: dict[str, PairConfig], monkeypatch: pytest.MonkeyPatch) -> SharedState:
-    """What the fleet knows, when the pair and one of its queues have been paused and Redis has lost it."""
+def lost(fleet: redis.Redis, pairs: dict[str, PairConfig], monkeypatch: pytest.MonkeyPatch) -> SharedState:
+    """What the fleet knows, when the pair and one of its queues are paused and paced and Redis has lost it."""
     monkeypatch.setattr(watchers, "pairs", lambda: pairs)
     list(sync(pairs))
-    for queue in ("*", QUEUE):
-        SyphonPause.objects.create(
-            pair=Pair.objects.get(name="contoso"), queue=queue, by="ada", reason="maintenance", at=timezone.now()
-        )
+    pair = Pair.objects.get(name="contoso")
+    for target, rate in (("*", 20), (QUEUE, 5)):
+        SyphonPause.objects.create(pair=pair, queue=target, by="ada", reason="maintenance", at=timezone.now())
+        SyphonPace.objects.create(pair=pair, target=target, rate=rate, by="ada", reason="slow", at=timezone.now())
     return SharedState(fleet, "contoso")
 
 
-def test_a_redis_restarted_empty_is_informed_of_the_pauses_again(paused: SharedState) -> None:
+def test_a_redis_restarted_empty_is_informed_of_pauses_and_paces_again(lost: SharedState) -> None:
     watchers.refresh()
-    assert {queue: (pause.by, pause.reason) for queue, pause in paused.paused().items()} == {
+    assert {queue: (pause.by, pause.reason) for queue, pause in lost.paused().items()} == {
         "*": ("ada", "maintenance"),
         QUEUE: ("ada", "maintenance"),
     }
-
-
-def test_what_was_resumed_stays_resumed(paused: SharedState) -> None:
-    SyphonPause.objects.filter(queue="*").delete()
-    watchers.refresh()
-    assert set(paused.paused()) == {QUEUE}
-
-
-@pytest.fixture
-def paced(paused: SharedState) -> SharedState:
-    """And when both have been paced."""
-    pair = Pair.objects.get(name="contoso")
-    for target, rate in (("*", 20), (QUEUE, 5)):
-        SyphonPace.objects.create(pair=pair, target=target, rate=rate, by="ada", reason="slow", at=timezone.now())
-    return paused
-
-
-def test_a_redis_restarted_empty_is_informed_of_the_paces_again(paced: SharedState) -> None:
-    watchers.refresh()
-    assert {target: (pace.rate, pace.by, pace.reason) for target, pace in paced.paces().items()} == {
+    assert {target: (pace.rate, pace.by, pace.reason) for target, pace in lost.paces().items()} == {
         "*": (20, "ada", "slow"),
         QUEUE: (5, "ada", "slow"),
     }
 
 
-def test_a_pace_that_was_lifted_stays_lifted(paced: SharedState) -> None:
+def test_what_was_resumed_or_lifted_stays_so_and_what_redis_knows_is_left_as_it_is(lost: SharedState) -> None:
+    SyphonPause.objects.filter(queue="*").delete()
     SyphonPace.objects.filter(target=QUEUE).delete()
+    lost.pace_syphon(None, 7, "grace", "")
     watchers.refresh()
-    assert set(paced.paces()) == {"*"}
-
-
-def test_a_pace_that_redis_knows_is_left_as_it_is(paced: SharedState) -> None:
-    paced.pace_syphon(None, 7, "grace", "")
-    watchers.refresh()
-    assert paced.paces()["*"].rate == 7
+    assert set(lost.paused()) == {QUEUE}
+    assert {target: pace.rate for target, pace in lost.paces().items()} == {"*": 7}
