@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pipeline import backlog, outages
 from pipeline.errors import FilesChangedError, InputError, UnreadableFilesError
-from pipeline.invoice import Terms, connections_of
+from pipeline.invoice import Terms
 from pipeline.months import Month
 from pipeline.outages import Episode, availability
 from pipeline.placing import Ladder, Tables, place
@@ -138,7 +138,7 @@ def compute(session: Session, request: Request, now: datetime, progress: Progres
     episodes = _episodes(known, request, tables, minutes, at_ends, now)
     with collector_paused():
         placed = place(tables, minutes, ladder, beside)
-        priced = tuple(price(request.terms, placed, connections_of(peaks)))
+        priced = tuple(price(request.terms, placed, peaks))
     progress("done", 1.0, counts.read)
     return Outcome(
         counts=counts,
@@ -146,7 +146,6 @@ def compute(session: Session, request: Request, now: datetime, progress: Progres
         episodes=tuple(episodes),
         availability=tuple(availability(episodes, request.inventory, request.month, now) if request.outages else ()),
         rollups=tuple(backlog.rollups(backlog.read_samples(request.depths))),
-        peaks=tuple(peaks),
         late_days=tuple(sorted(refreshing.late)),
     )
 

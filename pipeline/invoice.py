@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +14,6 @@ from pipeline.price_tiers import UnitPrices
 from pipeline.prices import PriceList
 from pipeline.schemas import ALLOCATIONS, RULES
 from pipeline.tariffs import BASIC, CROSSING_KINDS, NOTHING_KNOWN, PREMIUM, STANDARD, Tariffs
-from pipeline.usage.peaks import PeakDay
 
 BASE_KIND, CONNECTIONS_KIND, BANDWIDTH_KIND = "base", "connections", "bandwidth"
 GIGABYTE = 10**9
@@ -115,17 +113,6 @@ class Terms:
                 "The price list has no single row for “Basic Messaging Operations”, and a namespace is Basic."
             )
         return self.prices.basic.tiers[0].price
-
-
-def connections_of(days: Iterable[PeakDay]) -> dict[str, list[Connections]]:
-    """By billing scope, the sums of its namespaces' peaks."""
-    sums: Counter[tuple[str, str]] = Counter()
-    for day in days:
-        sums[day.scope, day.namespace] += sum(peak or 0 for peak in day.peaks)
-    by_scope: dict[str, list[Connections]] = defaultdict(list)
-    for (scope, namespace), hours in sorted(sums.items()):
-        by_scope[scope].append(Connections(namespace=namespace, hours=hours))
-    return by_scope
 
 
 def invoice(terms: Terms, scope: str, usage: Sequence[Line], connections: Sequence[Connections]) -> Invoice:

@@ -23,7 +23,6 @@ from pipeline.outages import Availability, Episode, Place
 from pipeline.prices import PriceList, price_records
 from pipeline.schemas import RULES
 from pipeline.usage.counts import Counts
-from pipeline.usage.peaks import PeakDay
 
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 ESCAPED = "\\u"
@@ -68,7 +67,6 @@ class Outcome:
     episodes: tuple[Episode, ...] = ()
     availability: tuple[Availability, ...] = ()
     rollups: tuple[Rollup, ...] = ()
-    peaks: tuple[PeakDay, ...] = ()
     late_days: tuple[str, ...] = ()
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.invoice import Connections
 from pipeline.months import Month
 from pipeline.schemas import CONNECTIONS, LONGEST, MOST
 from pipeline.usage.counts import Counts
@@ -21,18 +22,8 @@ REPORTER = "reporter"
 """A column that a file may have: whose own peak a row is; without it the row is the whole namespace's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeakDay:
-    """The connection peaks of a namespace on one day, by hour (UTC); None if unknown."""
-
-    scope: str
-    namespace: str
-    date: str
-    peaks: tuple[int | None, ...]
-
-
-def read_peaks(folder: UsageFolder, month: Month) -> tuple[list[PeakDay], Counts]:
-    """The peaks of the month by scope, namespace and day, and the results of the files and their rows."""
+def read_peaks(folder: UsageFolder, month: Month) -> tuple[dict[str, list[Connections]], Counts]:
+    """By billing scope the sums of its namespaces' peaks in the month, and the results of the files and their rows."""
     days, others = folder.days("connections")
     rejected, rows = list(others), list[tuple[str, dict[str, Any]]]()
     files = len(others)
@@ -62,22 +53,27 @@ def _rows_of(folder: UsageFolder, child: Child) -> list[dict[str, Any]] | str:
         return UNREADABLE
 
 
-def _counted(rows: list[tuple[str, dict[str, Any]]], files: Counts) -> tuple[list[PeakDay], Counts]:
+def _counted(rows: list[tuple[str, dict[str, Any]]], files: Counts) -> tuple[dict[str, list[Connections]], Counts]:
     """An hour's peak is the whole namespace's where a row tells it, else the sum of its processes' own peaks, which
     need not have been at the same time: an upper bound. Of an hour that was reported twice the higher peak counts.
     """
     reasons: Counter[str] = Counter()
-    hours: dict[tuple[str, str, str], dict[int, dict[str | None, int]]] = defaultdict(lambda: defaultdict(dict))
+    hours: dict[tuple[str, str], dict[datetime, dict[str | None, int]]] = defaultdict(lambda: defaultdict(dict))
     for day, row in rows:
         if reason := next(_problems(day, row), ""):
             reasons[f"connections: {reason}"] += 1
             continue
-        by_reporter = hours[row["scope"], row["namespace"], day][_moment(row["hour"]).hour]
+        hour = _moment(row["hour"]).replace(minute=0, second=0, microsecond=0)
+        by_reporter = hours[row["scope"], row["namespace"]][hour]
         by_reporter[row.get(REPORTER)] = max(row["peak"], by_reporter.get(row.get(REPORTER), 0))
     counts = replace(
         files, read=len(rows), accepted=len(rows) - reasons.total(), quarantined=reasons.total(), reasons=dict(reasons)
     )
-    return [_peak_day(*place, of_day) for place, of_day in sorted(hours.items())], counts
+    by_scope: dict[str, list[Connections]] = defaultdict(list)
+    for (scope, namespace), known in sorted(hours.items()):
+        peaks = (of_hour[None] if None in of_hour else sum(of_hour.values()) for of_hour in known.values())
+        by_scope[scope].append(Connections(namespace=namespace, hours=sum(peaks)))
+    return by_scope, counts
 
 
 def _problems(day: str, row: Mapping[str, Any]) -> Iterator[str]:
@@ -98,8 +94,3 @@ def _problems(day: str, row: Mapping[str, Any]) -> Iterator[str]:
 
 def _moment(hour: datetime) -> datetime:
     return hour.astimezone(UTC) if hour.tzinfo else hour
-
-
-def _peak_day(scope: str, namespace: str, day: str, hours: Mapping[int, Mapping[str | None, int]]) -> PeakDay:
-    known = {hour: peaks[None] if None in peaks else sum(peaks.values()) for hour, peaks in hours.items()}
-    return PeakDay(scope=scope, namespace=namespace, date=day, peaks=tuple(map(known.get, range(24))))
