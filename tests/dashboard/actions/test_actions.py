@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from dashboard.models import AuditEntry, EntityHealth, FailoverEvent
+from dashboard.models import AuditEntry, EntityHealth
 from tests.dashboard.markup import one_line
 
 HTMX = {"HX-Request": "true"}
@@ -104,31 +104,6 @@ def test_what_is_held_for_a_while_can_be_held_for_longer_from_the_pages(pair, sh
     assert 239 < (reported.expires - reported.since).total_seconds() / 60 < 241
 
 
-def test_the_same_form_sent_twice_is_one_action(pair, shared, as_role):
-    operator = as_role("operator")
-    once = {"request_id": "11111111-2222-4333-8444-555555555555"}
-
-    act(operator, "fail_over", **once)
-    act(operator, "fail_over", **once)
-
-    assert FailoverEvent.objects.count() == AuditEntry.objects.count() == 1
-
-
-def test_a_form_that_failed_can_be_sent_again_as_it_says(pair, shared, as_role, settings, redis_url):
-    operator = as_role("operator")
-    once = {"request_id": "11111111-2222-4333-8444-555555555555"}
-    settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    for _ in range(2):
-        assert "try again when it is back" in act(operator, "fail_over", **once).text
-
-    settings.REDIS_URL = redis_url
-    assert act(operator, "fail_over", **once).status_code == 302
-    act(operator, "fail_over", **once)
-
-    assert shared.health()["orders"].held_by == "operator"
-    assert list(AuditEntry.objects.order_by("pk").values_list("outcome", flat=True)) == ["failed", "failed", "done"]
-
-
 @pytest.mark.parametrize("verb", ["fail_over", "mark_healthy"])
 @pytest.mark.parametrize("reason", ["", "  \n "])
 def test_what_is_severe_is_not_done_without_a_reason_and_nothing_typed_is_lost(pair, shared, as_role, verb, reason):
@@ -144,22 +119,6 @@ def test_what_is_severe_is_not_done_without_a_reason_and_nothing_typed_is_lost(p
         "#dialog",
         True,
     )
-
-
-@pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("role", ["viewer", "nobody"])
-def test_who_is_no_operator_can_neither_ask_nor_do(pair, shared, as_role, verb, role):
-    client = as_role(role)
-
-    assert client.get(f"/pairs/contoso/actions/{verb}/", {"path": "orders"}).status_code == 403
-    assert act(client, verb).status_code == 403
-    assert shared.health() == {}
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_strangers_are_sent_to_the_login(pair, shared, as_role, verb):
-    assert act(as_role("stranger"), verb)["Location"].startswith("/login/")
-    assert shared.health() == {}
 
 
 def test_a_form_without_its_token_does_nothing(pair, shared, people):
@@ -231,10 +190,6 @@ def test_without_redis_the_answer_says_that_nothing_was_changed(pair, redis_away
     assert "Nothing was changed" in answer.text
     assert ">storage</textarea>" in answer.text
     assert EntityHealth.objects.get(path="orders").state == "unknown"
-
-
-def test_pages_are_shown_without_redis(pair, redis_away, as_role):
-    assert as_role("viewer").get("/").status_code == 200
 
 
 def test_viewers_see_no_buttons(pair, redis_here, as_role):

@@ -1,6 +1,6 @@
 """A dry run says exactly what the action then does, and writes nothing: whatever Redis and the database know.
 
-Hypothesis changes both at random: forgotten by Redis, older or newer there, held, expired, unreadable, unknown.
+Hypothesis changes both at random: forgotten by Redis, older or newer there, held, expired, unknown.
 """
 
 import json
@@ -43,7 +43,7 @@ facts = st.fixed_dictionaries(
         "version": st.integers(1, 4),
     }
 )
-known = st.tuples(st.none() | facts, st.none() | st.just("{unreadable") | facts)
+known = st.tuples(st.none() | facts, st.none() | facts)
 """What the database knows of an entity, and what Redis does."""
 HELD = {"state": "failed_over", "held_by": "grace", "expires": None, "origin": "forced", "version": 3}
 
@@ -113,9 +113,7 @@ def post(client, path, body):
 def write(pair, shared, path, stored, there):
     if stored:
         EntityHealth.objects.filter(pair=pair, path=path).update(**_plausible(stored), since=NOW)
-    if isinstance(there, str):
-        shared.redis.hset(shared.channel, path, there)
-    elif there:
+    if there:
         shared.redis.hset(shared.channel, path, health(path, **_plausible(there)).to_json())
 
 
@@ -196,7 +194,7 @@ rates = st.sampled_from([None, 5.0, 20.0])
 @given(
     target=st.sampled_from(["*", "orders", QUEUE]),
     is_stored=st.booleans(),
-    is_shared=st.sampled_from(["", "paused", "unreadable"]),
+    is_shared=st.booleans(),
     stored_rate=rates,
     shared_rate=rates,
     rate=rates,
@@ -236,10 +234,8 @@ def _write_syphon(pair, shared, target, is_stored, is_shared, stored_rate, share
     queue = None if target == "*" else target
     if is_stored:
         SyphonPause.objects.create(pair=pair, queue=target, by="grace", reason="slow", at=NOW)
-    if is_shared == "paused":
+    if is_shared:
         shared.pause_syphon(queue, operator="grace", reason="slow")
-    elif is_shared:
-        shared.redis.hset("pairing:{contoso}:syphon", target, "{unreadable")
     if stored_rate:
         SyphonPace.objects.create(pair=pair, target=target, rate=stored_rate, by="grace", at=NOW)
     if shared_rate:

@@ -55,14 +55,6 @@ def test_a_rule_is_made_shown_changed_and_deleted_on_the_audited_path(administra
     ]
 
 
-def test_the_same_rule_sent_twice_under_a_key_is_made_once(administrator):
-    first = administrator.post("/alerts/rules", RULE, key="k").json()
-    again = administrator.post("/alerts/rules", RULE, key="k").json()
-
-    assert (again["is_repeated"], again["rule"]) == (True, first["rule"])
-    assert AlertRule.objects.count() == AuditEntry.objects.filter(verb="make_alert_rule").count() == 1
-
-
 @pytest.mark.parametrize(
     ("wrong", "status", "sentence"),
     [

@@ -316,18 +316,6 @@ def test_nothing_chosen_is_reported(dead, as_role):
     assert answer["HX-Retarget"] == "#toasts"
 
 
-def test_only_administrators_discard(dead, as_role):
-    form = {"queue": ORPHAN, "verb": "discard", "which": "all", "reason": "spam"}
-
-    assert as_role("operator").get(ACT, form).status_code == 403
-    assert as_role("operator").post(ACT, form).status_code == 403
-    unreasoned = as_role("administrator").post(ACT, {**form, "reason": " "})
-    assert (unreasoned.status_code, "Enter a reason" in unreasoned.text) == (400, True)
-    assert not DeadLetterJob.objects.exists()
-    assert as_role("administrator").post(ACT, form).status_code == 302
-    assert DeadLetterJob.objects.get().kind == "discard"
-
-
 def test_a_job_is_stopped_by_an_operator(dead, as_role):
     operator = as_role("operator")
     operator.post(ACT, {"queue": ORPHAN, "verb": "resubmit", "which": "all"})

@@ -122,15 +122,6 @@ def test_a_repair_compares_expected_and_actual_first(orphan, reachable, as_role)
     assert reachable.administration.get_queue(ORPHAN).max_delivery_count == 2147483647
 
 
-def test_the_same_form_sent_twice_is_one_deletion(orphan, as_role):
-    operator, once = as_role("operator"), {"request_id": "11111111-2222-4333-8444-555555555555"}
-
-    act(operator, "delete_queue", **once)
-    act(operator, "delete_queue", **once)
-
-    assert QueueDeletion.objects.count() == AuditEntry.objects.count() == 1
-
-
 def test_a_drain_is_shown_with_how_far_it_is(orphan, reachable, as_role):
     reachable.fill(ORPHAN, "one", "two")
     operator = as_role("operator")

@@ -106,11 +106,6 @@ def test_breaking_is_in_the_audit_trail(demo, as_role):
     assert (entry.operator, entry.verb, entry.target, entry.outcome) == ("operator", "demo_break", "orders", "done")
 
 
-def test_viewers_break_nothing(demo, as_role):
-    assert press(as_role("viewer"), "break", path="orders").status_code == 403
-    assert demo.faults() == []
-
-
 @pytest.mark.parametrize(
     "change", [lambda pair, settings: setattr(settings, "DEMO", False), lambda pair, settings: real(pair)]
 )
