@@ -1,19 +1,18 @@
-"""Heartbeats of workers: hash `workers:heartbeat` in Redis, worker name → JSON with time, queues and
-problems.
+"""Heartbeats of workers: hash `workers:heartbeat` in Redis, worker name → JSON with time, queues and problems.
 
 Sent from the loop that consumes tasks from the broker, so that a worker that is stuck there sends none.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from celery.signals import heartbeat_sent, worker_shutdown
 
 from dashboard.site.redis import RedisError, connection
-from pairing.stored_json import hash_of, moment, readable, reading, record, text, text_or_none, texts
+from pairing.stored_json import hash_of, moment, readable, reading, record
 from workers.collectors import usage_problems
 from workers.connections import problems
 from workers.slices import PROCESS
@@ -35,27 +34,15 @@ class Heartbeat:
     """`<hostname>:<pid>`, the prefix of its process name in leases and events."""
 
     def to_json(self) -> str:
-        return json.dumps(
-            {
-                "time": self.time.isoformat(),
-                "queues": self.queues,
-                "problems": dict(self.problems),
-                "process": self.process,
-            }
-        )
+        return json.dumps(asdict(self) | {"time": self.time.isoformat()})
 
     @classmethod
     def from_json(cls, written: str | bytes) -> "Heartbeat":
         """Parse the output of `to_json`. Raises ValueError."""
         with reading("a heartbeat"):
             reported = record(written)
-            wrong = reported.get("problems", {})
-            return cls(
-                moment(reported, "time"),
-                tuple(texts(reported, "queues")),
-                {what: text(wrong, what) for what in wrong},
-                text_or_none(reported, "process") or "",
-            )
+            queues = tuple(reported.pop("queues"))
+            return cls(moment(reported, "time"), queues, reported["problems"], reported["process"])
 
 
 @heartbeat_sent.connect
