@@ -21,6 +21,10 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
+class DemoError(Exception):
+    """The demo cannot start or continue; the text is one sentence that says what to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """A program to run. `essential`: the demo ends when it does; `restart`: it is restarted instead."""

@@ -16,8 +16,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.demo import guardian
 from dashboard.demo.configuration import FAILOVER_INTERVAL_S, PING_INTERVAL_S, demo_prices
-from dashboard.demo.errors import DemoError
 from dashboard.demo.history.scenery import LIVE, LIVE_PAIR, secondary_of
+from dashboard.demo.processes import DemoError
 from dashboard.site.environment import Environment
 from dashboard.site.places import BASE_DIR, CODE_DIR
 

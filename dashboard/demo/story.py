@@ -15,9 +15,8 @@ import redis
 
 from dashboard.demo import programs
 from dashboard.demo.configuration import CHANNELS, pair_names, pairs_file, variable
-from dashboard.demo.errors import DemoError
 from dashboard.demo.guardian import Guardian
-from dashboard.demo.processes import Child
+from dashboard.demo.processes import Child, DemoError
 from dashboard.demo.stage import (
     HOST,
     PAIR,

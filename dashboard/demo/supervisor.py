@@ -12,9 +12,8 @@ from itertools import groupby
 from pathlib import Path
 from types import FrameType
 
-from dashboard.demo.errors import DemoError
 from dashboard.demo.guardian import Guardian
-from dashboard.demo.processes import Child, Program
+from dashboard.demo.processes import Child, DemoError, Program
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _POLL_S = 0.1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.demo.errors import DemoError
+from dashboard.demo.processes import DemoError
 from dashboard.demo.stage import DemoOptions, Stage
 
 

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from dashboard.demo import guardian
-from dashboard.demo.errors import DemoError
 from dashboard.demo.guardian import Guardian
-from dashboard.demo.processes import Program
+from dashboard.demo.processes import DemoError, Program
 from dashboard.demo.supervisor import Supervisor
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(600)")

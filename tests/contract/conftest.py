@@ -10,27 +10,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from azure.core.pipeline.transport import AioHttpTransport, RequestsTransport
-from azure.servicebus import ServiceBusClient
 from azure.servicebus._base_handler import ServiceBusSharedKeyCredential
-from azure.servicebus.aio.management import ServiceBusAdministrationClient as AsyncServiceBusAdministrationClient
-from azure.servicebus.management import ServiceBusAdministrationClient
 
-
-class PlainTransport(RequestsTransport):
-    """Reaches an emulator, whose administration speaks plain HTTP; the client always asks for https."""
-
-    def send(self, request: Any, **kwargs: Any) -> Any:
-        request.url = request.url.replace("https://", "http://", 1)
-        return super().send(request, **kwargs)
-
-
-class AsyncPlainTransport(AioHttpTransport):
-    """The same for asyncio."""
-
-    async def send(self, request: Any, **kwargs: Any) -> Any:
-        request.url = request.url.replace("https://", "http://", 1)
-        return await super().send(request, **kwargs)
+from tests.contract.worlds import Asyncio, Blocking, asyncio_world
 
 
 @pytest.fixture(scope="session")
@@ -73,29 +55,36 @@ def emulator_with() -> Callable[..., AbstractContextManager[str]]:
     return running_emulator
 
 
-@pytest.fixture(scope="session")
-def plain_transport() -> type[PlainTransport]:
-    """What an administration client needs to reach an emulator over plain HTTP."""
-    return PlainTransport
+@pytest.fixture(scope="session", params=["blocking", "asyncio"])
+def world(request: pytest.FixtureRequest) -> Iterator[Blocking | Asyncio]:
+    """Which of the SDK's two worlds a test runs in: each runs in both."""
+    if request.param == "blocking":
+        yield Blocking()
+    else:
+        with asyncio_world() as asyncio:
+            yield asyncio
 
 
 @pytest.fixture(scope="session")
-def administration_with(connection_string: str) -> Iterator[Callable[..., ServiceBusAdministrationClient]]:
+def administration_with(world: Blocking | Asyncio, connection_string: str) -> Iterator[Callable[..., Any]]:
     """Makes administration clients.
 
-    `wrong="key"` or `"name"` spoils the credential, `signed=True` replaces it by a signature of its own, the rest
-    goes to the SDK.
+    `wrong="key"` or `"name"` spoils the credential, `signed=True` replaces it by a signature of its own, `text`
+    replaces the connection string, the rest goes to the SDK.
     """
-    clients: list[ServiceBusAdministrationClient] = []
+    clients: list[Any] = []
 
-    def make(*, wrong: str | None = None, signed: bool = False, **options: Any) -> ServiceBusAdministrationClient:
-        text = with_signature(connection_string) if signed else connection_string
+    def make(*, wrong: str | None = None, signed: bool = False, text: str = "", **options: Any) -> Any:
+        text = text or (with_signature(connection_string) if signed else connection_string)
         if wrong:
             field = {"key": "SharedAccessKey", "name": "SharedAccessKeyName"}[wrong]
             text = re.sub(rf"\b{field}=[^;]*", f"{field}=wrong", text)
-        if "UseDevelopmentEmulator=true" in text:
-            options.setdefault("transport", PlainTransport())
-        clients.append(ServiceBusAdministrationClient.from_connection_string(text, **options))
+
+        def made(class_: Any) -> Any:
+            transport = {"transport": world.transport()} if "UseDevelopmentEmulator=true" in text else {}
+            return class_.from_connection_string(text, **(transport | options))
+
+        clients.append(world.administration(made))
         return clients[-1]
 
     yield make
@@ -104,33 +93,33 @@ def administration_with(connection_string: str) -> Iterator[Callable[..., Servic
 
 
 @pytest.fixture(scope="session")
-def administration(
-    administration_with: Callable[..., ServiceBusAdministrationClient],
-) -> ServiceBusAdministrationClient:
+def administration(administration_with: Callable[..., Any]) -> Any:
     """The administration client all tests share."""
     return administration_with()
 
 
-@pytest.fixture
-def async_administration(connection_string: str) -> Callable[[], AsyncServiceBusAdministrationClient]:
-    """Makes asyncio administration clients, to be used as context managers."""
+@pytest.fixture(scope="session")
+def connect(world: Blocking | Asyncio) -> Callable[..., Any]:
+    """Makes messaging clients, from a connection string or a host and a credential; errors come at once."""
 
-    def make() -> AsyncServiceBusAdministrationClient:
-        options = {"transport": AsyncPlainTransport()} if "UseDevelopmentEmulator=true" in connection_string else {}
-        return AsyncServiceBusAdministrationClient.from_connection_string(connection_string, **options)
+    def make(text: str, credential: Any = None, **options: Any) -> Any:
+        options = {"retry_total": 0} | options
+        if credential is None:
+            return world.client(lambda class_: class_.from_connection_string(text, **options))
+        return world.client(lambda class_: class_(text, credential, **options))
 
     return make
 
 
 @pytest.fixture(scope="session")
-def client(connection_string: str) -> Iterator[ServiceBusClient]:
-    """The messaging client all tests share; errors come at once, not after the SDK's own retries."""
-    with ServiceBusClient.from_connection_string(connection_string, retry_total=0) as shared:
+def client(connect: Callable[..., Any], connection_string: str) -> Iterator[Any]:
+    """The messaging client all tests share."""
+    with connect(connection_string) as shared:
         yield shared
 
 
 @pytest.fixture(scope="module")
-def make_queue(administration: ServiceBusAdministrationClient) -> Iterator[Callable[..., str]]:
+def make_queue(administration: Any) -> Iterator[Callable[..., str]]:
     """Creates queues with the properties given, for one module; returns their names."""
     names: list[str] = []
 

@@ -17,7 +17,6 @@ from azure.servicebus.management import (
     ApiVersion,
     AuthorizationRule,
     EntityStatus,
-    ServiceBusAdministrationClient,
 )
 
 pytestmark = pytest.mark.contract
@@ -26,7 +25,7 @@ FOREVER = timedelta(days=10675199)
 
 
 @pytest.fixture
-def name(administration: ServiceBusAdministrationClient) -> Iterator[str]:
+def name(administration) -> Iterator[str]:
     """The name of a queue nobody else uses; what a test created under it is deleted."""
     name = f"contract/{uuid4().hex}"
     yield name

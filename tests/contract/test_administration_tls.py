@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 import trustme
 from azure.core.exceptions import ServiceRequestError
-from azure.servicebus import ServiceBusClient, ServiceBusMessage, TransportType
-from azure.servicebus.aio.management import ServiceBusAdministrationClient as AsyncServiceBusAdministrationClient
-from azure.servicebus.management import ServiceBusAdministrationClient
+from azure.servicebus import ServiceBusMessage, TransportType
 
 pytestmark = pytest.mark.contract
 
@@ -33,52 +31,47 @@ def secure(authority, emulator_with) -> Iterator[str]:
         yield connection_string
 
 
-def test_the_blocking_client_needs_nothing_but_the_certificate(secure, authority):
-    _, directory = authority
-    with ServiceBusAdministrationClient.from_connection_string(
-        secure, connection_verify=str(directory / "ca.pem")
-    ) as client:
-        assert client.create_queue("blocking/tls").max_delivery_count == 10
-        assert [queue.name for queue in client.list_queues()] == ["blocking/tls"]
-        client.delete_queue("blocking/tls")
+@pytest.fixture
+def verify(authority):
+    return {"connection_verify": str(authority[1] / "ca.pem")}
 
 
-async def test_the_asyncio_client_too(secure, authority):
-    _, directory = authority
-    client = AsyncServiceBusAdministrationClient.from_connection_string(
-        secure, connection_verify=str(directory / "ca.pem")
-    )
-    async with client:
-        await client.create_queue("asyncio/tls")
-        assert [queue.name async for queue in client.list_queues()] == ["asyncio/tls"]
-        await client.delete_queue("asyncio/tls")
+@pytest.fixture
+def administered(world, secure):
+    """Makes administration clients as they come."""
+
+    def make(**options):
+        return world.administration(lambda class_: class_.from_connection_string(secure, retry_total=0, **options))
+
+    return make
 
 
-def test_a_stranger_to_the_certificate_is_warned(secure):
-    client = ServiceBusAdministrationClient.from_connection_string(secure, retry_total=0)
-    with client, pytest.raises(ServiceRequestError, match="CERTIFICATE_VERIFY_FAILED"):
+def test_a_client_needs_nothing_but_the_certificate(administered, verify):
+    with administered(**verify) as client:
+        assert client.create_queue("tls/queue").max_delivery_count == 10
+        assert [queue.name for queue in client.list_queues()] == ["tls/queue"]
+        client.delete_queue("tls/queue")
+
+
+def test_a_stranger_to_the_certificate_is_warned(administered):
+    with administered() as client, pytest.raises(ServiceRequestError, match="CERTIFICATE_VERIFY_FAILED"):
         client.get_queue("orders")
 
 
-def test_plain_http_still_works_on_the_same_port(secure, plain_transport):
-    with ServiceBusAdministrationClient.from_connection_string(secure, transport=plain_transport()) as client:
+def test_plain_http_still_works_on_the_same_port(administered, world):
+    with administered(transport=world.transport()) as client:
         assert client.get_namespace_properties().messaging_sku == "Standard"
 
 
-def test_messages_travel_over_tls_as_well(secure, authority):
-    _, directory = authority
-    encrypted = secure.replace("UseDevelopmentEmulator=true;", "")
+def test_messages_travel_over_tls_as_well(administered, verify, connect, secure):
     port = int(secure.partition("127.0.0.1:")[2].partition(";")[0])
-    with ServiceBusAdministrationClient.from_connection_string(
-        secure, connection_verify=str(directory / "ca.pem")
-    ) as administration:
+    options = {"custom_endpoint_address": f"sb://127.0.0.1:{port}", "transport_type": TransportType.Amqp, **verify}
+    with administered(**verify) as administration:
         administration.create_queue("orders")
-        options = {"connection_verify": str(directory / "ca.pem"), "transport_type": TransportType.Amqp}
         with (
-            ServiceBusClient.from_connection_string(
-                encrypted, custom_endpoint_address=f"sb://127.0.0.1:{port}", retry_total=0, **options
-            ) as client,
+            connect(secure.replace("UseDevelopmentEmulator=true;", ""), **options) as client,
             client.get_queue_sender("orders") as sender,
         ):
             sender.send_messages(ServiceBusMessage("x"))
         assert administration.get_queue_runtime_properties("orders").active_message_count == 1
+        administration.delete_queue("orders")

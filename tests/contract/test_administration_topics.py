@@ -11,7 +11,6 @@ from azure.servicebus.management import (
     CorrelationRuleFilter,
     EntityStatus,
     FalseRuleFilter,
-    ServiceBusAdministrationClient,
     SqlRuleAction,
     SqlRuleFilter,
     TrueRuleFilter,
@@ -23,7 +22,7 @@ FOREVER = timedelta(days=10675199)
 
 
 @pytest.fixture
-def topic(administration: ServiceBusAdministrationClient) -> Iterator[str]:
+def topic(administration) -> Iterator[str]:
     """A topic of the test's own, with slashes in its name."""
     name = f"contract/{uuid4().hex}"
     administration.create_topic(name)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusReceiveMode, ServiceBusSubQueue
-from azure.servicebus.exceptions import MessagingEntityDisabledError, ServiceBusAuthenticationError, ServiceBusError
+from azure.servicebus.exceptions import MessagingEntityDisabledError, ServiceBusError
 from azure.servicebus.management import EntityStatus
 
 pytestmark = pytest.mark.contract
@@ -17,15 +17,6 @@ def take_all(client, queue, count, **options):
         while len(taken) < count and (batch := receiver.receive_messages(count - len(taken), max_wait_time=10)):
             taken += batch
         return taken
-
-
-def test_a_repeated_message_id_is_accepted_and_dropped_where_duplicates_are_detected(client, make_queue):
-    queue = make_queue(requires_duplicate_detection=True)
-    with client.get_queue_sender(queue) as sender:
-        for body, message_id in (("a", "1"), ("again", "1"), ("b", "2")):
-            sender.send_messages(ServiceBusMessage(body, message_id=message_id))
-        sender.send_messages([ServiceBusMessage("again", message_id="2"), ServiceBusMessage("c", message_id="3")])
-    assert [str(message) for message in take_all(client, queue, 3)] == ["a", "b", "c"]
 
 
 def test_messages_are_forwarded_with_their_first_number(client, make_queue):
@@ -119,8 +110,3 @@ def test_an_open_link_feels_the_status_too(client, administration, make_queue):
         description.status = EntityStatus.ACTIVE
         administration.update_queue(description)
         sender.send_messages(ServiceBusMessage("again"))
-
-
-def test_an_entity_that_does_not_exist_is_refused_with_the_token(client):
-    with pytest.raises(ServiceBusAuthenticationError), client.get_queue_sender("contract/nowhere") as sender:
-        sender.send_messages(ServiceBusMessage("x"))

@@ -3,16 +3,14 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from azure.servicebus import (
-    ServiceBusClient,
     ServiceBusMessage,
     ServiceBusReceivedMessage,
     ServiceBusReceiveMode,
-    ServiceBusReceiver,
-    ServiceBusSender,
     ServiceBusSubQueue,
 )
 from azure.servicebus.exceptions import (
@@ -25,7 +23,6 @@ from azure.servicebus.management import (
     CorrelationRuleFilter,
     EntityStatus,
     FalseRuleFilter,
-    ServiceBusAdministrationClient,
     SqlRuleAction,
     SqlRuleFilter,
 )
@@ -34,7 +31,7 @@ pytestmark = pytest.mark.contract
 
 
 @pytest.fixture(scope="module")
-def topic(administration: ServiceBusAdministrationClient) -> Iterator[str]:
+def topic(administration) -> Iterator[str]:
     """One topic for all tests here: each has its own subscriptions and takes them away."""
     name = f"contract/{uuid4().hex}"
     administration.create_topic(name)
@@ -43,13 +40,13 @@ def topic(administration: ServiceBusAdministrationClient) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def sender(client: ServiceBusClient, topic: str) -> Iterator[ServiceBusSender]:
+def sender(client, topic) -> Iterator[Any]:
     with client.get_topic_sender(topic) as sender:
         yield sender
 
 
 @pytest.fixture
-def subscribe(administration: ServiceBusAdministrationClient, topic: str) -> Iterator[Callable[..., str]]:
+def subscribe(administration, topic) -> Iterator[Callable[..., str]]:
     """Makes subscriptions, with these rules instead of the default one; they are gone after the test."""
     made: list[str] = []
 
@@ -76,13 +73,11 @@ def background() -> Iterator[ThreadPoolExecutor]:
 
 
 @pytest.fixture
-def receive_from(
-    client: ServiceBusClient, topic: str, background: ThreadPoolExecutor
-) -> Iterator[Callable[..., ServiceBusReceiver]]:
+def receive_from(client, topic, background) -> Iterator[Callable[..., Any]]:
     """Opens receivers of subscriptions; they are closed after the test, while others run."""
-    opened: list[ServiceBusReceiver] = []
+    opened: list[Any] = []
 
-    def receiver(name: str, **options: object) -> ServiceBusReceiver:
+    def receiver(name: str, **options: object) -> Any:
         opened.append(client.get_subscription_receiver(topic, name, **options))
         return opened[-1]
 
@@ -92,7 +87,7 @@ def receive_from(
 
 
 @pytest.fixture
-def take(receive_from: Callable[..., ServiceBusReceiver]) -> Callable[..., list[ServiceBusReceivedMessage]]:
+def take(receive_from: Callable[..., Any]) -> Callable[..., list[ServiceBusReceivedMessage]]:
     """Takes this many messages from a subscription, or as many as there are within two seconds."""
 
     def take(name: str, count: int, **options: object) -> list[ServiceBusReceivedMessage]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from dashboard.demo.errors import DemoError
+from dashboard.demo.processes import DemoError
 from dashboard.demo.stage import DemoOptions
 from dashboard.demo.story import play
 

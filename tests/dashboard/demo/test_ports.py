@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.demo.errors import DemoError
+from dashboard.demo.processes import DemoError
 from dashboard.demo.stage import HOST, reserved_port
 
 IP_LOCAL_PORT_RANGE = 51

@@ -1,4 +1,4 @@
-"""What the SDK's users take for granted of message sessions, beyond tests/contract/test_queue_sessions.py."""
+"""Message sessions: one receiver at a time, order, state, locks (docs/wire.md, section 7)."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +8,6 @@ from uuid import uuid4
 import pytest
 from azure.servicebus import (
     NEXT_AVAILABLE_SESSION,
-    AutoLockRenewer,
     ServiceBusMessage,
     ServiceBusReceiveMode,
     ServiceBusSubQueue,
@@ -19,6 +18,7 @@ from azure.servicebus.exceptions import (
     OperationTimeoutError,
     ServiceBusAuthenticationError,
     ServiceBusError,
+    SessionCannotBeLockedError,
     SessionLockLostError,
 )
 
@@ -74,6 +74,14 @@ def take(receiver, count):
     return messages
 
 
+def drained(receiver, count):
+    """The bodies of so many messages, completed."""
+    messages = take(receiver, count)
+    for message in messages:
+        receiver.complete_message(message)
+    return [str(message) for message in messages]
+
+
 def wait_for(condition):
     """Looks until it is so; fails after a while."""
     deadline = time.monotonic() + 120
@@ -84,6 +92,74 @@ def wait_for(condition):
 
 def wait_until(moment):
     wait_for(lambda: datetime.now(UTC) > moment)
+
+
+def test_a_receiver_gets_the_messages_of_its_session_only_and_in_order(client, queue, sender, session):
+    send(sender, session, "1", "2")
+    send(sender, session + "-other", "x")
+    send(sender, session, "3")
+    with client.get_queue_receiver(queue, session_id=session) as receiver:
+        assert receiver.session.session_id == session
+        assert drained(receiver, 3) == ["1", "2", "3"]
+        assert receiver.receive_messages(1, max_wait_time=0.5) == []
+    with client.get_queue_receiver(queue, session_id=session + "-other") as receiver:
+        assert drained(receiver, 1) == ["x"]
+
+
+def test_a_held_session_cannot_be_locked_by_another(client, queue, session):
+    with client.get_queue_receiver(queue, session_id=session) as holder:
+        assert holder.session.locked_until_utc is not None
+        with pytest.raises(SessionCannotBeLockedError), client.get_queue_receiver(queue, session_id=session):
+            pass
+
+
+def test_the_next_available_session_is_one_with_messages(client, queue, sender, session):
+    send(sender, session, "waiting")
+    with client.get_queue_receiver(queue, session_id=NEXT_AVAILABLE_SESSION, max_wait_time=10) as receiver:
+        assert receiver.session.session_id == session
+        assert drained(receiver, 1) == ["waiting"]
+
+
+def test_a_session_keeps_its_state_between_receivers(client, queue, session):
+    with client.get_queue_receiver(queue, session_id=session) as receiver:
+        assert receiver.session.get_state() is None
+        receiver.session.set_state("text", timeout=5)
+        assert receiver.session.get_state() == b"text"
+        receiver.session.set_state(b"\x00step 2")
+    with client.get_queue_receiver(queue, session_id=session) as receiver:
+        assert receiver.session.get_state() == b"\x00step 2"
+        receiver.session.set_state(None)
+        assert receiver.session.get_state() is None
+
+
+def test_closing_gives_the_session_back_without_counting_a_delivery(client, queue, sender, session):
+    send(sender, session, "untouched")
+    with client.get_queue_receiver(queue, session_id=session) as receiver:
+        assert len(receiver.receive_messages(1, max_wait_time=10)) == 1
+    with client.get_queue_receiver(queue, session_id=session) as receiver:
+        (message,) = receiver.receive_messages(1, max_wait_time=60)
+        assert message.delivery_count == 0
+        receiver.complete_message(message)
+
+
+def test_a_lapsed_session_is_lost_and_its_messages_count_a_delivery(client, queue, sender, session):
+    send(sender, session, "slow")
+    with client.get_queue_receiver(queue, session_id=session) as receiver:
+        (message,) = receiver.receive_messages(1, max_wait_time=60)
+        with client.get_queue_receiver(
+            queue, session_id=NEXT_AVAILABLE_SESSION, max_wait_time=LOCK_S * 3
+        ) as next_receiver:
+            assert next_receiver.session.session_id == session
+            with pytest.raises(SessionLockLostError):
+                receiver.complete_message(message)
+            (again,) = next_receiver.receive_messages(1, max_wait_time=60)
+            assert again.delivery_count == 1
+            next_receiver.complete_message(again)
+
+
+def test_a_message_without_a_session_is_refused(sender):
+    with pytest.raises(ServiceBusError, match="not-allowed"):
+        sender.send_messages(ServiceBusMessage("stray"))
 
 
 # --- messages of a session ------------------------------------------------------------------------------------------
@@ -132,11 +208,11 @@ def test_a_receiver_may_stop_iterating_and_go_on_where_it_was(receive_from, send
     assert seen == [(body, 0) for body in "0123456789"]
 
 
-def test_receiving_and_deleting_in_a_session_leaves_nothing(client, queue, receive_from, sender, session):
+def test_receiving_and_deleting_in_a_session_leaves_nothing(client, queue, receive_from, sender, session, world):
     send(sender, session, *"0123456789")
     failures = []
     with (
-        AutoLockRenewer(on_lock_renew_failure=lambda *failure: failures.append(failure)) as renewer,
+        world.renewer(lambda *failure: failures.append(failure)) as renewer,
         receive_from(receive_mode=DELETING, auto_lock_renewer=renewer) as receiver,
     ):
         messages = take(receiver, 10)
@@ -281,10 +357,10 @@ def test_the_lock_of_a_session_stands_for_those_of_its_messages(receive_from, se
         receiver.complete_message(again)
 
 
-def test_a_renewed_session_outlives_its_lock_duration_and_is_free_when_closed(receive_from, sender, session):
+def test_a_renewed_session_outlives_its_lock_duration_and_is_free_when_closed(receive_from, sender, session, world):
     send(sender, session, "slow", "next")
     lost = []
-    with AutoLockRenewer(on_lock_renew_failure=lambda *failure: lost.append(failure)) as renewer:
+    with world.renewer(lambda *failure: lost.append(failure)) as renewer:
         with receive_from(auto_lock_renewer=renewer, prefetch_count=10) as receiver:
             first, second = take(receiver, 2)
             wait_until(receiver.session.locked_until_utc + timedelta(seconds=1))
@@ -296,16 +372,6 @@ def test_a_renewed_session_outlives_its_lock_duration_and_is_free_when_closed(re
             assert (str(again), again.delivery_count) == (str(second), 0)
             receiver.complete_message(again)
     assert lost == []
-
-
-def test_a_state_may_be_text_and_is_seen_by_its_holder_at_once(receive_from, sender, session):
-    send(sender, session, "0", "1")
-    with receive_from() as receiver:
-        assert receiver.session.get_state(timeout=5) is None
-        receiver.session.set_state("first", timeout=5)
-        for message in take(receiver, 2):
-            receiver.complete_message(message)
-        assert receiver.session.get_state() == b"first"
 
 
 # --- schedules ------------------------------------------------------------------------------------------------------
