@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from dashboard.fleet.pairs.namespaces import NamespaceError, namespace
 from dashboard.models import EntityHealth, Pair, TopicSubscription
 from dashboard.models.entity import BELOW
+from dashboard.site.database import upsert
 from dashboard.site.fitting import fitted
 from pairing import PairedServiceBusClient
 from pairing.backlog.rotation import parse_backlog_path
@@ -93,12 +94,7 @@ def record_subscriptions(pair: str, topic: str, counts: Mapping[str, int], at: d
     rows = [TopicSubscription(topic=row, name=name, dead_lettered=n, counted_at=at) for name, n in reported.items()]
     with transaction.atomic():
         row.subscriptions.exclude(name__in=reported).delete()
-        TopicSubscription.objects.bulk_create(
-            rows,
-            update_conflicts=True,
-            unique_fields=("topic", "name"),
-            update_fields=("dead_lettered", "counted_at"),
-        )
+        upsert(rows, ("topic", "name"), ("dead_lettered", "counted_at"))
         EntityHealth.objects.filter(pk=row.pk).update(dead_lettered=sum(counts.values()))
 
 

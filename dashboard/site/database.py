@@ -1,7 +1,7 @@
 """An unavailable database: the errors that indicate it, and one sentence about the cause."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any
@@ -11,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 
 AWAY = (OperationalError, InterfaceError)
@@ -27,6 +28,8 @@ INITIAL = ("dashboard", "0001_control_plane")
 REFUSALS = ("42501", "3F000")
 """SQLSTATE of a missing right, and of a schema that the role cannot see."""
 MOST_OF_A_REASON = 300
+BATCH = 500
+"""Rows in one statement."""
 
 
 class Unavailable(Exception):
@@ -57,6 +60,14 @@ def note_sizes() -> None:
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA analysis_limit = 1000")
             cursor.execute("ANALYZE")
+
+
+def upsert(rows: Sequence[Model], key: Sequence[str], sets: Sequence[str]) -> None:
+    """Store rows; of one whose key is known, set these fields."""
+    if rows:
+        type(rows[0])._base_manager.bulk_create(
+            rows, batch_size=BATCH, update_conflicts=True, unique_fields=key, update_fields=sets
+        )
 
 
 def report() -> None:

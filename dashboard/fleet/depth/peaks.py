@@ -10,6 +10,7 @@ from django.db.models import Max
 from dashboard.models import DepthPeak, Pair, PairDepth, WaitingSample
 from dashboard.models.depth import WHOLE_BACKLOG
 from dashboard.site.charts import Point
+from dashboard.site.database import upsert
 
 FINE_S, COARSE_S = 300, 3600
 RAW = timedelta(hours=1)
@@ -95,13 +96,7 @@ def roll_up(pair: Pair) -> int:
             parts[path].append((at, waiting))
         rows = [_row(pair, WHOLE_BACKLOG, step_s, step) for step in steps(totals.iterator(), step_s)]
         rows += [_row(pair, path, step_s, step) for path, points in parts.items() for step in steps(points, step_s)]
-        DepthPeak.objects.bulk_create(
-            rows,
-            batch_size=500,
-            update_conflicts=True,
-            unique_fields=("pair", "path", "step_s", "at"),
-            update_fields=("peak", "last"),
-        )
+        upsert(rows, ("pair", "path", "step_s", "at"), ("peak", "last"))
         written += len(rows)
     return written
 

@@ -17,6 +17,7 @@ from django.db.models import BooleanField, F, Q, QuerySet, Sum, Value
 
 from dashboard.fleet.usage.rates import DAY, DAYS, HOUR, LONGER, Traffic
 from dashboard.models import ChargeRun, MeteredRecord, MeteredUsage
+from dashboard.site.database import upsert
 from dashboard.site.fitting import fitted
 from pairing.telemetry.metering import CONNECTIONS, KINDS, UsageRecord
 
@@ -40,13 +41,7 @@ def store(records: Iterable[UsageRecord], now: datetime) -> int:
     with transaction.atomic():
         known = _known(list(latest))
         rows = [_row(digest, record) for digest, record in latest.items() if record.seq > known.get(digest, -1)]
-        MeteredRecord.objects.bulk_create(
-            rows,
-            batch_size=BATCH,
-            update_conflicts=True,
-            unique_fields=("digest",),
-            update_fields=("seq", *NUMBERS),
-        )
+        upsert(rows, ("digest",), ("seq", *NUMBERS))
     return len(rows)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 
-from django.db import connection
-
 from dashboard.models import EntityHealth, PingTally
+from dashboard.site.database import upsert
 from dashboard.site.fitting import counted, fitted
 from pairing.fleet.shared_health import PingRecord
 
@@ -20,28 +19,8 @@ def keep(pinged: Iterable[tuple[EntityHealth, PingRecord]]) -> None:
     for start in range(0, len(known), BATCH):
         part = known[start : start + BATCH]
         newest = _newest(entity for entity, _ in part)
-        _store([_tally(entity, ping, newest.get(entity.pk)) for entity, ping in part])
-
-
-def _store(tallies: Iterable[PingTally]) -> None:
-    """One statement for all: SQLite limits the parameters of an ORM statement to far fewer rows."""
-    fields = [field for field in PingTally._meta.concrete_fields if not field.primary_key]
-    quoted = connection.ops.quote_name
-    table, columns = quoted(PingTally._meta.db_table), [quoted(str(field.column)) for field in fields]
-    changed = ", ".join(f"{column} = excluded.{column}" for column in columns if column not in _key(quoted))
-    rows = [[field.get_db_prep_save(getattr(one, field.attname), connection) for field in fields] for one in tallies]
-    values = ", ".join(["%s"] * len(columns))
-    with connection.cursor() as cursor:
-        # The names are those of the model.
-        cursor.executemany(
-            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values}) "  # noqa: S608
-            f"ON CONFLICT ({', '.join(_key(quoted))}) DO UPDATE SET {changed}",
-            rows,
-        )
-
-
-def _key(quoted: Callable[[str], str]) -> tuple[str, str]:
-    return quoted("entity_id"), quoted("began_at")
+        tallies = [_tally(entity, ping, newest.get(entity.pk)) for entity, ping in part]
+        upsert(tallies, ("entity", "began_at"), ("last_at", "accepted", "reason", "count"))
 
 
 def during(entity: EntityHealth, failed_over_at: datetime, until: datetime | None) -> PingTally | None:
