@@ -133,10 +133,6 @@ class Against:
         return sum(day.is_explained for day in self.days)
 
     @property
-    def different_days(self) -> list[Range]:
-        return [day for day in self.days if not day.is_explained]
-
-    @property
     def is_in_one_currency(self) -> bool:
         """Whether the money can be compared."""
         return self.currencies[0] == self.currencies[1]
