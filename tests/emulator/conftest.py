@@ -7,7 +7,7 @@ import pytest
 from emulator.broker.descriptions import QueueDescription
 from emulator.broker.namespace import Namespace
 from emulator.host import Host
-from tests.emulator.amqp.client import KEY, Client
+from tests.emulator.client import KEY, Client
 
 
 @pytest.fixture

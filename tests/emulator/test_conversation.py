@@ -15,8 +15,8 @@ from emulator.broker.message import parse
 from emulator.conversation import MAX_OUTPUT, Conversation
 from emulator.faults import fault_from_json
 from emulator.host import KEY_NAME
-from tests.emulator.amqp.client import KEY, Client, body
-from tests.emulator.amqp.peer import SASL, sent, source, target
+from tests.amqp10.peer import SASL, sent, source, target
+from tests.emulator.client import KEY, Client, body
 
 # --- who may do what ------------------------------------------------------------------------------------------------
 

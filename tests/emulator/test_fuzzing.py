@@ -11,7 +11,7 @@ from amqp10.codec import encode
 from amqp10.types import DecodeError, ULong
 from emulator.broker.message import parse
 from tests.emulator import fuzzing
-from tests.emulator.amqp.client import body
+from tests.emulator.client import body
 from tests.emulator.structured_input import GENERATORS
 from tests.selection import depth
 

@@ -14,8 +14,8 @@ from emulator.broker.message import parse
 from emulator.conversation import MAX_OUTPUT
 from emulator.endpoints.requests import MAX_REQUESTS, UNLIMITED_CREDIT
 from emulator.faults import fault_from_json
-from tests.emulator.amqp.client import body
-from tests.emulator.amqp.peer import sent
+from tests.amqp10.peer import sent
+from tests.emulator.client import body
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,8 @@ from emulator.broker.descriptions import AuthorizationRule, QueueDescription, Su
 from emulator.broker.message import MessageState, parse
 from emulator.endpoints.receiver import SETTLED_BY_SENDER
 from emulator.endpoints.requests import RENEWAL_DELAYS_S
-from tests.emulator.amqp.client import KEY, Client, body
-from tests.emulator.amqp.peer import SESSION, sent, source, target
+from tests.amqp10.peer import SESSION, sent, source, target
+from tests.emulator.client import KEY, Client, body
 
 DEAD_LETTER = Symbol("com.microsoft:dead-letter")
 

@@ -10,8 +10,8 @@ from amqp10.types import Int, Long, Symbol
 from emulator.conversation import PYTHON_SDK
 from emulator.endpoints.requests import MAX_REPEATED, REPEAT_DELAYS_S
 from emulator.running import running
-from tests.emulator.amqp.client import Client, body
-from tests.emulator.amqp.peer import SASL, sent, source, target
+from tests.amqp10.peer import SASL, sent, source, target
+from tests.emulator.client import Client, body
 
 NODE = "orders/$management"
 

@@ -10,7 +10,7 @@ from amqp10.connection import Connection
 from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 from amqp10.link import SENDER_CREDIT
 from amqp10.types import Described, Symbol, ULong
-from tests.emulator.amqp.peer import OPENING, RECEIVER, SASL, SENDER, SESSION, Peer, sent, source, target
+from tests.amqp10.peer import OPENING, RECEIVER, SASL, SENDER, SESSION, Peer, sent, source, target
 
 
 @pytest.fixture

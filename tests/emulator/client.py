@@ -10,7 +10,7 @@ from amqp10.sections import APPLICATION_PROPERTIES, VALUE, split
 from emulator import signatures
 from emulator.conversation import Conversation
 from emulator.host import KEY_NAME
-from tests.emulator.amqp.peer import OPENING, SESSION, sent, source, target
+from tests.amqp10.peer import OPENING, SESSION, sent, source, target
 
 KEY = "key"
 
