@@ -23,7 +23,7 @@ pytestmark = [  # the SDK still uses them
     pytest.mark.filterwarnings("ignore:The 'proxy_auth' parameter is deprecated:DeprecationWarning"),
 ]
 
-PRIMARY, SECONDARY = "contoso.servicebus.example", "contoso-dr.servicebus.example"
+PRIMARY, SECONDARY = "contoso.servicebus.windows.net", "contoso-dr.servicebus.windows.net"  # reached by the proxy only
 KEY = "local-namespace-key"  # the one all local namespaces of these tests have
 OPTIONS = SendAvailabilityOptions(
     backlog_queue_count=1,
