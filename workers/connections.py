@@ -15,7 +15,7 @@ from celery.signals import worker_init
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from dashboard.fleet.current_pairs import PairsFile
+from dashboard.fleet.pairs.current_pairs import PairsFile
 from dashboard.fleet.pairs.pairs_file import PairConfig, PairsFileError, load_pairs, require_connection_strings
 from dashboard.fleet.pairs.sync import sync
 from dashboard.site import database

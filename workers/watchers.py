@@ -7,8 +7,8 @@ from django.conf import settings
 from dashboard.actions.ended_processes import end_failures
 from dashboard.actions.syphons import restore_paces, restore_pauses
 from dashboard.backlog.places import count_subscriptions
-from dashboard.fleet import pruning, sampling
-from dashboard.fleet.depth import peaks
+from dashboard.fleet import pruning
+from dashboard.fleet.depth import peaks, sampling
 from dashboard.fleet.state import ledgers, projection, syphon_runs
 from dashboard.fleet.state.catching_up import catch_up
 from dashboard.fleet.usage import metered

@@ -42,7 +42,7 @@ def beat(stage: Stage) -> Program:
 def web(stage: Stage) -> Program:
     argv = python(
         *("-m", "uvicorn", "dashboard.asgi:application", "--host", HOST, "--port", str(stage.options.port)),
-        *("--timeout-graceful-shutdown", "2"),
+        *("--timeout-graceful-shutdown", "2", "--no-proxy-headers"),
     )
     return Program("web", argv, stage.environment(), essential=True, stop_order=WEB)
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.fleet.census import Census
+from dashboard.fleet.depth.census import Census
 from tests.selection import depth
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)

@@ -21,8 +21,7 @@ from django.db.models import F
 from django.test import Client
 
 from dashboard.alerts.rounds import look as look_for_alerts
-from dashboard.fleet import censuses, sampling
-from dashboard.fleet.depth import trend
+from dashboard.fleet.depth import censuses, sampling, trend
 from dashboard.fleet.depth import trend as trends
 from dashboard.fleet.state import projection, status
 from dashboard.fleet.usage import metered

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from dashboard.backlog import dead_letter_links, dead_letter_progress, drain
 from dashboard.backlog.dead_letter_run import DeadLetterRun
-from dashboard.fleet import sampling
+from dashboard.fleet.depth import sampling
 from dashboard.fleet.pairs.pairs_file import PairConfig, load_pairs
 from dashboard.fleet.pairs.sync import sync
 from dashboard.models import (

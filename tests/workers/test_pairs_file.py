@@ -8,7 +8,7 @@ import pytest
 import redis
 import structlog
 
-from dashboard.fleet.current_pairs import LOOK_S, PairsFile
+from dashboard.fleet.pairs.current_pairs import LOOK_S, PairsFile
 from dashboard.fleet.pairs.pairs_file import PairConfig, PairsFileError, load_pairs
 from dashboard.fleet.pairs.sync import sync
 from dashboard.models import Pair

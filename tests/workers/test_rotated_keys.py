@@ -7,7 +7,7 @@ import pytest
 import redis
 from azure.servicebus import ServiceBusMessage
 
-from dashboard.fleet.current_pairs import PairsFile
+from dashboard.fleet.pairs.current_pairs import PairsFile
 from dashboard.fleet.pairs.pairs_file import load_pairs
 from dashboard.fleet.pairs.sync import sync
 from emulator.running import RunningNamespace, running

@@ -6,7 +6,7 @@ import pytest
 import redis
 from azure.servicebus import ServiceBusMessage
 
-from dashboard.fleet import censuses
+from dashboard.fleet.depth import censuses
 from dashboard.fleet.pairs.pairs_file import PairConfig
 from dashboard.models import BacklogQueue, EntityHealth
 from tests.dashboard.secondary import Secondary

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from azure.servicebus.management import ServiceBusAdministrationClient
 from django.db import transaction
 
-from dashboard.fleet.censuses import Counted, as_counted, count, is_named_after, keep, kept
+from dashboard.fleet.depth.censuses import Counted, as_counted, count, is_named_after, keep, kept
 from dashboard.fleet.pairs.pairs_file import PairConfig
 from dashboard.fleet.state import projection
 from dashboard.site.redis import shared_state

@@ -12,7 +12,7 @@ import structlog
 from azure.core.exceptions import AzureError
 from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver
 
-from dashboard.fleet.census import Census, Peek
+from dashboard.fleet.depth.census import Census, Peek
 from dashboard.site.redis import connection
 from pairing import PairedServiceBusClient
 from pairing.backlog.administration import BacklogQueueInfo
