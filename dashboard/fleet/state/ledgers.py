@@ -6,21 +6,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-import structlog
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from dashboard.fleet.state import projection, syphon_runs
 from dashboard.models import BacklogQueue, Pair, SyphonLedger, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
-from dashboard.site.fitting import fitted
 from pairing.events import Event
-from pairing.stored_json import moment, reading, record, text, whole
+from pairing.stored_json import reading, record, whole
 
 PATIENCE = timedelta(minutes=2)
-_MOST = 2**53
-_MOST_FATES = 20
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,45 +65,31 @@ def stalled(now: datetime) -> QuerySet[BacklogQueue]:
 
 
 def _fillings(ledgers: Mapping[str, str]) -> Iterator[Filling]:
-    """The readable ledgers; an unreadable ledger of one queue does not affect the others."""
+    """The fillings of all queues. ValueError with the name of a queue whose ledger cannot be read."""
     for queue, written in ledgers.items():
-        try:
-            with reading("the ledger of a queue"):
-                reported = record(written)
-                fillings = [_filling(queue, one, reported) for one in reported.get("incidents", ()) if one["began_at"]]
-        except ValueError as error:
-            log.warning("unreadable ledger skipped", queue=fitted(queue, 300), problem=repr(error))
-            continue
+        with reading(f"the ledger of {queue}"):
+            ledger = record(written)
+            fillings = [_filling(queue, one, ledger) for one in ledger.get("incidents", ()) if one["began_at"]]
         yield from fillings
 
 
 def _filling(queue: str, reported: Mapping[str, Any], ledger: Mapping[str, Any]) -> Filling:
     """Call within `reading`."""
-    ended = _aware(reported, "ended_at") if reported.get("ended_at") else None
-    fates: Mapping[str, Any] = reported["fates"]
-    if len(fates) > _MOST_FATES:
-        raise ValueError("too many fates")
+    ended = _aware(reported["ended_at"]) if reported.get("ended_at") else None
     return Filling(
-        queue=fitted(queue, 300),
-        began_at=_aware(reported, "began_at"),
+        queue=queue,
+        began_at=_aware(reported["began_at"]),
         ended_at=ended,
-        enqueued=_count(reported, "enqueued"),
-        fates={fitted(fate, 30): _count(fates, fate) for fate in fates},
+        enqueued=whole(reported, "enqueued"),
+        fates={fate: whole(reported["fates"], fate) for fate in reported["fates"]},
         missing=whole(reported, "missing") if ended and reported.get("missing") is not None else None,
-        reporter=fitted(str(ledger.get("reporter", "")), 300),
+        reporter=str(ledger.get("reporter", "")),
     )
 
 
-def _count(fields: Mapping[str, Any], name: str) -> int:
-    count = whole(fields, name)
-    if not 0 <= count < _MOST:
-        raise ValueError(f"{name} is not a number of messages")
-    return count
-
-
-def _aware(fields: Mapping[str, Any], name: str) -> datetime:
-    at = datetime.fromisoformat(text(fields, name))
-    return moment({name: (at if at.tzinfo else at.replace(tzinfo=UTC)).isoformat()}, name)
+def _aware(written: str) -> datetime:
+    at = datetime.fromisoformat(written)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _kept(pair: Pair, filling: Filling, now: datetime) -> bool:

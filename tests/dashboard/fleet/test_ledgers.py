@@ -60,36 +60,9 @@ def test_what_redis_forgets_stays(pair):
     assert SyphonLedger.objects.count() == 1
 
 
-ODD = {"began_at": "2026-11-01T00:00:00Z", "enqueued": 1, "fates": {"restored": 1}, "ended_at": None}
-WILD: list[dict[str, object]] = [
-    {},
-    {"began_at": "yesterday"},
-    ODD | {"began_at": "0001-01-01T00:00:00+14:00"},
-    ODD | {"ended_at": "9999-12-31T23:59:59-14:00"},
-    ODD | {"enqueued": -1},
-    ODD | {"enqueued": 10**30},
-    ODD | {"enqueued": float("nan")},
-    ODD | {"fates": 5},
-    ODD | {"fates": {"restored": -1}},
-    ODD | {"fates": {"restored": "many"}},
-    ODD | {"fates": {"restored": 2**62, "expired": 2**62}},
-    ODD | {"fates": {str(number): 1 for number in range(1_000)}},
-    ODD | {"ended_at": "2026-11-01T00:00:00Z", "missing": 10**30},
-]
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{", '{"incidents": 5}', *(json.dumps({"incidents": [one]}) for one in WILD)]
-)
-def test_ledgers_that_cannot_be_read_stop_nobody(pair, text):
-    assert ledgers.keep("contoso", {"a": text, **ledger_texts(1)}, NOW) == 1
-
-
-def test_ledgers_with_letters_that_no_database_takes_are_kept_with_others(pair):
-    odd = ODD | {"fates": {"re\0stored": 1}}
-    reported = {"a\0" * 300: json.dumps({"incidents": [odd], "reporter": "\0\ud800" * 300})}
-
-    assert ledgers.keep("contoso", reported | ledger_texts(1), NOW) == 2
+def test_a_ledger_that_cannot_be_read_is_an_error_with_the_name_of_its_queue(pair):
+    with pytest.raises(ValueError, match=QUEUE):
+        ledgers.keep("contoso", {QUEUE: '{"incidents": [{"began_at": "2026-11-01T00:00:00Z"}]}'}, NOW)
 
 
 def test_nothing_is_said_to_be_missing_before_the_end(pair):
