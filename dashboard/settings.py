@@ -130,7 +130,7 @@ if OIDC_ISSUER:
 elif not LOCAL_LOGIN:
     raise ImproperlyConfigured("LOCAL_LOGIN=0 without OIDC_ISSUER would prevent everybody from signing in.")
 AUTHENTICATION_BACKENDS = [
-    *(["dashboard.access.backends.GroupBackend"] if LOCAL_LOGIN else []),
+    *(["dashboard.access.visibility.GroupBackend"] if LOCAL_LOGIN else []),
     *(["dashboard.access.oidc.backend.OidcBackend"] if OIDC_ISSUER else []),
 ]
 CONTENT_SECURITY_POLICY = {

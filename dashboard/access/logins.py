@@ -8,12 +8,12 @@ import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 
-from dashboard.access.addresses import whereabouts
 from dashboard.site import redis
 
 PAUSE_S = 900
@@ -97,3 +97,16 @@ def _keys(name: str, address: str) -> list[str]:
     place = whereabouts(address)
     digest = hashlib.sha256(f"{name.lower()} {place}".encode()).hexdigest()[:32]
     return [f"dashboard:logins:{digest}", f"dashboard:logins:{place}"]
+
+
+def whereabouts(address: str) -> str:
+    """The part of an address that one host cannot change: the IPv4 address, or the /64 network of an IPv6 address.
+    Pure.
+    """
+    try:
+        known = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if not isinstance(known, IPv6Address):
+        return str(known)
+    return str(known.ipv4_mapped or ip_network((known, 64), strict=False))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, cast
 
+from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.deletion import ProtectedError
@@ -113,3 +114,15 @@ def keep_groups_of_pairs(sender: object, instance: object, **_: object) -> None:
     pairs = list(Pair._base_manager.filter(groups=instance))  # type: ignore[misc]
     if pairs:
         raise ProtectedError("The group is one of a pair: take it from the pair first.", set(pairs))
+
+
+class GroupBackend(ModelBackend):
+    """Django's own backend without permissions granted to a single person."""
+
+    def get_user(self, user_id: int) -> User | None:
+        """The person of a session, read together with which pairs the person sees."""
+        person = people().filter(pk=user_id).first()
+        return person if person and self.user_can_authenticate(person) else None
+
+    def get_user_permissions(self, user_obj: AbstractBaseUser | AnonymousUser, obj: object = None) -> set[str]:
+        return set()

@@ -5,7 +5,7 @@ import time
 
 from django.conf import settings
 
-from dashboard.access.addresses import whereabouts
+from dashboard.access.logins import whereabouts
 from dashboard.api.problems import ApiError
 from dashboard.site import redis
 

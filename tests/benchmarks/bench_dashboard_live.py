@@ -37,7 +37,7 @@ EntityHealth.objects.create(pair=pair, path="orders")
 user = User.objects.create_user("viewer")
 user.groups.add(Group.objects.get(name="viewer"))
 session = SessionStore()
-session.update({SESSION_KEY: str(user.pk), BACKEND_SESSION_KEY: "dashboard.access.backends.GroupBackend",
+session.update({SESSION_KEY: str(user.pk), BACKEND_SESSION_KEY: "dashboard.access.visibility.GroupBackend",
                 HASH_SESSION_KEY: user.get_session_auth_hash()})
 session.create()
 print(session.session_key)

@@ -11,10 +11,10 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
-from dashboard.access.backends import GroupBackend
 from dashboard.access.oidc.claims import digest, groups_of, teams_of, username_of
 from dashboard.access.rights import GROUPS
 from dashboard.access.team_groups import team_groups
+from dashboard.access.visibility import GroupBackend
 from dashboard.models import Identity
 
 LONGEST_SUBJECT = 255
