@@ -98,11 +98,17 @@ def find(text: str, now: datetime, address: str = "") -> ApiToken | None:
     row = ApiToken.objects.select_related("owner").filter(prefix=parts[1]).first() if parts else None
     if row is None or not secrets.compare_digest(row.digest, _digest(text)):
         return None
-    if not row.is_usable(now) or not row.owner.is_active:
+    if not row.is_usable(now) or not row.owner.is_active or _has_left(row.owner, now):
         return None
     stale = Q(used_at__isnull=True) | Q(used_at__lt=now - USED_TO_THE)
     ApiToken.objects.filter(stale, pk=row.pk).update(used_at=now, used_from=address or None)
     return row
+
+
+def _has_left(owner: User, now: datetime) -> bool:
+    """Whether the person comes from a provider that has refused them since, or has not confirmed them for long."""
+    trusted = list(owner.identities.values_list("trusted_until", flat=True))
+    return bool(trusted) and max(trusted) <= now
 
 
 def visible_to(person: User) -> QuerySet[ApiToken]:

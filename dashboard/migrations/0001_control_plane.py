@@ -909,7 +909,7 @@ class Migration(migrations.Migration):
                 ('issuer', models.CharField(max_length=300)),
                 ('subject', models.CharField(max_length=255)),
                 ('made_at', models.DateTimeField()),
-                ('seen_at', models.DateTimeField(help_text='When the person last signed in through the provider.')),
+                ('trusted_until', models.DateTimeField(help_text='Until then tokens of the person work without another sign-in.')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='identities', to=settings.AUTH_USER_MODEL)),
             ],
             options={

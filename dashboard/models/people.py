@@ -55,7 +55,7 @@ class Identity(models.Model):
     subject = models.CharField(max_length=255)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="identities")
     made_at = models.DateTimeField()
-    seen_at = models.DateTimeField(help_text="When the person last signed in through the provider.")
+    trusted_until = models.DateTimeField(help_text="Until then tokens of the person work without another sign-in.")
 
     class Meta:
         ordering = ("user", "issuer")

@@ -1,6 +1,7 @@
 """The backend for people who sign in through the provider, identified by issuer and subject, with groups of a claim."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import structlog
@@ -17,6 +18,8 @@ from dashboard.access.team_groups import team_groups
 from dashboard.access.visibility import GroupBackend
 from dashboard.models import Identity
 
+TRUSTED = timedelta(days=30)
+"""How long after the last sign-in or renewal the tokens of a person work."""
 LONGEST_SUBJECT = 255
 """A longer one is not cut off: its beginning may be somebody else's subject."""
 log = structlog.get_logger(__name__)
@@ -56,7 +59,7 @@ def _person(claims: Mapping[str, Any], *, may_be_new: bool) -> User | None:
     known = Identity.objects.filter(**key).select_related("user").first()
     if known is None:
         return _new_person(claims, key) if may_be_new else None
-    Identity.objects.filter(pk=known.pk).update(seen_at=timezone.now())
+    Identity.objects.filter(pk=known.pk).update(trusted_until=timezone.now() + TRUSTED)
     return known.user
 
 
@@ -68,7 +71,7 @@ def _new_person(claims: Mapping[str, Any], key: dict[str, str]) -> User:
     try:
         with transaction.atomic():
             person = User.objects.create_user(name)
-            Identity.objects.create(**key, user=person, made_at=now, seen_at=now)
+            Identity.objects.create(**key, user=person, made_at=now, trusted_until=now + TRUSTED)
     except IntegrityError:  # the same person in another tab
         return Identity.objects.select_related("user").get(**key).user
     log.info("somebody signed in for the first time", user=name)

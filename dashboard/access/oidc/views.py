@@ -12,6 +12,7 @@ from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render, resolve_url
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 from joserfc.errors import JoseError
@@ -19,6 +20,7 @@ from joserfc.errors import JoseError
 from dashboard.access.oidc.backend import NoAccess
 from dashboard.access.oidc.client import NAME, States, claims_of, client
 from dashboard.access.sessions import RENEWS
+from dashboard.models import Identity
 
 BACKEND = "dashboard.access.oidc.backend.OidcBackend"
 NEXT = "oidc_login_next"
@@ -78,9 +80,17 @@ def _untrusted(request: HttpRequest, error: Exception) -> HttpResponse:
 
 
 def _refused_there(request: HttpRequest) -> HttpResponse:
-    """Also ends the session: otherwise every page would redirect to the provider again."""
-    States(NAME).clear_state_data(request.session, request.GET.get("state"))
+    """Also ends the session: otherwise every page would redirect to the provider again.
+
+    The tokens of a person whom the provider refuses stop until the person signs in again: it answers the renewal of
+    somebody who has left in the same way as that of somebody who has signed out there.
+    """
+    state, states = request.GET.get("state"), States(NAME)
+    is_ours = bool(states.get_state_data(request.session, state))
+    states.clear_state_data(request.session, state)
     if request.user.is_authenticated:
+        if is_ours:
+            Identity.objects.filter(user_id=request.user.pk).update(trusted_until=timezone.now())
         logout(request)
     return redirect("login")
 

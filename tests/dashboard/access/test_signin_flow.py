@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -15,9 +16,11 @@ from django.contrib.auth.models import AnonymousUser
 from django.contrib.sessions.backends.db import SessionStore
 from django.test import RequestFactory
 from django.urls import get_resolver
+from django.utils import timezone
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
+from dashboard.access import tokens
 from dashboard.access.oidc import views
 from dashboard.access.oidc.client import MOST_STATES
 from dashboard.models import Identity
@@ -233,16 +236,39 @@ def test_a_state_of_another_browser_or_a_second_time_is_refused(browser, provide
     assert browser.get(views.come_back, code="c", state=asked["state"]).status_code == 403
 
 
-def test_a_refusal_of_the_provider_ends_the_session(browser, provider, key, lets_in):
-    asked = browser.leave()
-    provider.sign(key, asked["nonce"])
-    browser.get(views.come_back, code="c", state=asked["state"])
+def test_a_refusal_of_the_provider_ends_the_session_and_stops_the_tokens_until_the_next_sign_in(
+    browser, provider, key, lets_in
+):
+    def sign_in() -> None:
+        asked = browser.leave()
+        provider.sign(key, asked["nonce"])
+        browser.get(views.come_back, code="c", state=asked["state"])
+
+    sign_in()
+    now = timezone.now()
+    row, text = tokens.make(browser.user, "nightly export", "read", 365, now)
     asked = browser.leave(renew="1")
 
     answer = browser.get(views.come_back, error="login_required", state=asked["state"])
 
     assert (answer.status_code, answer["Location"]) == (302, "/login/")
     assert not browser.user.is_authenticated
+    assert tokens.find(text, timezone.now()) is None
+    sign_in()
+    assert tokens.find(text, timezone.now()) == row
+    assert tokens.find(text, timezone.now() + timedelta(days=29)) == row
+    assert tokens.find(text, timezone.now() + timedelta(days=30)) is None
+
+
+def test_a_refusal_that_nobody_asked_for_stops_no_token(browser, provider, key, lets_in):
+    asked = browser.leave()
+    provider.sign(key, asked["nonce"])
+    browser.get(views.come_back, code="c", state=asked["state"])
+    row, text = tokens.make(browser.user, "nightly export", "read", 365, timezone.now())
+
+    browser.get(views.come_back, error="login_required", state="of somebody else")
+
+    assert tokens.find(text, timezone.now()) == row
 
 
 def test_one_browser_begins_a_bounded_number_of_sign_ins_and_the_last_one_counts(browser, provider, key, lets_in):
