@@ -11,27 +11,19 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.documented.blocks import ROOT, Block
-from tests.documented.tried import NOT_TRIED
+from tests.documented.tried import is_tried
 from tests.packages.environments import HIDDEN
 
 PATIENCE_S = 600
 _NOT_COPIED = (
-    ".git",
-    ".venv",
-    ".state",
-    ".demo",
-    ".campaign",
-    "__pycache__",
-    ".*_cache",
-    "build",
-    "dist",
-    "node_modules",
+    *(".git", ".venv", ".state", ".demo", ".campaign"),
+    *("__pycache__", ".*_cache", "build", "dist", "node_modules"),
 )
 
 
@@ -182,7 +174,7 @@ def until_that(
 
 def tried(block: Block) -> list[str]:
     """The commands of a block that a test runs."""
-    return [command for command in block.commands if not any(rule.matches(command) for rule in NOT_TRIED)]
+    return list(filter(is_tried, block.commands))
 
 
 def _chunks(terminal: int) -> Iterator[str]:
@@ -217,7 +209,3 @@ def empty_environment(folder: Path) -> dict[str, str]:
     """A new virtual environment, made as its users do; returns the variables by which its programs are found."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     return {"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "VIRTUAL_ENV": str(folder)}
-
-
-def paths(*programs: Sequence[str]) -> str:
-    return os.pathsep.join([*map(str, programs), os.environ["PATH"]])

@@ -4,7 +4,6 @@ The one list: `test_every_command.py` holds it complete.
 """
 
 import re
-from dataclasses import dataclass
 
 HERE = "tests/documented"
 INSTALLED = f"{HERE}/test_installation.py::test_the_installation_page_leads_to_a_control_plane_that_sees_a_failover"
@@ -53,32 +52,24 @@ TRIED_BY = {
 """The test that runs a block, by page and number: every command of it but those that no test runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class NotTried:
-    """Commands that no test runs: those that match from their beginning."""
-
-    pattern: str
-    reason: str
-
-    def matches(self, command: str) -> bool:
-        return re.match(self.pattern, command) is not None
-
-
-NOT_TRIED = (
-    NotTried(r"docker ", "needs a container engine; the files are held to the product by tests/deployment"),
-    NotTried(r"mkdir deploy/container/config$", "of no use without a container engine"),
-    NotTried(r"kubectl ", "needs a cluster; the manifests are held to the product by tests/deployment"),
-    NotTried(
-        r"systemctl |systemd-run |systemd-sysusers$",
-        "needs a service manager; tests/deployment/test_systemd_units.py starts what the units start",
+NOT_TRIED = {
+    r"docker ": "needs a container engine; the files are held to the product by tests/deployment",
+    r"mkdir deploy/container/config$": "of no use without a container engine",
+    r"kubectl ": "needs a cluster; the manifests are held to the product by tests/deployment",
+    r"systemctl |systemd-run |systemd-sysusers$": (
+        "needs a service manager; tests/deployment/test_systemd_units.py starts what the units start"
     ),
-    NotTried(r"curl .*https://prices\.azure\.com/", "needs the public internet"),
-    NotTried(r"spark-submit .*abfss://", "needs an account of Azure Storage, and packages of a Maven repository"),
-    NotTried(r"make (test|setup)$", "is how this suite is started"),
-    NotTried(r"make demo$", "test_fresh_checkout.py runs it in a copy; tests/acceptance/test_demo_*.py by manage.py"),
-    NotTried(
-        r"make campaign($| ARGS=\"(--small|--messages|--resume|--judge|--without) )",
-        "takes up to hours; tests/campaign/test_campaign.py runs, resumes and judges short ones, also without a lease",
+    r"curl .*https://prices\.azure\.com/": "needs the public internet",
+    r"spark-submit .*abfss://": "needs an account of Azure Storage, and packages of a Maven repository",
+    r"make (test|setup)$": "is how this suite is started",
+    r"make demo$": "test_fresh_checkout.py runs it in a copy; tests/acceptance/test_demo_*.py by manage.py",
+    r"make campaign($| ARGS=\"(--small|--messages|--resume|--judge|--without) )": (
+        "takes up to hours; tests/campaign/test_campaign.py runs, resumes and judges short ones, also without a lease"
     ),
-    NotTried(r"make soak ", "takes an hour; tests/campaign/test_flatness.py and test_sampling.py hold its parts"),
-)
+    r"make soak ": "takes an hour; tests/campaign/test_flatness.py and test_sampling.py hold its parts",
+}
+"""Commands that no test runs, by a pattern of their beginning, with the reason."""
+
+
+def is_tried(command: str) -> bool:
+    return not any(re.match(pattern, command) for pattern in NOT_TRIED)
