@@ -58,20 +58,22 @@ class Records:
         self.rows = _read(spark, root, files)
         self.reason = usage_reason(not_after)
         self.is_good = self.reason.isNull() & F.col("day").isin(*days)
-        # Eight bytes of each row are shuffled, not the row. Only rows whose hash is there twice are compared, and kept
+        # Eight bytes of each row are shuffled, not the row. Only rows whose hash is there twice are compared, and held
         # before they are checked: Spark would check all rows first.
         hashed = self.rows.withColumn("h", F.xxhash64(*IDENTITY))
         repeated = hashed.select("h").repartition("h").groupBy("h").count().where("count > 1").select("h").cache()
         has_copies = not repeated.isEmpty()
-        self.suspects = hashed.join(repeated, "h", "left_semi").cache() if has_copies else None
+        held = hashed.join(repeated, "h", "left_semi").cache()
+        self.suspects = held.where(self.is_good).cache() if has_copies else None
 
     def sums(self, time: str, hours: Collection[int] = ()) -> pa.Table:
         """The sums by KEY and `time` (`hour` or `minute`), of all hours or of these."""
         is_counted = self.is_good & _is_in(hours) if hours else self.is_good
         summed = _summed(self.rows.where(is_counted), time)
         if self.suspects is not None:
-            suspects, winners = self.suspects.where(is_counted), _winners(self.suspects.where(self.is_good))
-            winners = winners.where(_is_in(hours)) if hours else winners
+            suspects, winners = self.suspects, _winners(self.suspects)
+            if hours:
+                suspects, winners = suspects.where(_is_in(hours)), winners.where(_is_in(hours))
             for part in (_summed(suspects, time, sign=-1), _summed(winners, time, sign=1)):
                 summed = summed.unionByName(part)
             summed = summed.groupBy(*KEY, time).agg(*(F.sum(name).alias(name) for name in (*SUMS, *OF_ALL)))
