@@ -28,6 +28,7 @@ from dashboard.models import (
     FailoverEvent,
     Invoice,
     Notice,
+    Outage,
     Pair,
     PrunedCount,
 )
@@ -107,9 +108,10 @@ ABOUT = {
     ChargeRun: {"status": "succeeded", "finished_at": NOW, "rule": "published", "error": CONTENT, "details": DETAILS},
     Invoice: {"rule": "published", "currency": "EUR", "exact": "1", "scope": CONTENT},
     PrunedCount: {"pair": HIDDEN},
+    Outage: {"extra": {"places": []}},
 }
 """What some rows say beyond what their fields need, so that pages show them."""
-NUMBERS = {"exact": "1", "quantity": "1", "currency": "EUR", "rule": "published", "kind": "ping"}
+NUMBERS = {"exact": "1", "cost": "1", "quantity": "1", "currency": "EUR", "rule": "published", "kind": "ping"}
 
 
 def plant(model: type[Model], rows: dict[type[Model], Model]) -> Model:
@@ -155,13 +157,13 @@ def theirs(planted: Planted) -> dict[str, Any]:
     """What addresses name, of the other team."""
     return {
         "pair": HIDDEN, "path": ENTITY, "event_id": EVENT, "alert": planted.key(Alert), "rule": planted.key(AlertRule),
-        "drill": planted.key(Drill), "prefix": "0123456789", "channel": "mail",
+        "drill": planted.key(Drill), "run": planted.key(ChargeRun), "prefix": "0123456789", "channel": "mail",
     }  # fmt: skip
 
 
 NOTHING = {
     "pair": "no-such-pair", "path": "no-such-entity", "event_id": "0" * 32, "alert": NOBODY, "rule": NOBODY,
-    "drill": NOBODY, "prefix": "0123456789", "channel": "mail",
+    "drill": NOBODY, "run": NOBODY, "prefix": "0123456789", "channel": "mail",
 }  # fmt: skip
 """The same of nobody."""
 

@@ -45,7 +45,7 @@ from tests.selection import nightly
 pytestmark = pytest.mark.slow
 
 __all__ = ["planted"]
-SHARED = {"CostRule", "Heartbeat", "Identity", "ApiToken", "ChannelState", "AlertRound", "LateUsage"}
+SHARED = {"CostRule", "Heartbeat", "Identity", "ApiToken", "ChannelState", "AlertRound"}
 """Tables without facts of pairs."""
 OUTSIDE = {"login", "logout", "live", "healthz", "readyz", "metrics"}
 EVERY = [(name, names_in(pattern)) for name, pattern in patterns() if name not in OUTSIDE]
@@ -182,7 +182,7 @@ def test_all_alerts_are_those_that_one_sees(planted):
     ("address", "sent"),
     [
         ("/costs/compute/", {"month": MONTH}),
-        ("/costs/terms/", {"month": MONTH, "of": MONTH, "rule": "settlements"}),
+        ("/costs/rule/", {"rule": "settlements", "allocation": "time"}),
         ("/costs/budget/", {"month": MONTH, "amount": "10", "pair": ""}),
         ("/costs/budget/", {"month": MONTH, "amount": "10", "pair": HIDDEN}),
         ("/alerts/channels/mail/enable/", {}),
@@ -196,7 +196,7 @@ def test_what_concerns_all_pairs_is_for_those_who_see_all_pairs(planted, address
     assert AuditEntry.objects.filter(outcome="refused").count() == 1
 
 
-FOR_ALL = ("costs-compute", "costs-terms", "costs-reconcile-upload")
+FOR_ALL = ("costs-compute", "costs-rule", "costs-reconcile-upload")
 
 
 def test_forms_for_all_pairs_are_shown_to_those_who_see_all_pairs(planted):
@@ -216,8 +216,8 @@ def test_a_refusal_of_the_administration_says_who_can_do_it(planted):
 
 def test_a_rule_of_alerts_is_for_one_pair_that_one_sees(planted):
     def save(pair: str) -> str:
-        request = alerts.Request(user=planted.people["administrator"], at=timezone.now())
-        return alerts.MAKE_RULE.run(request, AlertRule(name=f"for {pair}", pair=pair, channels=["mail"]))
+        request = alerts.Request(user=planted.people["administrator"])
+        return alerts.save_rule(request, AlertRule(name=f"for {pair}", pair=pair, channels=["mail"])).outcome
 
     browser = planted.client("administrator")
     form = {
