@@ -107,8 +107,8 @@ ABOUT = {
     Drill: {"path": ENTITY, "reason": CONTENT, "course": Course(Step.PREPARING, 9).as_json()},
     ChargeRun: {"status": "succeeded", "finished_at": NOW, "rule": "published", "error": CONTENT, "details": DETAILS},
     Invoice: {"rule": "published", "currency": "EUR", "exact": "1", "scope": CONTENT},
+    Outage: {"extra": {"published": 1, "settlements": 1, "crossing_bytes": 0, "places": []}},
     PrunedCount: {"pair": HIDDEN},
-    Outage: {"extra": {"places": []}},
 }
 """What some rows say beyond what their fields need, so that pages show them."""
 NUMBERS = {"exact": "1", "cost": "1", "quantity": "1", "currency": "EUR", "rule": "published", "kind": "ping"}
