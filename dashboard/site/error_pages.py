@@ -80,7 +80,7 @@ BUTTONS: Mapping[str, tuple[str, str]] = {
     "alert-channel": ("alert-rules", "Rules and channels"),
     "drill-abort": ("drill-detail", "The drill"),
     "costs-compute": ("costs", "Costs"),
-    "costs-terms": ("costs", "Costs"),
+    "costs-rule": ("costs", "Costs"),
     "costs-budget": ("costs", "Costs"),
     "costs-reconcile-upload": ("costs-reconcile", "Comparison with the bill"),
     "token-make": ("tokens", "Tokens"),

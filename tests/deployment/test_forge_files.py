@@ -85,7 +85,7 @@ def test_pages_that_the_forms_name_are_there() -> None:
 
 def test_the_version_is_the_same_wherever_it_is_named() -> None:
     example = yaml.safe_load((ROOT / "deploy/kubernetes/example/kustomization.yaml").read_text(encoding="utf-8"))
-    wheels = re.findall(r"\bversion, now ([\d.]+),", (ROOT / "docs" / "installation.md").read_text(encoding="utf-8"))
+    wheels = re.findall(r"\bversion, now ([\d.]+)\.", (ROOT / "docs" / "installation.md").read_text(encoding="utf-8"))
     supported = re.findall(r"^\| ([\d.]+) \| yes \|$", (ROOT / "SECURITY.md").read_text("utf-8"), re.MULTILINE)
 
     assert {image["newTag"] for image in example["images"]} == {version()}

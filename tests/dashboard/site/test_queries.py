@@ -22,7 +22,6 @@ UNREADABLE = {
     "/alerts/deliveries/?state=lost": "State “lost” cannot be read",
     "/readiness/?state=splendid": "Score “splendid” cannot be read",
     "/backlog/contoso/messages/?older_min=long": "Older than, minutes “long” cannot be read",
-    "/costs/?rule=free": "Counting rule “free” cannot be read",
 }
 
 

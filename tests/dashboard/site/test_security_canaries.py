@@ -238,7 +238,7 @@ def searched(aviary) -> Aviary:
     migrated.copy(aviary.folder / "state" / DATABASE)
     for words in (("sync_pairs",), ("shell", "-v0", "-c", SEED + MORE_SEED)):
         manage(aviary, *words)
-    aviary.token = manage(aviary, *MAKE_TOKEN).strip()
+    aviary.token = manage(aviary, *MAKE_TOKEN).partition("token: ")[2].split()[0]
     ports = free_port(), free_port()
     uvicorn = (python, "-m", "uvicorn", "dashboard.asgi:application", "--timeout-graceful-shutdown", "2", "--port")
     celery = (python, "-m", "celery", "-A", "workers", "worker", "-B", "-s", str(aviary.folder / "beat"))
