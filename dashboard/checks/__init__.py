@@ -1,1 +1,1 @@
-"""Two checks: whether the environment is complete, and what two real namespaces do with our assumptions."""
+"""Whether two real namespaces behave as the documentation assumes."""

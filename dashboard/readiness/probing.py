@@ -11,7 +11,6 @@ from typing import Any
 
 from azure.core.exceptions import AzureError
 from azure.servicebus.exceptions import MessagingEntityNotFoundError
-from azure.servicebus.management import ServiceBusAdministrationClient
 from django.db.models import F
 
 from dashboard.models import EntityHealth, Pair, PairReadiness, Readiness
@@ -31,10 +30,11 @@ ENTITIES_AT_ONCE = 25
 """Maximum number of entities probed per check, least recently probed first."""
 
 
-def administered(administration: ServiceBusAdministrationClient) -> Probe:
-    """Send a request that requires the Manage claim; one operation."""
+def _administered(connected: PairedServiceBusClient) -> Probe:
+    """Send a request to the secondary that requires the Manage claim; one operation."""
+    connected.meter.count("manage", connected.secondary.namespace, "*", operations=1, billing_units=1)
     try:
-        administration.get_namespace_properties()
+        connected.secondary.administration.get_namespace_properties()
     except (AzureError, OSError, ValueError) as error:
         refused = is_unauthorized(error)
         return Probe(Answer.REFUSED if refused else Answer.SILENT, datetime.now(UTC), describe(error))
@@ -123,14 +123,6 @@ def turn(pair: Pair, now: datetime) -> list[str]:
     due_ones = rows.exclude(entity__in=away).exclude(pk__in=shown)
     oldest = due_ones.order_by(F("probed_at").asc(nulls_first=True))
     return list(oldest.values_list("entity", flat=True)[:ENTITIES_AT_ONCE])
-
-
-def _administered(connected: PairedServiceBusClient) -> Probe:
-    """Send a request to the secondary that requires the Manage claim."""
-    try:
-        return administered(connected.secondary.administration)
-    finally:
-        connected.meter.count("manage", connected.secondary.namespace, "*", operations=1, billing_units=1)
 
 
 def is_due(reported: Any, now: datetime, again: timedelta) -> bool:

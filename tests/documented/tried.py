@@ -21,8 +21,7 @@ KILLS = "tests/acceptance/test_kills.py"
 
 TRIED_BY = {
     "docs/api.md 1": f"{OPERATED}::test_the_api_answers_the_commands_of_its_page",
-    "docs/check.md 1": f"{OPERATED}::test_the_environment_is_checked",
-    "docs/check.md 2": f"{OPERATED}::test_two_namespaces_are_checked_after_a_confirmation",
+    "docs/check.md 1": f"{OPERATED}::test_two_namespaces_are_checked_after_a_confirmation",
     "docs/dashboard.md 1": "tests/dashboard/management/test_pairing.py::test_the_commands_of_the_documentation",
     "docs/costs.md 1": f"{OPERATED}::test_a_month_is_computed_compared_with_its_bill_and_forecast",
     "docs/costs.md 3": f"{OPERATED}::test_a_month_is_computed_compared_with_its_bill_and_forecast",

@@ -1,14 +1,11 @@
-"""Collector, compaction and the check of the usage folder on a server that speaks the protocol of S3.
+"""Collector and compaction on a server that speaks the protocol of S3.
 
 The server is moto's, installed into an environment of its own, or what S3_SERVER names. Spark's own connector to such
 a store is not tried here (docs/costs.md).
 """
 
-import json
 import os
-import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,8 +18,6 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 import pytest
 
-from dashboard.checks import usage_folder
-from dashboard.checks.findings import Level
 from pairing.telemetry.metering import UsageRecord
 from pipeline.usage.compaction import compact
 from pipeline.usage.folder import UsageFolder
@@ -30,7 +25,6 @@ from pipeline.usage.listing import changed_days
 from pipeline.usage.table import DayTable
 from tests.emulator.clients.installed import python_with
 from tests.ports import free_port
-from tools.build_packages import ROOT
 from workers.usage import write
 
 MOTO = "moto[server]>=5.1,!=5.2.1"
@@ -108,49 +102,3 @@ def test_usage_is_written_and_compacted_in_an_object_store(url: str, tmp_path: P
     ids, files = stored(url)
     assert ids == expected
     assert [name.partition("-")[0] for name in files] == ["compact"]
-
-
-def test_the_check_writes_a_file_and_leaves_nothing(url: str, settings: object) -> None:
-    settings.USAGE_DIR = url  # type: ignore[attr-defined]
-    found, spark = usage_folder.probe()
-    assert (found.level, spark.level) == (Level.OK, Level.WARNING)
-    assert "no connector for it (org.apache.hadoop:hadoop-aws:" in spark.cause
-    assert "secret" not in f"{found} {spark}"
-    store, root = pafs.FileSystem.from_uri(url)
-    left = store.get_file_info(pafs.FileSelector(root, allow_not_found=True))
-    assert not [info for info in left if info.is_file]
-
-
-def checked(url: str, state: Path) -> tuple[str, str]:
-    """Level and cause of the usage folder, as the command prints them."""
-    printed = subprocess.run(
-        [sys.executable, "manage.py", "check", "--environment", "--json"],
-        cwd=ROOT,
-        env={**os.environ, "USAGE_DIR": url, "STATE_DIR": str(state)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert "secret" not in printed.stdout + printed.stderr
-    found = next(one for one in json.loads(printed.stdout)["findings"] if one["item"] == "usage folder")
-    return found["level"], found["cause"]
-
-
-def test_the_command_names_what_the_store_answers(url: str, tmp_path: Path) -> None:
-    assert checked(url, tmp_path) == ("ok", "s3://…: a file was written and deleted.")
-
-    level, cause = checked(
-        url.replace("usage-of-contoso", "bucket-of-nobody").replace("&allow_bucket_creation=true", ""), tmp_path
-    )
-    assert (level, "NO_SUCH_BUCKET" in cause) == ("problem", True), cause
-
-    level, cause = checked(re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{free_port()}", url), tmp_path)
-    assert (level, "NETWORK_CONNECTION" in cause) == ("problem", True), cause
-
-
-def test_a_store_that_is_away_is_a_problem_without_a_secret(settings: object) -> None:
-    away = f"scheme=http&endpoint_override=127.0.0.1:{free_port()}&region=us-east-1"
-    settings.USAGE_DIR = f"s3://key:secret@usage-of-contoso/metering?{away}"  # type: ignore[attr-defined]
-    (found,) = usage_folder.probe()
-    assert found.level == Level.PROBLEM
-    assert "secret" not in f"{found}"

@@ -80,12 +80,12 @@ class Channel:
 
 
 def load_channels(file: Path | None = None) -> dict[str, Channel]:
-    """The channels of CHANNELS_FILE by name, in file order; empty without a file. Raises ChannelsFileError."""
+    """The channels of CHANNELS_FILE by name, in file order; empty without channels.toml. Raises ChannelsFileError."""
     file = settings.CHANNELS_FILE if file is None else file
+    if not file.exists() and file == settings.BASE_DIR / "channels.toml":
+        return {}
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
     except OSError as error:
         raise ChannelsFileError(f"{file}: it cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Django's checks of the code; with an option, those of the environment or of two real namespaces."""
+"""Django's checks of the code; with --live, a check of two real namespaces."""
 
 import json
 import signal
@@ -10,13 +10,10 @@ from typing import Any
 from azure.core.exceptions import AzureError
 from django.core.management.base import CommandError
 from django.core.management.commands import check
-from django.db import connections
 
-from dashboard.checks import endpoints, environment, findings
 from dashboard.checks.live.assumptions import ASSUMPTIONS
 from dashboard.checks.live.running import NOT_CLEAN, OPERATIONS, Result, run_live
 from dashboard.checks.live.stage import Stage
-from dashboard.checks.side_by_side import findings_of
 from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.fleet.pairs.pairs_file import PairConfig, load_pairs
 from pairing.health.faults import describe
@@ -27,40 +24,24 @@ Options = dict[str, Any]
 class Command(OneSentenceCommand, check.Command):
     """Without one of our options it is Django's own command."""
 
-    help = (
-        "Check the code, or with --environment whether settings, Redis, database, namespaces, clocks, workers and "
-        "folders are complete, or with --live whether two namespaces behave as the documentation assumes."
-    )
+    help = "Check the code, or with --live whether two namespaces behave as the documentation assumes."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)  # type: ignore[arg-type]
-        which = parser.add_mutually_exclusive_group()
-        which.add_argument("--environment", action="store_true", help="check the environment this command runs in")
-        which.add_argument("--live", metavar="PAIR", help="try this pair's namespaces, with scratch entities in them")
+        parser.add_argument("--live", metavar="PAIR", help="try this pair's namespaces, with scratch entities in them")
         parser.add_argument("--json", action="store_true", help="one JSON document instead of lines")
         parser.add_argument("--only", metavar="ID", action="append", help="with --live: only this assumption")
         parser.add_argument("--yes", action="store_true", help="with --live: do not ask for a confirmation")
         parser.add_argument("--clean", action="store_true", help="with --live: only delete what earlier runs have left")
 
     def handle(self, *app_labels: Any, **options: Any) -> None:
-        if options["environment"]:
-            self._check_environment(options)
-        elif options["live"] is not None:
+        if options["live"] is not None:
             self._check_live(options)
         else:
-            _require_databases(options["databases"] or ())
-            try:
-                super().handle(*app_labels, **options)
-            except LookupError as error:
-                raise CommandError(str(error)) from None
+            super().handle(*app_labels, **options)
 
     def _show_document(self, options: Options, document: Any, lines: Sequence[str]) -> None:
         self.stdout.write(json.dumps(document, indent=2, default=str) if options["json"] else "\n".join(lines))
-
-    def _check_environment(self, options: Options) -> None:
-        found = [*environment.settings_findings(), *findings_of({**environment.probes(), **endpoints.probes()})]
-        self._show_document(options, findings.document(found), findings.lines(found))
-        _leave(findings.status_of(found))
 
     def _check_live(self, options: Options) -> None:
         pair, ids = _pair(options["live"]), _known_ids(options["only"] or ())
@@ -107,12 +88,6 @@ class Command(OneSentenceCommand, check.Command):
     def _say(self, text: str) -> None:
         """What is no result goes to stderr, so that stdout can be one document."""
         self.stderr.write(text, self.style.NOTICE)
-
-
-def _require_databases(aliases: Sequence[str]) -> None:
-    """Raises django.db.DatabaseError: Django's checks of a database that does not answer find nothing to object to."""
-    for alias in aliases:
-        connections[alias].ensure_connection()
 
 
 def _pair(name: str) -> PairConfig:

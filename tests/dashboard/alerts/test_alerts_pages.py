@@ -270,6 +270,8 @@ def test_a_channel_that_cannot_be_used_says_why(pair, as_role, monkeypatch, sett
     assert "Channel chat: set CHAT_URL." in as_role("viewer").get("/alerts/rules/").text
     settings.CHANNELS_FILE.write_text("[")
     assert "it is not TOML" in as_role("viewer").get("/alerts/rules/").text
+    settings.CHANNELS_FILE.unlink()
+    assert "it cannot be read: No such file or directory" in as_role("viewer").get("/alerts/rules/").text
 
 
 def test_a_disabled_channel_is_used_again_when_an_administrator_says_so(pair, as_role):
@@ -283,6 +285,7 @@ def test_a_disabled_channel_is_used_again_when_an_administrator_says_so(pair, as
 
 def test_without_channels_the_page_names_every_kind_that_there_is(pair, as_role, settings):
     settings.CHANNELS_FILE.unlink()
+    settings.BASE_DIR = settings.CHANNELS_FILE.parent
 
     text = " ".join(as_role("viewer").get("/alerts/rules/").text.split())
 

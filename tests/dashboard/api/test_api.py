@@ -527,7 +527,7 @@ def test_an_alert_is_reported_and_acknowledged_once(program, pair):
 
 
 def test_a_channel_that_is_not_there_cannot_be_tried(program, settings, tmp_path):
-    settings.CHANNELS_FILE = tmp_path / "none.toml"
+    settings.BASE_DIR, settings.CHANNELS_FILE = tmp_path, tmp_path / "channels.toml"
 
     assert program().post("/alerts/channels/night/try", {"reason": "x"}).status_code == 409
     assert program().post("/alerts/channels/night/enable", {"reason": "x"}).status_code == 403

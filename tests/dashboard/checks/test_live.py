@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import pytest
@@ -27,12 +29,27 @@ from dashboard.checks.live.stage import Stage
 from dashboard.fleet.pairs.pairs_file import load_pairs
 from pairing.backlog.rotation import backlog_path
 from pairing.messages import rewriting
-from tests.dashboard.checks.test_endpoints import fault
 from tests.dashboard.served import ROOT
 from tests.test_docs import anchor, headings
 
 DOCS = ROOT / "docs"
 LEFT = "paired-namespaces-check-20261102030405-0a1b2c3d"
+
+
+@contextmanager
+def fault(connection_string: str, **body: Any) -> Iterator[None]:
+    """A fault of the namespace, for as long as the block."""
+    where = connection_string.split(";")[0].removeprefix("Endpoint=sb://").rstrip("/")
+    address = f"http://{where}/$emulator/faults"
+    with urllib.request.urlopen(
+        urllib.request.Request(address, data=json.dumps(body).encode(), method="POST"), timeout=60
+    ):
+        pass
+    try:
+        yield
+    finally:
+        with urllib.request.urlopen(urllib.request.Request(address, method="DELETE"), timeout=60):
+            pass
 
 
 def check(*words: str, **options: Any) -> tuple[int, str, str]:
