@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import email.message
 import email.parser
+import subprocess
+import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -98,3 +101,15 @@ def test_the_control_plane_requires_the_others_and_brings_one_command(contents: 
         "dashboard.__main__:main",
     ]
     assert {"dashboard/templates/base.html", "dashboard/demo/examples/sender.py"} <= set(files)
+
+
+@pytest.mark.parametrize("package", packages()[1:], ids=lambda package: package.name)
+def test_a_folder_of_metadata_alone_is_not_built(package: Package, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "uv", "build", "--no-build-isolation", "--python", sys.executable]
+    ended = subprocess.run(
+        [*command, "--out-dir", tmp_path, package.home], capture_output=True, text=True, check=False, timeout=120
+    )
+
+    assert ended.returncode != 0
+    assert "error: only the metadata of the package is in this folder: build it by tools/build_packages" in ended.stderr
+    assert not list(tmp_path.glob("*.whl"))
