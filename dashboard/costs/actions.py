@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.models import User
-
 from dashboard.access.audited import ALL_PAIRS, ActionError, Outcome, Person, Request, done, unchanged
 from dashboard.access.declaration import Action, Operation
 from dashboard.access.rights import Right
@@ -50,11 +48,6 @@ ACTIONS = (COMPUTE_CHARGES, SET_COST_RULE, SET_BUDGET, RECONCILE_EXPORT)
 def about(user: Person, month: str = "", pair: str = ALL_PAIRS.name) -> Request:
     """The request of a page for an action on this month or pair; a month that is none is not recorded."""
     return Request(user, Pair(name=pair), month if is_month(month) else "*")
-
-
-def by_command(month: str, name: str = "command") -> Request:
-    """The request of a command, which needs no right."""
-    return Request(User(username=name), target=month)
 
 
 @COMPUTE_CHARGES.audited

@@ -5,20 +5,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
 from django.utils import timezone
 
-from dashboard.costs.actions import RECONCILE_EXPORT, by_command, described
-from dashboard.costs.bill.reconciliation import import_bill
 from dashboard.costs.runs.charges import ChargesRequest, compute_month
 from dashboard.costs.runs.jobs import JobFailed
-from dashboard.demo.history.loading import person
-from dashboard.demo.history.plan import MARK, SIMULATION, History, history
-from dashboard.demo.history.usage import sample_bill, write
+from dashboard.demo.history.plan import history
+from dashboard.demo.history.usage import write
 from dashboard.models import ChargeRun
 from dashboard.site.places import BASE_DIR
 
@@ -44,9 +40,8 @@ def compute(now: datetime) -> str:
     if settings.SIMULATED_UNTIL is None:
         _each([this])
         return f"the charges of {this} are computed"
-    past, before = history(settings.SIMULATED_UNTIL), month_before(settings.SIMULATED_UNTIL)
-    write(past, Path(settings.USAGE_DIR))
-    store_bill(past, before)
+    before = month_before(settings.SIMULATED_UNTIL)
+    write(history(settings.SIMULATED_UNTIL), Path(settings.USAGE_DIR))
     _each([this, before])
     return f"the charges of {this} and {before} are computed"
 
@@ -54,15 +49,6 @@ def compute(now: datetime) -> str:
 def month_before(now: datetime) -> str:
     """The month before the one of `now`."""
     return f"{now.replace(day=1) - timedelta(days=1):%Y-%m}"
-
-
-def store_bill(past: History, month: str) -> None:
-    """Store the sample bill of the month, as its upload would."""
-    name = f"sample-bill-{month} {MARK}.csv"
-    data = sample_bill(past, month)
-    statement = import_bill(month, name, data, person("carla"), past.end)
-    request = replace(by_command(month, person("carla")), via=SIMULATION, at=past.end)
-    RECONCILE_EXPORT.record(request, described(statement))
 
 
 def _each(months: Sequence[str]) -> None:

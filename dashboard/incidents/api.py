@@ -108,7 +108,7 @@ class IncidentStory(IncidentSummary):
     drain_rate_per_s: float | None
     events: list[IncidentEvent]
     actions: list[IncidentAction]
-    pings: IncidentPings | None
+    pings: IncidentPings
     pause: Pause | None
     paces: list[PaceLimit]
     moved: Moved | None

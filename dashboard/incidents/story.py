@@ -65,7 +65,7 @@ class Story:
         return list(during(self.entity.pair, self.incident.began_at, self.ended_at))
 
     @cached_property
-    def pings(self) -> dict[str, Any] | None:
+    def pings(self) -> dict[str, Any]:
         return pings(self.entity, self.incident)
 
     @cached_property
@@ -109,25 +109,9 @@ def pause_of(entity: EntityHealth) -> SyphonPause | None:
     return pauses.get(WHOLE_PAIR) or pauses.get(entity.path) or next(others, None)
 
 
-def pings(entity: EntityHealth, incident: Incident) -> dict[str, Any] | None:
-    """The last ping of this failover and their number; None if those of a later failover have replaced them, which
-    happens no more since they are kept.
-    """
-    if kept := ping_tallies.during(entity, incident.failed_over_at, next_failover(incident)):
-        return {
-            "count": kept.count,
-            "last_at": kept.last_at.isoformat(),
-            "accepted": kept.accepted,
-            "reason": kept.reason,
-        }
-    at = entity.last_ping_at
-    if at is None or at < incident.failed_over_at:
+def pings(entity: EntityHealth, incident: Incident) -> dict[str, Any]:
+    """The last ping of this failover, and their number."""
+    kept = ping_tallies.during(entity, incident.failed_over_at, next_failover(incident))
+    if kept is None:
         return {"count": 0, "last_at": None, "accepted": None, "reason": ""}
-    if (later := next_failover(incident)) and at >= later:
-        return None
-    return {
-        "count": entity.ping_count,
-        "last_at": at.isoformat(),
-        "accepted": entity.last_ping_accepted,
-        "reason": entity.last_ping_reason,
-    }
+    return {"count": kept.count, "last_at": kept.last_at.isoformat(), "accepted": kept.accepted, "reason": kept.reason}

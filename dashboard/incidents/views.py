@@ -67,7 +67,7 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
         "ledgers": found.ledgers,
         "pause": pause_of(found.entity),
         "pings": pinged,
-        "last_ping_at": datetime.fromisoformat(pinged["last_at"]) if pinged and pinged["last_at"] else None,
+        "last_ping_at": datetime.fromisoformat(pinged["last_at"]) if pinged["last_at"] else None,
         "now": found.now,
     }
     return page_or_part(request, "incidents/detail.html", context)

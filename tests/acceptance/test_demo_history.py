@@ -62,8 +62,7 @@ def test_spark_computes_both_months(running_demo: Demo, demo_client: DemoClient)
     reported = eventually(lambda: [line for line in running_demo.said if "are computed" in line], CHARGES_S, "charges")
     this, before = re.findall(r"\d{4}-\d\d", reported[0])
     charges = list(csv.DictReader(io.StringIO(demo_client.http.get("costs.csv", params={"month": this}).text)))
-    bill = demo_client.http.get("costs/reconcile/", params={"month": before}).text
 
-    assert "follows the counting rule <b>published</b>" in " ".join(bill.split())
+    assert demo_client.http.get("costs.csv", params={"month": before}).text.count("\n") > 1
     assert {row["namespace"] for row in charges} >= {"contoso", "northwind"}
     assert sum(float(row["charge"]) for row in charges if row["kind"] == "send_backlog") > 0

@@ -94,8 +94,8 @@ def test_a_month_is_computed_compared_with_its_bill_and_forecast(shell: Terminal
     shell.succeed(compute)
     shell.succeed(compute_otherwise)
     assert (shell.folder / "charges.csv").read_text().count("\n") > 1
-    (reconcile,) = block("docs/costs.md", 3).commands
-    assert "billed" in shell.succeed(reconcile)
+    (give,) = block("docs/costs.md", 3).commands
+    assert "is compared with" in shell.succeed(give.replace("--user operator", f"--user {USER}"))
     (forecast,) = block("docs/costs.md", 4).commands
     assert shell.succeed(forecast)
 

@@ -28,14 +28,10 @@ from dashboard.models import (
     Pair,
     PairDepth,
     PingTally,
-    ReadinessChange,
     SyphonLedger,
-    SyphonRun,
     WaitingSample,
 )
 from dashboard.models.depth import WHOLE_BACKLOG
-from dashboard.models.readiness import WHOLE_PAIR
-from dashboard.readiness.score import OF_ENTITY, WEIGHTS, Result
 from dashboard.site.charts import Point
 from pairing.backlog.rotation import backlog_path
 from pairing.events import counted
@@ -48,10 +44,8 @@ _SOON = timedelta(seconds=9)
 
 
 @transaction.atomic
-def load(past: History) -> int:
-    """Store the past of the pairs that exist. Returns the number of rows; 0 if it was stored before."""
-    if FailoverEvent.objects.filter(process=WORKER).exists():
-        return 0
+def load(past: History) -> None:
+    """Store the past of the pairs that exist."""
     by_model: dict[type[Model], list[Model]] = defaultdict(list)
     for row in _Rows(past).all():
         by_model[type(row)].append(row)
@@ -61,10 +55,7 @@ def load(past: History) -> int:
     for outage in past.outages:
         entity = EntityHealth.objects.filter(pair__name=outage.entity.pair, path=outage.entity.path)
         entity.update(since=outage.recovered_at)
-    Budget.objects.get_or_create(
-        pair="*", defaults={"cents": 12_000_00, "set_by": person("carla"), "set_at": past.begin}
-    )
-    return sum(map(len, by_model.values()))
+    Budget.objects.create(pair="*", cents=12_000_00, set_by=person("carla"), set_at=past.begin)
 
 
 def person(name: str) -> str:
@@ -86,7 +77,6 @@ class _Rows:
             yield from self._backlog(outages)
         for pair in self.pairs.values():
             yield from self._depths(pair)
-            yield from _readiness(pair, self.past.end - timedelta(days=29))
         for drill in self.past.drills:
             yield _drill(self.pairs[LIVE_PAIR], drill)
             yield _audit(drill.at, drill.by, "start_drill", LIVE_PAIR, "pairing-canary", "before the release")
@@ -114,15 +104,13 @@ class _Rows:
         yield from _peaks(pair, WHOLE_BACKLOG, points)
 
     def _backlog(self, outages: list[Outage]) -> Iterator[Model]:
-        """Each backlog queue: the ledger of its messages, and the syphon that drained it."""
+        """Each backlog queue: the ledger of its messages, and the dead letters of its syphon."""
         first, diverted = outages[0], sum(one.diverted for one in outages)
         pair, drained_at = self.pairs[first.entity.pair], max(one.drained_at for one in outages)
         for number in range(BACKLOG_QUEUES):
             queue, began_at = backlog_path(pair.name, number), first.recovered_at + _SOON
             count = diverted // BACKLOG_QUEUES + (number < diverted % BACKLOG_QUEUES)
             dead = int(number < first.dead_letters)
-            yield _event(first, began_at, "syphon_started", "", queue)
-            yield _event(first, drained_at, "syphon_stopped", "the queue is empty", queue)
             if dead:
                 why = counted(1, queue, f"refused 10 times: message {4_200 + number} is larger than the limit")
                 yield _event(first, began_at + (number + 1) * _SOON, "dead_lettered", why)
@@ -138,18 +126,6 @@ class _Rows:
                 missing=0,
                 reporter=WORKER,
                 seen_at=drained_at,
-            )
-            yield SyphonRun(
-                pair=pair,
-                queue=queue,
-                holder=WORKER,
-                started_at=began_at,
-                seen_at=drained_at,
-                ended_at=drained_at,
-                ended_because=f"The queue is empty {MARK}.",
-                moved=count - dead,
-                dead_lettered=dead,
-                busy_s=max(1.0, (drained_at - began_at).total_seconds()),
             )
 
 
@@ -226,14 +202,6 @@ def _points(outages: Sequence[Outage], begin: datetime, step: timedelta) -> list
 def _peaks(pair: Pair, path: str, points: Sequence[Point]) -> Iterator[DepthPeak]:
     for step in steps(points, COARSE_S):
         yield DepthPeak(pair=pair, path=path, step_s=COARSE_S, at=step.at, peak=step.peak, last=step.last)
-
-
-def _readiness(pair: Pair, at: datetime) -> Iterator[ReadinessChange]:
-    """Good findings for a month."""
-    good = {name: Result.GOOD.value for name in WEIGHTS if name not in OF_ENTITY}
-    yield ReadinessChange(pair=pair, at=at, entity=WHOLE_PAIR, results=good)
-    for entity in pair.entities.filter(is_configured=True):
-        yield ReadinessChange(pair=pair, at=at, entity=entity.path, results=dict.fromkeys(OF_ENTITY, "good"))
 
 
 def _drill(pair: Pair, run: DrillRun) -> Drill:

@@ -1,10 +1,9 @@
-"""The usage of the simulated past as files of the collectors (docs/contract.md), and a bill for it."""
+"""The usage of the simulated past as files of the collectors (docs/contract.md)."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from decimal import Decimal
 from itertools import groupby
 from pathlib import Path
 
@@ -31,12 +30,6 @@ PEAKS = pa.schema(
     ]
 )
 CONNECTIONS = {LIVE_PAIR: 34, secondary_of(LIVE_PAIR): 8, OTHER_PAIR: 21, secondary_of(OTHER_PAIR): 8}
-UNEXPLAINED_DAY, UNEXPLAINED = 9, 1.004
-"""On one day the bill has a few operations more than were metered, so that there is something to find."""
-_HEAD = (
-    "Date,MeterCategory,MeterName,Quantity,UnitOfMeasure,CostInBillingCurrency,BillingCurrency,ResourceId,"
-    "SubscriptionId,ChargeType"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,39 +120,3 @@ def _save(folder: Path, day: date, table: pa.Table) -> None:
     unfinished = path.with_name(f"_tmp-{path.name}")
     pq.write_table(table, unfinished, write_page_checksum=True)
     unfinished.rename(path)
-
-
-def sample_bill(past: History, month: str) -> bytes:
-    """The cost export of the month, as Azure would write it."""
-    days = billed_operations(past, month)
-    peaks, lines, so_far = sum(CONNECTIONS.values()) / Decimal(len(days)), [_HEAD], 0
-    for day, operations in days:
-        billed = round(operations * UNEXPLAINED) if day.day == UNEXPLAINED_DAY else operations
-        cost = price(so_far + billed) - price(so_far)
-        so_far += billed
-        lines.append(_line(day, "Standard Messaging Operations", f"{Decimal(billed) / 1_000_000:f}", "1M", cost))
-        lines.append(_line(day, "Standard Base Unit", "24", "1 Hour", 24 * Decimal("0.013441")))
-        lines.append(_line(day, "Standard Brokered Connection", f"{peaks:.10f}", "1", Decimal(0)))
-    return "\n".join([*lines, ""]).encode()
-
-
-def price(operations: int) -> Decimal:
-    """The price of so many operations of a month by the demo's price list."""
-    dear, cheap = min(operations, 100_000_000) - 13_000_000, operations - 100_000_000
-    return Decimal(80 * max(0, dear) + 50 * max(0, cheap)) / 1_000_000
-
-
-def billed_operations(past: History, month: str) -> Sequence[tuple[date, int]]:
-    """The billed operations of each day of the month."""
-    days = Counter[date]()
-    for row in rows(past):
-        if f"{row.minute:%Y-%m}" == month and row.kind not in ("settle", "syphon_settle"):
-            days[row.minute.date()] += row.operations
-    return sorted(days.items())
-
-
-def _line(day: date, meter: str, quantity: str, unit: str, cost: Decimal) -> str:
-    resource = (
-        f"/subscriptions/{SUBSCRIPTION}/resourceGroups/demo/providers/Microsoft.ServiceBus/namespaces/{LIVE_PAIR}"
-    )
-    return f"{day},Service Bus,{meter},{quantity},{unit},{cost:.8f},USD,{resource},{SUBSCRIPTION},Usage"

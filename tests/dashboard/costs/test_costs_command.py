@@ -80,7 +80,6 @@ def shows_progress(written: str) -> None:
         (["--month", "9999-12"], "“9999-12” is not a month"),
         (["--month", "2026-10", "--hours-in-month", "0"], "--hours-in-month must be more than 0."),
         (["--month", "2026-10", "--hours-in-month", "99999"], "--hours-in-month must be at most 10000."),
-        (["--wanted", "--todays-inputs", "--rule", "published"], "as it was: leave out --rule, --todays-inputs."),
         (
             ["--month", "2026-10", "--prices", "nowhere.json"],
             "/nowhere.json cannot be read: No such file or directory.",

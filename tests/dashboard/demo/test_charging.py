@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dashboard.demo import charging
-from dashboard.models import ChargeRun, Statement
+from dashboard.models import ChargeRun
 
 NOW = datetime(2026, 11, 22, 18, 20, tzinfo=UTC)
 
@@ -70,13 +70,9 @@ def test_with_spark_at_hand_nothing_is_installed(computed, monkeypatch):
 
 
 @pytest.mark.django_db
-def test_with_a_past_the_month_before_is_computed_too_and_has_a_bill(computed, settings):
+def test_with_a_past_the_month_before_is_computed_too(computed, settings):
     settings.SIMULATED_UNTIL = NOW
 
     charging.compute(NOW)
 
     assert [month for month, _ in computed] == ["2026-11", "2026-10"]
-    bill = Statement.objects.get(month="2026-10")
-    assert "(simulated)" in bill.name
-    assert bill.rows == 3 * 31
-    assert not bill.skipped

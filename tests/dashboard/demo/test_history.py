@@ -12,7 +12,6 @@ from dashboard.demo.history import usage
 from dashboard.demo.history.loading import WORKER, load
 from dashboard.demo.history.plan import DAYS, INCIDENTS, MARK, SIMULATION, by_hour, history
 from dashboard.demo.history.scenery import ENTITIES, LIVE, LIVE_PAIR, OTHER_PAIR, SUBSCRIPTION
-from dashboard.demo.stage import SAMPLE_PRICES
 from dashboard.fleet.pairs.pairs_file import load_pairs
 from dashboard.fleet.pairs.sync import sync
 from dashboard.fleet.state.outages import Report, outages
@@ -28,19 +27,15 @@ from dashboard.models import (
     FailoverEvent,
     PairDepth,
     SyphonLedger,
-    SyphonRun,
     WaitingSample,
 )
-from pipeline.months import Month
-from pipeline.prices import read_prices
 from tests.dashboard.markup import one_line
 from workers import usage as collectors
 
 pytestmark = pytest.mark.slow
 
 NOW = datetime(2026, 11, 22, 18, 20, 41, tzinfo=UTC)
-MONTH = "2026-10"
-STORED = (Alert, AuditEntry, DepthPeak, Drill, FailoverEvent, PairDepth, SyphonLedger, SyphonRun, WaitingSample)
+STORED = (Alert, AuditEntry, DepthPeak, Drill, FailoverEvent, PairDepth, SyphonLedger, WaitingSample)
 LOCAL = "Endpoint=sb://127.0.0.1:{};SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true;"
 
 
@@ -63,7 +58,7 @@ def loaded(past, db, tmp_path, monkeypatch, settings):
     for number, name in enumerate(("contoso", "contoso-dr", "northwind", "northwind-dr")):
         monkeypatch.setenv(configuration.variable(name), LOCAL.format(5000 + number))
     list(sync(load_pairs()))
-    return load(past)
+    load(past)
 
 
 def test_the_same_minute_has_the_same_past(past):
@@ -118,31 +113,8 @@ def test_the_files_have_the_columns_of_the_collectors(past, tmp_path):
     assert {(row["reporter"], row["scope"]) for row in found} == {(SIMULATION, SUBSCRIPTION)}
 
 
-def test_the_bill_is_the_usage_at_the_prices_of_the_demo(past, tmp_path):
-    file = tmp_path / "prices.json"
-    file.write_text(configuration.demo_prices(SAMPLE_PRICES.read_text()))
-    prices = read_prices(file, Month.parse(MONTH))
-    days = usage.billed_operations(past, MONTH)
-    lines = usage.sample_bill(past, MONTH).decode().splitlines()[1:]
-    operations = round(sum(float(line.split(",")[3]) for line in lines if "Operations" in line) * 1_000_000)
-
-    assert not prices.is_sample
-    assert len(days) == 31
-    assert operations == pytest.approx(sum(count for _, count in days), rel=0.001)
-    assert operations > 100_000_000
-    assert float(usage.price(operations)) == pytest.approx(float(prices.operations.charge(operations)), rel=1e-9)
-
-
-def test_the_past_is_stored_once(loaded, past):
-    before = {model: model.objects.count() for model in STORED}
-
-    assert loaded > 5_000
-    assert all(before.values())
-    assert load(past) == 0
-    assert {model: model.objects.count() for model in STORED} == before
-
-
 def test_everything_stored_is_recognisable(loaded):
+    assert all(model.objects.exists() for model in STORED)
     assert not FailoverEvent.objects.exclude(process=WORKER).exists()
     assert not FailoverEvent.objects.exclude(reason__contains=MARK).exists()
     assert not FailoverEvent.objects.filter(alerted_at=None).exists()

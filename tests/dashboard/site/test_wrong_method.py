@@ -1,6 +1,4 @@
-"""An address that only a button may open, opened otherwise: a page that says so and leads to the button."""
-
-import re
+"""An address that only a button may open, opened otherwise: a page that says so and leads back."""
 
 import pytest
 
@@ -21,33 +19,16 @@ def only_buttons(client):
                 yield name, answer
 
 
-@pytest.mark.parametrize("role", ["viewer", "administrator"])
-def test_every_buttons_address_leads_whoever_opens_it_to_a_page_with_the_button(place, as_role, role):
-    client, seen = as_role(role), set()
+def test_every_buttons_address_leads_whoever_opens_it_to_the_overview(place, as_role):
+    seen = set()
 
-    for name, answer in only_buttons(client):
+    for name, answer in only_buttons(as_role("administrator")):
         seen.add(name)
-        way = re.search(r'class="button primary" href="([^"]+)"', answer.text)
         assert CHANGES_NOTHING in answer.text, name
-        assert way, name
-        assert client.get(way[1]).status_code == 200, name
+        assert 'class="button primary" href="/"' in answer.text, name
         assert answer["Allow"] == "POST", name
 
     assert {"alerts-acknowledge", "token-revoke", "pair-demo", "drill-abort", "costs-budget"} <= seen
-
-
-def test_every_buttons_address_names_the_page_its_button_is_on(place, as_role):
-    client = as_role("administrator")
-
-    ways = {
-        name: re.search(r'class="button primary" href="([^"]+)"', answer.text)[1]
-        for name, answer in only_buttons(client)
-    }
-
-    assert "/" not in ways.values()
-    assert ways["pair-demo"] == "/pairs/contoso/"
-    assert ways["drill-abort"] == "/drills/1/"
-    assert ways["costs-reconcile-upload"] == "/costs/reconcile/"
 
 
 def test_signing_out_by_its_address_leads_to_the_overview_and_signs_nobody_out(pair, as_role):
