@@ -9,7 +9,7 @@ had no part in it. On a quiet machine nothing is taken off, and the bound is as 
 import os
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple, Self
 
@@ -134,3 +134,11 @@ def slowed(seconds: float) -> float:
     while time.thread_time() < until:
         pass
     return seconds * max((time.monotonic() - began) / _PROBE_S / 2, 1.0)
+
+
+def eventually(holds: Callable[[], object], within_s: float = 120, or_show: Callable[[], object] = str) -> None:
+    """Return once it holds; fail where it does not in time."""
+    deadline, pause = time.monotonic() + within_s, threading.Event()
+    while not holds():
+        assert time.monotonic() < deadline, f"not in time: {or_show()}"
+        pause.wait(0.02)

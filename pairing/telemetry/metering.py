@@ -95,7 +95,7 @@ class UsageRecord(NamedTuple):
 
     @classmethod
     def from_json(cls, written: str | builtins.bytes) -> "UsageRecord":
-        """Parse the output of ``to_json``; ValueError for other texts, or values that no column can hold."""
+        """Parse the output of ``to_json``; ValueError for other texts."""
         with reading("a usage record"):
             fields = record(written)
             known: dict[str, Any] = {name: text(fields, name) for name in _TEXTS}

@@ -27,7 +27,6 @@ from tests.acceptance.demo_client import PASSWORD, Demo, DemoClient
 from tests.campaign import flatness, sampling
 from tests.campaign.flatness import Judged
 from tests.campaign.journal import Journal, read
-from tests.campaign.numbers import number
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".campaign"
@@ -45,15 +44,9 @@ def parser() -> argparse.ArgumentParser:
         prog="make soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--minutes", type=number(0.01, 100_000), default=60.0, help="how long (default: 60)")
-    add("--warm-up", type=number(0, 100_000), default=10.0, metavar="MINUTES", help="is not judged (default: 10)")
-    add(
-        "--sample",
-        type=number(0.1, 100_000),
-        default=30.0,
-        metavar="SECONDS",
-        help="time between two samples (default: 30)",
-    )
+    add("--minutes", type=float, default=60.0, help="how long (default: 60)")
+    add("--warm-up", type=float, default=10.0, metavar="MINUTES", help="is not judged (default: 10)")
+    add("--sample", type=float, default=30.0, metavar="SECONDS", help="time between two samples (default: 30)")
     add("--folder", type=Path, help="keep everything here (default: a new folder in .campaign)")
     add("--judge", type=Path, metavar="FOLDER", help="judge the samples of an earlier one")
     return parser

@@ -1,7 +1,5 @@
 """How full the backlog is and will be, and how a fleet learns of it (docs/specification.md, sections 6 and 11)."""
 
-import threading
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,6 +8,7 @@ from pairing.backlog.capacity import Fill, seen
 from pairing.fleet.coordination import RedisCoordination
 from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from pairing.fleet.shared_state import SharedState
+from tests.pace import eventually
 
 MB = 1024 * 1024
 Q0 = "contoso/x-servicebus-transfer/0"
@@ -73,13 +72,6 @@ def news(process: str, *, pulled: bool = True) -> QueueNews:
     return QueueNews(Q0, "no answer", process, datetime.now(UTC) + timedelta(minutes=1) if pulled else None)
 
 
-def until(holds, within_s=60.0):
-    deadline, pause = time.monotonic() + within_s, threading.Event()
-    while not holds():
-        assert time.monotonic() < deadline
-        pause.wait(0.01)
-
-
 def test_a_queue_that_fails_in_one_process_is_known_to_all_and_to_those_that_come_later(redis_url, redis_client):
     first, second, late = (RedisCoordination(redis_url, "contoso", name) for name in ("first", "second", "late"))
     heard: dict[str, list[QueueNews]] = {"first": [], "second": [], "late": []}
@@ -88,13 +80,13 @@ def test_a_queue_that_fails_in_one_process_is_known_to_all_and_to_those_that_com
     try:
         first.start(lambda change: None)
         second.start(lambda change: None)
-        until(lambda: redis_client.pubsub_numsub("pairing:{contoso}:queues")[0][1] == 2)
+        eventually(lambda: redis_client.pubsub_numsub("pairing:{contoso}:queues")[0][1] == 2)
         first.publish_queue(news("first"))
-        until(lambda: heard["second"])
+        eventually(lambda: heard["second"])
         late.start(lambda change: None)
-        until(lambda: heard["late"])
+        eventually(lambda: heard["late"])
         first.publish_queue(news("first", pulled=False))
-        until(lambda: heard["second"][-1].until is None)
+        eventually(lambda: heard["second"][-1].until is None)
         assert heard["first"] == []
     finally:
         for member in (first, second, late):

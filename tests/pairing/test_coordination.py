@@ -1,8 +1,6 @@
 """A process takes part in its fleet, and decides alone where Redis is away (docs/specification.md, section 11)."""
 
 import threading
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -10,7 +8,7 @@ import redis
 
 from pairing.events import Event
 from pairing.fleet.coordination import EVENTS, RedisCoordination, SharedHealth, SharedState
-from tests.pace import Stopwatch
+from tests.pace import Stopwatch, eventually
 from tests.pairing import leftovers
 from tests.pairing.own_redis import RedisServer
 
@@ -49,13 +47,6 @@ def join(server):
     for process in processes:
         process.coordination.close()
     assert not leftovers.threads()
-
-
-def eventually(holds: Callable[[], bool], timeout_s: float = 120) -> None:
-    deadline, pause = time.monotonic() + timeout_s, threading.Event()
-    while not holds():
-        assert time.monotonic() < deadline
-        pause.wait(0.01)
 
 
 def shared(server: RedisServer) -> SharedState:

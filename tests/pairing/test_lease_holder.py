@@ -40,20 +40,19 @@ def serve(holder: LeaseHolder) -> list[str]:
     return begun
 
 
+def away(*arguments):
+    raise redis.ConnectionError
+
+
 def test_without_coordination_every_queue_may_be_served():
-    holder = LeaseHolder(None, "a", lambda: QUEUES, lambda *reported: None)
+    found = []
+    holder = LeaseHolder(None, "a", lambda: found, lambda *reported: None)
+    assert serve(holder) == []
+    found += QUEUES
     assert serve(holder) == list(QUEUES)
     assert serve(holder) == []
     holder.end("q1")
     assert serve(holder) == ["q1"]
-
-
-def test_queues_that_are_found_later_are_served_too():
-    found = []
-    holder = LeaseHolder(None, "a", lambda: found, lambda *reported: None)
-    assert serve(holder) == []
-    found.append("q0")
-    assert serve(holder) == ["q0"]
 
 
 def test_each_queue_is_served_by_one_process_and_handed_over(fleet):
@@ -195,16 +194,14 @@ def test_a_pause_of_the_pair_stops_every_queue(fleet):
 def test_with_redis_away_who_served_goes_on_and_others_begin_later(fleet, monkeypatch):
     one, two = fleet.join("one"), fleet.join("two")
     serve(one)
-
-    def away(*arguments):
-        raise redis.ConnectionError
-
+    token = one.begin("q0")
     with monkeypatch.context() as patch:
         patch.setattr(fleet.shared, "paused", away)
         for _ in range(20):
             fleet.now += LEASE_S / 2
             one.look()
         assert one.may_serve("q0")
+        assert one.holds("q0", token)
         assert serve(two) == []
         for _ in range(3):
             fleet.now += LEASE_S / 2
@@ -222,31 +219,12 @@ def test_a_process_that_was_frozen_holds_nothing_even_if_redis_does_not_answer_w
     one.look()
     token = one.begin("q0")
     assert one.holds("q0", token)
-
-    def away(*arguments):
-        raise redis.ConnectionError
-
     monkeypatch.setattr(fleet.shared, "paused", away)
     fleet.now += LEASE_S
     assert not one.holds("q0", token)
     one.look()
     assert not one.holds("q0", token)
     assert not one.may_serve("q0", token)
-
-
-def test_a_holder_that_has_lost_redis_goes_on_holding(fleet, monkeypatch):
-    one = fleet.join("one", ["q0"])
-    one.look()
-    token = one.begin("q0")
-
-    def away(*arguments):
-        raise redis.ConnectionError
-
-    monkeypatch.setattr(fleet.shared, "paused", away)
-    for _ in range(10):
-        fleet.now += LEASE_S / 2
-        one.look()
-    assert one.holds("q0", token)
 
 
 def test_a_process_frozen_while_it_asked_redis_holds_nothing_when_it_wakes(fleet, monkeypatch):
@@ -270,10 +248,6 @@ def test_a_process_frozen_while_redis_is_away_begins_no_sooner_than_others_would
     one = fleet.join("one", ["q0"])
     one.look()
     token = one.begin("q0")
-
-    def away(*arguments):
-        raise redis.ConnectionError
-
     monkeypatch.setattr(fleet.shared, "paused", away)
     fleet.now += LEASE_S / 4
     one.look()

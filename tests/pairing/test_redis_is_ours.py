@@ -2,8 +2,6 @@
 
 import json
 import re
-import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,6 +17,7 @@ from pairing.fleet.shared_backlog import QueueNews
 from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
 from pairing.fleet.shared_state import SharedState
 from pairing.telemetry.metering import UsageRecord
+from tests.pace import eventually
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ME = "host:1:aaaa"
@@ -77,9 +76,9 @@ def test_a_process_goes_on_with_its_fleet_once_the_value_is_gone(redis_url, redi
     redis_client.rpush("pairing:{contoso}:health", "what a stranger wrote")
     process.start(lambda health: learnt.append(health.path))
     process.publish(HEALTH)
-    until(lambda: "pairing:{contoso}:health" in caplog.text)
+    eventually(lambda: "pairing:{contoso}:health" in caplog.text)
     redis_client.delete("pairing:{contoso}:health")
-    until(lambda: "orders" in SharedState(redis_client, "contoso").health())
+    eventually(lambda: "orders" in SharedState(redis_client, "contoso").health())
     process.close()
 
 
@@ -96,10 +95,3 @@ def test_what_is_asked_while_its_client_is_closed_fails_like_what_did_not_reach_
     monkeypatch.setattr(redis.Connection, "read_response", closed_meanwhile)
     with pytest.raises(redis.ConnectionError, match="closed before Redis answered"):
         asks(client)
-
-
-def until(holds: Callable[[], bool], within_s: float = 60.0) -> None:
-    ended = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < ended
-        threading.Event().wait(0.02)

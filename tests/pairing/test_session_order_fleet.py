@@ -3,9 +3,6 @@ primary's queue as the judge (docs/design/session-order.md)."""
 
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -14,15 +11,9 @@ import pytest
 
 from pairing.fleet.shared_state import SharedState
 from pairing.sessions.shared import SharedSessions
+from tests.pace import eventually
 
 HERE = Path(__file__).parent
-
-
-def eventually(holds: Callable[[], object], within_s: float = 120, or_show: Callable[[], object] = str) -> None:
-    until, pause = time.monotonic() + within_s, threading.Event()
-    while not holds():
-        assert time.monotonic() < until, f"not in time: {or_show()}"
-        pause.wait(0.02)
 
 
 class Fleet:

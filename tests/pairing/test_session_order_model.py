@@ -392,11 +392,16 @@ def test_a_session_that_one_process_at_a_time_writes_stays_in_order_whoever_dies
     )
 
 
-def test_a_session_that_is_written_without_a_pause_gets_rid_of_its_barrier(near_redis):
-    """A message of the session arrives during each look at the queue, so that no look alone could lift the barrier."""
+@pytest.fixture
+def life(near_redis):
     FleetLife.redis = near_redis
     life = FleetLife()
     life.begin()
+    return life
+
+
+def test_a_session_that_is_written_without_a_pause_gets_rid_of_its_barrier(life):
+    """A message of the session arrives during each look at the queue, so that no look alone could lift the barrier."""
     writer = life.processes[0]
     writer.is_down = True
     life.a_process_refreshes(0)
@@ -451,10 +456,20 @@ def begun_with_a_barrier(life):
     return queue, syphon
 
 
-def test_a_barrier_stays_while_a_send_behind_it_is_under_way(near_redis):
-    FleetLife.redis = near_redis
-    life = FleetLife()
-    life.begin()
+def until_it_receives(life, queue, syphon, action):
+    while not isinstance(action, Receive):
+        action = syphon.send(life.syphon_performs(queue, action))
+    return action
+
+
+def assert_all_come_home(life, queue, syphon, action):
+    while life.queues[queue]:
+        action = syphon.send(life.syphon_performs(queue, action))
+        life.clock.advance(0.5)
+    assert life.home == [0, 1, 2]
+
+
+def test_a_barrier_stays_while_a_send_behind_it_is_under_way(life):
     queue, syphon = begun_with_a_barrier(life)
     life.processes[0].is_down = False
     life.begins_to_send(asks=True)
@@ -462,20 +477,13 @@ def test_a_barrier_stays_while_a_send_behind_it_is_under_way(near_redis):
 
     life.clock.advance(1.1)  # the syphon looks: nothing of the session is in the queue
     action = syphon.send(life.syphon_performs(queue, Receive(3, 0.1)))
-    while not isinstance(action, Receive):
-        action = syphon.send(life.syphon_performs(queue, action))
+    action = until_it_receives(life, queue, syphon, action)
     life.advance_flow(life.perform(life.action))
     life.send(1)
-    while life.queues[queue]:
-        action = syphon.send(life.syphon_performs(queue, action))
-        life.clock.advance(0.5)
-    assert life.home == [0, 1, 2]
+    assert_all_come_home(life, queue, syphon, action)
 
 
-def test_a_message_waits_for_an_older_one_that_went_with_a_dead_link(near_redis):
-    FleetLife.redis = near_redis
-    life = FleetLife()
-    life.begin()
+def test_a_message_waits_for_an_older_one_that_went_with_a_dead_link(life):
     queue, syphon = begun_with_a_barrier(life)
     life.send(1)
     older = next(iter(life.queues[queue].values()))
@@ -483,20 +491,13 @@ def test_a_message_waits_for_an_older_one_that_went_with_a_dead_link(near_redis)
     life.send(1)
 
     action = syphon.send(life.syphon_performs(queue, Receive(3, 0.1)))
-    while not isinstance(action, Receive):
-        action = syphon.send(life.syphon_performs(queue, action))
+    action = until_it_receives(life, queue, syphon, action)
     assert life.home == [0]
     life.clock.advance(LOCK_S)
-    while life.queues[queue]:
-        action = syphon.send(life.syphon_performs(queue, action))
-        life.clock.advance(0.5)
-    assert life.home == [0, 1, 2]
+    assert_all_come_home(life, queue, syphon, action)
 
 
-def test_a_message_waits_while_the_queue_cannot_be_searched_for_older_ones(near_redis):
-    FleetLife.redis = near_redis
-    life = FleetLife()
-    life.begin()
+def test_a_message_waits_while_the_queue_cannot_be_searched_for_older_ones(life):
     queue, syphon = begun_with_a_barrier(life)
     life.send(2)
     life.queues[queue][2].locked_until = life.clock.now + LOCK_S
@@ -509,10 +510,7 @@ def test_a_message_waits_while_the_queue_cannot_be_searched_for_older_ones(near_
     assert life.home == [0]
 
 
-def test_messages_that_follow_each_other_need_no_search(near_redis):
-    FleetLife.redis = near_redis
-    life = FleetLife()
-    life.begin()
+def test_messages_that_follow_each_other_need_no_search(life):
     queue, syphon = begun_with_a_barrier(life)
     life.send(3)
 

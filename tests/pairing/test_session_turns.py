@@ -1,4 +1,5 @@
-"""Whose turn it is in a backlog queue, and which sessions are drained (docs/design/session-order.md)."""
+"""Whose turn it is in a backlog queue, which sessions are drained, and when the sends of one are held back so that its
+barrier can be lifted (docs/design/session-order.md)."""
 
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ from pairing.drain.backlog_queue import Sent
 from pairing.drain.session_order import InTurn
 from pairing.messages.rewriting import PATH, SCHEDULED_ENQUEUE_TIME, SESSION_ID
 from pairing.sessions.rulings import session_key
-from pairing.sessions.turns import Turns
+from pairing.sessions.turns import Holds, Turns
 from tests.pairing.steps import Barred, Fetch, Lift, Peek, Queue, Receive, Send, Settle, answered
 
 
@@ -178,3 +179,39 @@ def test_a_syphon_that_stays_looks_through_a_long_queue_once_and_lifts_its_barri
     assert queue.peeks < 2 * 30 + 10
     assert not queue.syphon_lives(actions=10)  # the queue is empty now
     assert queue.lifted == {"s", "t"}
+
+
+def looks_until_due(holds, near=("a",), barred=("a",)):
+    for look in range(1, 1000):
+        if holds.due(near, barred):
+            return look
+    raise AssertionError("never due")
+
+
+def test_a_session_is_held_back_after_five_looks_and_then_ever_more_seldom():
+    holds = Holds()
+    assert [looks_until_due(holds) for _ in range(7)] == [5, 10, 20, 40, 80, 80, 80]
+
+
+def test_looks_count_only_one_after_the_other():
+    holds = Holds()
+    for _ in range(4):
+        assert not holds.due(["a"], ["a"])
+    assert not holds.due([], ["a"])
+    assert looks_until_due(holds) == 5
+
+
+def test_a_new_barrier_begins_anew():
+    holds = Holds()
+    assert looks_until_due(holds) == 5
+    holds.due([], [])
+    assert looks_until_due(holds) == 5
+
+
+def test_each_session_is_counted_for_itself():
+    holds = Holds()
+    holds.due(["a"], ["a", "b"])
+    for _ in range(3):
+        assert holds.due(["a", "b"], ["a", "b"]) == []
+    assert holds.due(["a", "b"], ["a", "b"]) == ["a"]
+    assert holds.due(["a", "b"], ["a", "b"]) == ["b"]

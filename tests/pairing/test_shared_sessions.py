@@ -148,16 +148,14 @@ def test_sends_wait_while_the_syphon_holds_their_session_back(sessions):
     assert sessions.enter(KEY, None, "b", within_s=90).queue == Q0
 
 
-def test_a_send_with_little_time_is_not_held_back(sessions):
+@pytest.mark.parametrize(
+    ("token", "within_s"),
+    [pytest.param("b", 50, id="one with little time"), pytest.param("a", 90, id="one that is under way")],
+)
+def test_some_sends_are_not_held_back(sessions, token, within_s):
     barred(sessions, "a", Q0)
     sessions.hold(Q0, [KEY], for_s=30)
-    assert sessions.enter(KEY, None, "b", within_s=50).queue == Q0
-
-
-def test_a_send_under_way_is_not_held_back(sessions):
-    barred(sessions, "a", Q0)
-    sessions.hold(Q0, [KEY], for_s=30)
-    assert sessions.enter(KEY, None, "a", within_s=90).queue == Q0
+    assert sessions.enter(KEY, None, token, within_s=within_s).queue == Q0
 
 
 def test_a_session_without_barrier_is_not_held_back(sessions):

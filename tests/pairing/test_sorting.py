@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import pytest
 from azure.servicebus import ServiceBusMessage
 
 from pairing.drain.sorting import sort
@@ -17,16 +18,11 @@ def received(number: int, message: ServiceBusMessage) -> SimpleNamespace:
     return SimpleNamespace(raw_amqp_message=raw, sequence_number=number)
 
 
-def test_a_property_whose_name_is_no_text_sets_its_message_aside_and_no_other():
+@pytest.mark.parametrize("name", [b"\xff\xfe", 7], ids=["no text", "a number"])
+def test_a_property_with_such_a_name_sets_its_message_aside_and_no_other(name):
     odd, plain = (received(number, to_backlog(ServiceBusMessage("x"), "orders")) for number in (1, 2))
-    odd.raw_amqp_message.application_properties[b"\xff\xfe"] = 1
+    odd.raw_amqp_message.application_properties[name] = 1
     items, ((refused, fate, reason),) = sort([odd, plain], fetched=False, now=None)
     assert [item.number for item in items] == [2]
     assert (refused.number, fate) == (1, "set_aside")
     assert "cannot be restored" in reason
-
-
-def test_a_property_whose_name_is_a_number_sets_its_message_aside():
-    odd = received(1, to_backlog(ServiceBusMessage("x"), "orders"))
-    odd.raw_amqp_message.application_properties[7] = 1
-    assert [fate for _, fate, _ in sort([odd], fetched=False, now=None)[1]] == ["set_aside"]

@@ -32,17 +32,6 @@ def restored(*numbers: int) -> Ledger:
     return ledger
 
 
-def test_who_was_replaced_cannot_write_over_the_ledgers_of_its_successor(shared):
-    first = shared.acquire_lease("queue-0", "one", 60)
-    one = ledger_of(shared, first)
-    assert one.keep(restored(1)) == "stored"
-    shared.release_lease("queue-0", "one")
-    two = ledger_of(shared, shared.acquire_lease("queue-0", "two", 60))
-    assert two.keep(restored(1, 2, 3)) == "stored"
-    assert one.keep(restored(1)) == "refused"
-    assert two.read().count("restored") == 3
-
-
 def test_the_lease_alone_shuts_the_old_holder_out_before_the_new_one_has_written_anything(shared):
     one = ledger_of(shared, shared.acquire_lease("queue-0", "one", 60))
     shared.release_lease("queue-0", "one")

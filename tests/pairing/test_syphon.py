@@ -24,12 +24,12 @@ import pairing
 import pairing.aio
 from pairing import SendAvailabilityOptions
 from pairing import options as option_bounds
-from pairing.drain import destinations, lease_holder, operations, syphons, usage
 from pairing.drain import flow as drain_flow
+from pairing.drain import lease_holder, operations, syphons, usage
 from pairing.drain.refusals import why_refused
 from pairing.events import count_in, is_expiry
 from pairing.messages.rewriting import as_message, to_backlog
-from tests.pace import Stopwatch, slowed
+from tests.pace import Stopwatch, eventually, slowed
 from tests.pairing.metered import metered
 
 HERE = Path(__file__).parent
@@ -47,13 +47,6 @@ def _short_periods(monkeypatch):
     monkeypatch.setattr(drain_flow, "_REST_S", 0.05)
     longest = option_bounds._DURATIONS["syphon_retry_interval"][1]
     monkeypatch.setitem(option_bounds._DURATIONS, "syphon_retry_interval", (PAUSE, longest))
-
-
-def eventually(holds: Callable[[], object], within_s: float = 120) -> None:
-    deadline, pause = time.monotonic() + within_s, threading.Event()
-    while not holds():
-        assert time.monotonic() < deadline, "not in time"
-        pause.wait(0.02)
 
 
 class OnAThread:
@@ -118,7 +111,7 @@ class OnALoop:
 class Home:
     """A pair with one backlog queue, and a syphon."""
 
-    def __init__(self, world, primary, secondary, **options) -> None:
+    def __init__(self, world, primary, secondary, lock_s=0.0, **options) -> None:
         self.world = world
         self.primary, self.secondary = primary, secondary
         self.name = f"contoso-{uuid4().hex[:8]}"
@@ -133,6 +126,9 @@ class Home:
         }
         self.options = SendAvailabilityOptions(**settings | options)
         self.events = []
+        if lock_s:
+            with secondary.administration() as administration:
+                administration.create_queue(self.backlog, lock_duration=timedelta(seconds=lock_s))
 
     def open(self) -> None:
         strings = self.primary.connection_string, self.secondary.connection_string
@@ -209,40 +205,6 @@ def test_messages_come_home_in_their_order_and_the_ledgers_balance(home, primary
         assert progress.ledger.balance(0).missing == 0
     assert numbers(primary.receive(queue, 250)) == list(range(250))
     assert here.reported == ["syphon_started", "syphon_stopped"]
-
-
-def test_messages_of_many_entities_find_their_own(home, primary):
-    here, queues = home(), [primary.create_queue() for _ in range(3)]
-    here.put([to_backlog(message, queues[number % 3]) for number, message in enumerate(numbered(30))])
-    with here.syphon() as progress:
-        eventually(lambda: progress.moved == 30)
-    for which, queue in enumerate(queues):
-        assert numbers(primary.receive(queue, 10)) == list(range(which, 30, 3))
-
-
-@both_worlds
-def test_sessions_keep_their_order_and_their_ids(home, primary):
-    here, queue = home(), primary.create_queue(requires_session=True)
-    messages = [ServiceBusMessage(str(n), session_id=f"s-{n % 3}") for n in range(60)]
-    here.store(messages, queue)
-    with here.syphon() as progress:
-        eventually(lambda: progress.moved == 60)
-    with ServiceBusClient.from_connection_string(primary.connection_string) as sdk:
-        for session in range(3):
-            with sdk.get_queue_receiver(queue, session_id=f"s-{session}") as receiver:
-                assert numbers(receiver.receive_messages(20, max_wait_time=5)) == list(range(session, 60, 3))
-
-
-def test_a_scheduled_message_comes_home_scheduled(home, primary, queue):
-    here = home()
-    when = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
-    here.store([ServiceBusMessage("later", scheduled_enqueue_time_utc=when)], queue)
-    with here.syphon() as progress:
-        eventually(lambda: progress.moved == 1)
-    sdk = ServiceBusClient.from_connection_string(primary.connection_string)
-    with sdk, sdk.get_queue_receiver(queue) as receiver:
-        [message] = receiver.peek_messages(10)
-    assert (message.state.name, message.scheduled_enqueue_time_utc) == ("SCHEDULED", when)
 
 
 @both_worlds
@@ -325,42 +287,19 @@ def test_a_body_that_the_sdk_decodes_and_cannot_encode_as_it_is_comes_home(home,
 
 
 @both_worlds
-def test_messages_for_an_entity_that_is_gone_are_dead_lettered_only_after_some_attempts(home, primary):
+@pytest.mark.parametrize("is_disabled", [False, True], ids=["gone", "disabled"])
+def test_messages_for_an_entity_that_takes_none_are_dead_lettered_only_after_some_attempts(home, primary, is_disabled):
     here = home(max_restore_attempts=3)
-    here.store(numbered(3), "gone")
+    path = primary.create_queue(status="Disabled") if is_disabled else "gone"
+    here.store(numbered(3), path)
     with here.syphon() as progress:
         eventually(lambda: progress.dead_lettered == 3, within_s=40)
         assert progress.ledger.balance(0).missing == 0
     reported = [letter.dead_letter_error_description for letter in here.dead_letters()]
     assert ["refused 3 times" in why for why in reported] == [True] * 3
     events = [event for event in here.events if event.kind == "dead_lettered"]
-    assert {event.entity for event in events} == {"gone"}
+    assert {event.entity for event in events} == {path}
     assert sum(count_in(event.reason) for event in events) == 3
-
-
-@both_worlds
-def test_messages_for_an_entity_that_is_disabled_are_dead_lettered_only_after_some_attempts(home, primary, queue):
-    here = home(max_restore_attempts=2)
-    here.store(numbered(2), queue)
-    with primary.administration() as administration:
-        found = administration.get_queue(queue)
-        found.status = "Disabled"
-        administration.update_queue(found)
-    with here.syphon() as progress:
-        eventually(lambda: progress.dead_lettered == 2, within_s=40)
-        assert progress.ledger.balance(0).missing == 0
-    reported = [letter.dead_letter_error_description for letter in here.dead_letters()]
-    assert ["refused 2 times" in why for why in reported] == [True] * 2
-
-
-@both_worlds
-def test_messages_for_an_entity_that_is_full_wait_and_are_never_given_up(home, primary, queue):
-    here = home(max_restore_attempts=1)
-    here.store(numbered(2), queue)
-    primary.fault(entity=queue, operation="send", effect="reject", condition="amqp:resource-limit-exceeded", count=3)
-    with here.syphon() as progress:
-        eventually(lambda: progress.moved == 2, within_s=60)
-        assert progress.dead_lettered == 0
 
 
 @pytest.mark.parametrize(
@@ -416,19 +355,6 @@ def test_a_send_that_is_never_acknowledged_is_repeated_with_the_same_message_id(
         eventually(lambda: progress.ledger.count("restored") == 5, within_s=40)
     got = primary.drain(queue)
     assert sorted(message.message_id for message in got) == sorted(2 * [f"id-{n}" for n in range(5)])
-
-
-def test_a_busy_destination_is_left_alone_and_never_given_up(home, primary, queue, monkeypatch):
-    monkeypatch.setattr(destinations, "BUSY_PAUSE_S", 3.0)
-    here = home(max_restore_attempts=1)
-    here.store(numbered(5), queue)
-    primary.fault(entity=queue, operation="send", effect="reject", condition="com.microsoft:server-busy", count=1)
-    with here.syphon() as progress:
-        eventually(lambda: progress.last_error)
-        failed_at = time.monotonic()
-        eventually(lambda: progress.moved == 5, within_s=30)
-        assert time.monotonic() - failed_at > 2
-    assert progress.dead_lettered == 0
 
 
 @both_worlds
@@ -504,18 +430,7 @@ def test_an_event_of_threads_would_block_the_loop_and_is_refused(home):
 
 
 @both_worlds
-def test_a_syphon_ends_with_its_client(home):
-    here = home()
-    syphon = here.world(here.world.module.Syphon, here.client)
-    has_ended = here.world.start(syphon, stopping=False)
-    eventually(lambda: here.backlog in syphon.progress)
-    here.close()
-    has_ended()
-    assert here.reported[-1] == "syphon_stopped"
-
-
-@both_worlds
-def test_a_client_that_closes_under_a_syphon_at_work_makes_no_noise(home, queue, caplog):
+def test_a_syphon_at_work_ends_with_its_client_and_makes_no_noise(home, queue, caplog):
     caplog.set_level("WARNING")
     here = home()
     here.store(numbered(400), queue)
@@ -524,18 +439,10 @@ def test_a_client_that_closes_under_a_syphon_at_work_makes_no_noise(home, queue,
     eventually(lambda: here.backlog in syphon.progress and syphon.progress[here.backlog].moved > 0)
     here.close()
     has_ended()
+    assert here.reported[-1] == "syphon_stopped"
     assert [
         record.getMessage() for record in caplog.records if record.name.startswith(("azure", "pairing", "asyncio"))
     ] == []
-
-
-def test_a_rate_is_kept(home, primary, queue):
-    here = home(max_rate=20)
-    here.store(numbered(60), queue)
-    with here.syphon() as progress:
-        began = time.monotonic()
-        eventually(lambda: progress.moved == 60)
-        assert time.monotonic() - began > 1.5
 
 
 def test_the_time_in_the_backlog_counts_where_the_policy_says_so(home, primary, secondary, queue):
@@ -552,13 +459,10 @@ def test_the_time_in_the_backlog_counts_where_the_policy_says_so(home, primary, 
 
 
 @both_worlds
-def test_locks_are_renewed_where_a_destination_is_slow(home, primary, secondary, queue, monkeypatch):
+def test_locks_are_renewed_where_a_destination_is_slow(home, primary, queue, monkeypatch):
     monkeypatch.setattr(drain_flow, "_RENEW_AFTER_S", 0.5)
-    name, lock_s = f"contoso-{uuid4().hex[:8]}", slowed(2 * LOCK_S)
-    with secondary.administration() as administration:
-        administration.create_queue(f"{name}/x-servicebus-transfer/0", lock_duration=timedelta(seconds=lock_s))
-    here = home(primary_namespace=name, max_rate=30 / lock_s)
-    here.backlog = f"{name}/x-servicebus-transfer/0"
+    lock_s = slowed(2 * LOCK_S)
+    here = home(lock_s=lock_s, max_rate=30 / lock_s)
     here.store(numbered(50), queue)
     with here.syphon() as progress:
         began = time.monotonic()
@@ -576,13 +480,10 @@ def store_large(here, count: int, path: str) -> None:
 
 
 @both_worlds
-def test_locks_hold_while_a_group_takes_many_transfers(home, primary, secondary, queue, monkeypatch):
+def test_locks_hold_while_a_group_takes_many_transfers(home, primary, queue, monkeypatch):
     monkeypatch.setattr(drain_flow, "_RENEW_AFTER_S", 0.5)
-    name, lock_s = f"contoso-{uuid4().hex[:8]}", slowed(LOCK_S)
-    with secondary.administration() as administration:
-        administration.create_queue(f"{name}/x-servicebus-transfer/0", lock_duration=timedelta(seconds=lock_s))
-    here = home(primary_namespace=name)
-    here.backlog = f"{name}/x-servicebus-transfer/0"
+    lock_s = slowed(LOCK_S)
+    here = home(lock_s=lock_s)
     store_large(here, 12, queue)
     primary.fault(entity=queue, operation="send", effect="delay", delay_s=lock_s * 0.14)
     with here.syphon() as progress:
@@ -595,15 +496,11 @@ def test_locks_hold_while_a_group_takes_many_transfers(home, primary, secondary,
 
 @both_worlds
 def test_messages_that_came_during_a_pause_longer_than_their_locks_are_delivered_once(
-    home, primary, secondary, queue, monkeypatch
+    home, primary, queue, monkeypatch
 ):
     """The service gives them to the open link, which locks them, although the drain does not ask for any."""
     monkeypatch.setattr(operations, "STALE_S", LOCK_S / 3)
-    name = f"contoso-{uuid4().hex[:8]}"
-    with secondary.administration() as administration:
-        administration.create_queue(f"{name}/x-servicebus-transfer/0", lock_duration=timedelta(seconds=LOCK_S))
-    here = home(primary_namespace=name, syphon_retry_interval=timedelta(seconds=30))
-    here.backlog = f"{name}/x-servicebus-transfer/0"
+    here = home(lock_s=LOCK_S, syphon_retry_interval=timedelta(seconds=30))
     here.client.fail_over(queue, "drill")
     here.store(numbered(3), queue)
     with here.syphon() as progress:

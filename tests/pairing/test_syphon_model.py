@@ -570,31 +570,21 @@ def test_an_incident_ends_when_the_queue_is_drained():
     assert world.kept().balance_of(incident).fates["restored"] == 3
 
 
-@pytest.mark.parametrize(("failed_over", "is_hindered"), [(set(), True), ({"orders"}, False)])
-def test_a_syphon_that_receives_and_delivers_nothing_says_since_when(failed_over, is_hindered):
-    """What waits for an entity that is failed over waits rightly."""
-    world = World([], failed_over=failed_over)
-    world.store("orders", "1", poisoned=False)
-    world.strike = lambda: "outage"
-    syphon_flow = syphon(world, Ledger("queue-0"), steps=60)
-    drive(world, syphon_flow)
-    since = syphon_flow.progress.hindered_since
-    assert (since is not None) is is_hindered
-    assert since is None or since < START + timedelta(seconds=1) < START + timedelta(seconds=world.now)
-
-
-@pytest.mark.parametrize("how", ["it delivers again", "the entity fails over"])
-def test_a_syphon_is_hindered_no_more_once_it_delivers_or_waits_rightly(how):
+@pytest.mark.parametrize("trouble", ["outage", "busy"])
+@pytest.mark.parametrize("becomes", ["it delivers again", "the entity fails over"])
+def test_a_syphon_that_receives_and_delivers_nothing_says_since_when_and_gives_up_nothing(trouble, becomes):
+    """It is hindered no more once it delivers or waits rightly."""
     world = World([])
     world.store("orders", "1", poisoned=False)
-    world.strike = lambda: "outage"
-    syphon_flow = syphon(world, Ledger("queue-0"), steps=60)
+    world.strike = lambda: trouble
+    syphon_flow = syphon(world, Ledger("queue-0"), steps=60, max_attempts=1)
     drive(world, syphon_flow)
-    assert syphon_flow.progress.hindered_since is not None
+    since = syphon_flow.progress.hindered_since
+    assert since < START + timedelta(seconds=1) < START + timedelta(seconds=world.now)
+    assert not world.dead
     world.strike = lambda: ""
-    if how == "the entity fails over":
-        world.failed_over.add("orders")
+    world.failed_over |= {"orders"} if becomes == "the entity fails over" else set()
     syphon_flow._has_leave = syphon(world, Ledger("queue-0"), steps=600)._has_leave
     drive(world, syphon_flow)
     assert syphon_flow.progress.hindered_since is None
-    assert bool(world.home) is (how == "it delivers again")
+    assert bool(world.home) is (becomes == "it delivers again")

@@ -1,12 +1,12 @@
 """What a process has used is reported by time and when it closes, in both worlds (docs/design/metering.md)."""
 
-import importlib
 import json
 
 from azure.servicebus import ServiceBusMessage
 from redis.exceptions import ConnectionError as RedisIsAwayError
 
 from pairing.fleet.coordination import USAGE
+from pairing.operations import maintenance
 
 
 def reported(redis_client, pair: str) -> dict[str, int]:
@@ -45,10 +45,7 @@ async def test_what_was_used_is_reported_on_close(world, queue, redis_url, redis
 async def test_what_was_used_is_reported_by_time_and_what_comes_after_it_once_more(
     world, queue, redis_url, redis_client, monkeypatch
 ):
-    for name in ("pairing.operations.maintenance",):
-        module = importlib.import_module(name)
-        if hasattr(module, "REPORT_S"):
-            monkeypatch.setattr(module, "REPORT_S", 0.2)
+    monkeypatch.setattr(maintenance, "REPORT_S", 0.2)
     client = await world.open(coordination=redis_url)
     await send(world, client, queue, 3)
     await world.until(lambda: reported(redis_client, client.pair).get("send") == 3)

@@ -20,6 +20,7 @@ from dashboard.models import AuditEntry, FailoverEvent, Pair
 from pairing.events import Event
 from pairing.fleet.clock import FleetClock
 from pairing.fleet.coordination import EVENTS, RedisCoordination
+from tests.pace import eventually
 from tests.workers.test_collectors import collect
 from workers.streams import Reader
 
@@ -58,13 +59,6 @@ def join(fleet: redis.Redis, redis_url: str) -> Iterator[Callable[[str, float], 
     yield one
     for process in joined:
         process.coordination.close()
-
-
-def eventually(holds: Callable[[], object], within_s: float = 120) -> None:
-    until, pause = time.monotonic() + within_s, threading.Event()
-    while not holds():
-        assert time.monotonic() < until
-        pause.wait(0.005)
 
 
 def a_while() -> None:

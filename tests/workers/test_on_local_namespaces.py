@@ -6,7 +6,6 @@ docs/specification.md, sections 7, 8 and 11.
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from dashboard.site.redis import shared_state
 from pairing import PairedServiceBusClient, SendAvailabilityOptions
 from pairing.fleet.coordination import SharedState
 from pairing.fleet.shared_backlog import SharedBacklog
-from tests.pace import Stopwatch
+from tests.pace import Stopwatch, eventually
 from workers import connections, pingers, slices, syphons, watchers
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -77,13 +76,6 @@ def application(namespaces: dict[str, str], fleet_of_one: object, redis_url: str
     strings = namespaces["WORKERS_PRIMARY"], namespaces["WORKERS_SECONDARY"]
     with PairedServiceBusClient.from_connection_string(*strings, options=options) as client:
         yield client
-
-
-def eventually(condition: Callable[[], object], limit_s: float = 120.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def fail_over_orders(fleet: redis.Redis, application: PairedServiceBusClient, *, hold: bool) -> SharedState:

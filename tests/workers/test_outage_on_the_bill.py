@@ -8,10 +8,9 @@ import re
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from dashboard.models import Charge, Outage
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
 from pairing.events import Event
 from pairing.telemetry.metering import UsageRecord
+from tests.pace import eventually
 from tests.workers.readings import Readings, of_money
 from workers import usage
 
@@ -73,13 +73,6 @@ def namespaces() -> Iterator[Namespaces]:
         process.terminate()
 
 
-def eventually(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
 def an_outage(namespaces: Namespaces, redis_url: str) -> list[Event]:
     """Three messages, an outage with five, its end, and all eight received; what was reported meanwhile."""
     reported: list[Event] = []
@@ -99,7 +92,7 @@ def an_outage(namespaces: Namespaces, redis_url: str) -> list[Event]:
             for _ in range(5):
                 send(sender)
             namespaces.ask("contoso", "DELETE", "faults")
-        eventually(lambda: client.entity_health("orders").state == "healthy", "a ping is accepted")
+        eventually(lambda: client.entity_health("orders").state == "healthy")
         stop = threading.Event()
         syphon = threading.Thread(target=Syphon(client).run, args=(stop,))
         syphon.start()

@@ -1,7 +1,6 @@
 """Usage records become files with the columns of docs/contract.md, section 5, durably and with their billing scope."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ import redis
 from dashboard.fleet.pairs.pairs_file import PairConfig
 from pairing.fleet.coordination import SharedState
 from pairing.telemetry.metering import UsageRecord
+from tests.pace import eventually
 from tests.workers.test_streams import read_one
 from workers import collectors, slices, usage
 from workers.streams import Reader
@@ -154,13 +154,6 @@ def collecting(
 def stop_it() -> None:
     if stop := slices._running.get("usage"):
         stop.set()
-
-
-def eventually(holds: Callable[[], object], within_s: float = 120) -> None:
-    deadline, pause = time.monotonic() + within_s, threading.Event()
-    while not holds():
-        assert time.monotonic() < deadline
-        pause.wait(0.02)
 
 
 def report(fleet: redis.Redis, count: int) -> None:
