@@ -248,11 +248,10 @@ LOGGING = {
         "without queries": {"()": "dashboard.site.processes.WithoutQueries"},
         "one line": {"()": "dashboard.site.processes.OneLine"},
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["one line"]}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         "django.server": {"handlers": ["stderr"], "propagate": False, "filters": ["without queries"]},
-        "django.security.DisallowedHost": {"filters": ["one line"]},
         "urllib3": {"filters": ["without queries"]},
         "urllib3.connectionpool": {"filters": ["without queries"]},
         "azure": {"level": "WARNING"},  # log lines for every frame are not useful

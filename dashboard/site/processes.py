@@ -55,12 +55,14 @@ class WithoutQueries(logging.Filter):
 
 
 class OneLine(logging.Filter):
-    """For what strangers cause: a warning of one line, without the traceback of Django's own refusal."""
+    """Makes each request that Django refuses a warning of one line, without a traceback: strangers cause it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = _without_query(record.getMessage()), ()
-        record.exc_info = record.exc_text = None
-        record.levelno, record.levelname = logging.WARNING, "WARNING"
+        is_refusal = record.name == "django.request" and record.levelno == logging.WARNING
+        if is_refusal or record.name.startswith("django.security."):
+            record.msg, record.args = _without_query(record.getMessage()), ()
+            record.exc_info = record.exc_text = None
+            record.levelno, record.levelname = logging.WARNING, "WARNING"
         return True
 
 

@@ -79,6 +79,22 @@ def test_a_word_in_any_query_is_in_no_log(tmp_path: Path, format: str) -> None:
         assert all("event" in json.loads(line) for line in lines)
 
 
+def test_a_refused_request_is_one_line_of_the_log(tmp_path: Path) -> None:
+    with (
+        documented_command(tmp_path, LOG_FORMAT="json") as (address, log),
+        httpx.Client(base_url=address, transport=httpx.HTTPTransport(retries=10), timeout=60) as client,
+    ):
+        client.get("/login/")
+        token = {"X-CSRFToken": client.cookies["csrftoken"]}
+        many = client.post("/login/", data={f"field-{number}": "" for number in range(2000)}, headers=token)
+        odd = client.post("/login/", content=b"x", headers=token | {"Content-Type": "multipart/form-data"})
+    assert (many.status_code, odd.status_code) == (400, 400)
+    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    assert "exception" not in {name for line in lines for name in line}
+    refused = [line for line in lines if line["logger"].startswith(("django.request", "django.security."))]
+    assert [line["level"] for line in refused] == ["warning", "warning"]
+
+
 @pytest.mark.parametrize("name", ["uvicorn.access", "django.server"])
 def test_an_address_in_a_line_ends_before_its_query(name: str) -> None:
     record = logging.LogRecord(name, logging.INFO, "", 1, '"%s" %s', (f"GET /a/?b={WORD} HTTP/1.1", 200), None)
