@@ -2,7 +2,7 @@
 
 import pytest
 
-from pairing.health.availability import FAILED_OVER, FAILING, HEALTHY, TRANSITIONS, News, PathAvailability, State
+from pairing.health.availability import FAILED_OVER, FAILING, HEALTHY, TRANSITIONS, News, PathAvailability
 
 INTERVAL = 60.0
 PING = 30.0
@@ -103,12 +103,6 @@ def test_the_machines_own_table_leads_nowhere_that_the_transitions_here_do_not()
     listed = {(state, then, kind) for state, row in TRANSITIONS.items() for then, kind in row.values()}
     here = {(STATES[state]().state, then, kind) for state, _, then, kinds in TABLE for kind in kinds if kind != "held"}
     assert listed == here | {(HEALTHY, FAILED_OVER, "failed_over")}  # an interval of 0, or another process's failover
-
-
-@pytest.mark.parametrize("state", ["healthy", "failing", "failed_over"])
-def test_state_equals_its_name(state):
-    assert State(state) == state
-    assert str(State(state)) == state
 
 
 # Time
@@ -257,13 +251,6 @@ def test_forcing_without_hold_lets_the_next_ping_heal():
     assert kinds(machine.pinged(True, "accepted", PING)) == ["recovered"]
 
 
-def test_an_organic_failover_that_is_held_does_not_return():
-    machine = failed_over()
-    machine.hold(70.0, operator="ann")
-    machine.pinged(True, "accepted", 100.0)
-    assert machine.state is FAILED_OVER
-
-
 def test_release_makes_a_ping_due_at_once():
     machine = entity()
     machine.force("maintenance", 0.0, operator="ann")
@@ -280,14 +267,6 @@ def test_an_expired_hold_is_released():
     (transition,) = machine.expire(100.0)
     assert (transition.kind, transition.operator) == ("released", None)
     assert machine.ping_due(100.0)
-
-
-def test_marking_healthy_ends_hold_and_failover_together():
-    machine = entity()
-    machine.force("maintenance", 0.0, operator="ann")
-    (transition,) = machine.mark_healthy(5.0, operator="ann")
-    assert (transition.kind, transition.operator) == ("recovered", "ann")
-    assert (machine.state, machine.held_by, machine.expires) == (HEALTHY, None, None)
 
 
 def test_holding_twice_is_reported_once():
@@ -311,58 +290,46 @@ def test_nobody_can_forbid_an_organic_failover():
     assert kinds(machine.expire(1.0 + INTERVAL)) == ["failed_over"]
 
 
-# What the fleet says (docs/specification.md, section 11)
+# What the fleet reports (docs/specification.md, section 11)
 
 
 def news(state=FAILED_OVER, since=1000.0, version=1, **rest) -> News:
     return News(state=state, since=since, reason="elsewhere", version=version, **rest)
 
 
-def test_an_organic_failover_is_adopted_by_a_process_that_sent_nothing_since_it_began():
+def healthy(*, sent: float | None = None) -> PathAvailability:
     machine = entity()
-    machine.sent(900.0)
-    (transition,) = machine.adopt(news(), 1000.1)
-    assert (transition.kind, transition.adopted, machine.state) == ("failed_over", True, FAILED_OVER)
+    if sent is not None:
+        machine.sent(sent)
+    return machine
 
 
-def test_a_process_whose_send_was_accepted_since_it_began_disputes_it():
+def adopted(one: News) -> PathAvailability:
     machine = entity()
-    machine.sent(1000.0 - INTERVAL + 1)
-    assert machine.adopt(news(), 1000.1) == []
-    assert (machine.state, machine.disputed) == (HEALTHY, True)
+    machine.adopt(one, 1000.1)
+    return machine
 
 
-def test_a_forced_failover_cannot_be_disputed():
-    machine = entity()
-    machine.sent(999.0)
-    (transition,) = machine.adopt(news(origin="forced", held_by="ann"), 1000.1)
-    assert (transition.kind, machine.state, machine.held_by) == ("forced", FAILED_OVER, "ann")
+FORCED = {"origin": "forced", "held_by": "ann"}
+ADOPTED = {
+    "an organic failover, with no send since it began": (healthy(sent=900.0), news(), ["failed_over"], FAILED_OVER),
+    "an organic failover, disputed": (healthy(sent=1000.0 - INTERVAL + 1), news(), [], HEALTHY),
+    "a forced one cannot be disputed": (healthy(sent=999.0), news(**FORCED), ["forced"], FAILED_OVER),
+    "a recovery": (failed_over(), news(HEALTHY, version=3), ["recovered"], HEALTHY),
+    "an older one is ignored": (adopted(news(version=5)), news(HEALTHY, version=4), [], FAILED_OVER),
+    "forced, whatever the version": (adopted(news(HEALTHY, version=9)), news(**FORCED), ["forced"], FAILED_OVER),
+    "a hold": (failed_over(), news(version=2, held_by="ann"), ["held"], FAILED_OVER),
+    "another process is failing": (healthy(), news(FAILING), [], HEALTHY),
+}
 
 
-def test_a_recovery_seen_elsewhere_heals_here_at_once():
-    machine = failed_over()
-    (transition,) = machine.adopt(news(HEALTHY, version=3), 100.0)
-    assert (transition.kind, transition.adopted, machine.state) == ("recovered", True, HEALTHY)
-
-
-def test_older_news_is_ignored():
-    machine = entity()
-    machine.adopt(news(version=5), 1000.1)
-    assert machine.adopt(news(HEALTHY, version=4), 1000.2) == []
-    assert machine.state is FAILED_OVER
-
-
-def test_forced_beats_organic_whatever_the_version():
-    machine = entity()
-    machine.adopt(news(HEALTHY, version=9), 10.0)
-    assert kinds(machine.adopt(news(version=1, origin="forced", held_by="ann"), 1000.1)) == ["forced"]
-
-
-def test_a_hold_put_on_elsewhere_is_adopted():
-    machine = failed_over()
-    assert kinds(machine.adopt(news(version=2, held_by="ann"), 100.0)) == ["held"]
-    machine.pinged(True, "accepted", 101.0)
-    assert machine.state is FAILED_OVER
+@pytest.mark.parametrize(("machine", "heard", "reported", "then"), ADOPTED.values(), ids=ADOPTED)
+def test_news_of_the_fleet_is_adopted(machine, heard, reported, then):
+    transitions = machine.adopt(heard, 1000.2)
+    assert [(each.kind, each.adopted) for each in transitions] == [(kind, True) for kind in reported]
+    assert (machine.state, machine.disputed) == (then, heard.state is FAILED_OVER and not reported)
+    if heard.held_by:
+        assert machine.held_by == heard.held_by
 
 
 def test_a_release_elsewhere_makes_a_ping_due_at_once_here():
@@ -370,12 +337,6 @@ def test_a_release_elsewhere_makes_a_ping_due_at_once_here():
     machine.adopt(news(version=2, held_by="ann"), 100.0)
     assert kinds(machine.adopt(news(version=3), 101.0)) == ["released"]
     assert machine.ping_due(101.0)
-
-
-def test_that_another_process_is_failing_changes_nothing_here():
-    machine = entity()
-    assert machine.adopt(news(FAILING), 1000.1) == []
-    assert machine.state is HEALTHY
 
 
 def test_an_adopted_failover_is_pinged_one_interval_after_it_engaged_there():

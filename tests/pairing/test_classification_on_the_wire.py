@@ -93,8 +93,9 @@ async def test_an_entity_that_never_took_a_message_and_is_not_there_is_a_typing_
 async def test_a_token_that_is_refused_never_fails_over(world, primary, queue, status):
     client = await world.open(enable_pings=False)
     primary.fault(entity=queue, operation="cbs", effect="status", status=status)
-    with pytest.raises(sdk.ServiceBusAuthenticationError):
+    with pytest.raises(sdk.ServiceBusAuthenticationError) as refused:
         await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=slowed(8))
+    assert "Check the connection string" in refused.value.__notes__[0]
     health = client.entity_health(queue)
     assert health.state == "healthy"
     assert health.reason.startswith("refused: wrong key, or no such entity, since ")

@@ -80,14 +80,6 @@ def test_failing_is_shown_and_adopted_by_nobody(server, join):
     assert [news.path for news in two.reported] == ["payments"]
 
 
-def test_an_operator_s_word_reaches_every_process(server, join):
-    one, two = join("one"), join("two")
-    shared(server).fail_over("orders", "drill", operator="ada", process="web")
-    assert one.hears("failed_over")
-    assert two.hears("failed_over")
-    assert one.reported[-1].held_by == "ada"
-
-
 def test_a_process_that_comes_later_learns_what_stands(server, join):
     shared(server).fail_over("orders", "drill", operator="ada", process="web")
     assert join("late").hears("failed_over")
@@ -208,11 +200,6 @@ def test_closing_does_not_wait_for_a_redis_that_is_frozen(server, join):
     with Stopwatch() as watch:
         one.coordination.close()
     assert watch.took < 5
-
-
-def test_the_claim_is_the_fleet_s_not_the_process_s(server, join):
-    claims = [join(f"p{number}").coordination.claim_ping("orders", 60) for number in range(5)]
-    assert claims == [True, False, False, False, False]
 
 
 def test_a_password_in_the_url_is_revealed_to_nobody(caplog):

@@ -14,7 +14,7 @@ from azure.servicebus.exceptions import ServiceBusError
 
 from pairing import Fault, SendAvailabilityOptions, classify
 from pairing.drain.refusals import why_refused
-from pairing.health.faults import CALLERS_CONDITIONS, TABLE, describe, is_ambiguous, without_secrets
+from pairing.health.faults import TABLE, describe, is_ambiguous, without_secrets
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient
 
 BY_CLASS = [
@@ -41,6 +41,7 @@ BY_CLASS = [
     ("entity exists", sdk.MessagingEntityAlreadyExistsError(), Fault.CALLER),
     ("renewal failed", sdk.AutoLockRenewFailed("x"), Fault.CALLER),
     ("renewal timed out", sdk.AutoLockRenewTimeout("x"), Fault.CALLER),
+    ("an error without a condition", ServiceBusError("?"), Fault.OUTAGE),
 ]
 
 
@@ -65,24 +66,6 @@ def test_an_error_class_of_tomorrow_is_not_about_sending():
         pass
 
     assert classify(TomorrowsError("?"), known=True) is Fault.CALLER
-
-
-@pytest.mark.parametrize(("known", "fault"), [(True, Fault.OUTAGE), (False, Fault.CALLER)])
-def test_a_missing_entity_is_an_outage_only_where_it_is_known_to_have_existed(known, fault):
-    assert classify(sdk.MessagingEntityNotFoundError(), known=known) is fault
-    assert classify(ServiceBusError("gone", condition=b"amqp:resource-deleted"), known=known) is fault
-
-
-@pytest.mark.parametrize("condition", sorted(CALLERS_CONDITIONS))
-def test_a_condition_that_blames_the_caller_does_not_qualify(condition):
-    assert classify(ServiceBusError("no", condition=condition.encode()), known=True) is Fault.CALLER
-
-
-@pytest.mark.parametrize(
-    "condition", [None, b"amqp:internal-error", b"com.example:never-heard-of", b"amqp:link:stolen"]
-)
-def test_any_other_error_without_a_name_qualifies(condition):
-    assert classify(ServiceBusError("?", condition=condition), known=False) is Fault.OUTAGE
 
 
 @pytest.mark.parametrize("inner", [ValueError(), TypeError(), struct.error(), UnicodeEncodeError("a", "b", 0, 1, "c")])

@@ -12,7 +12,7 @@ from azure.servicebus import ServiceBusMessage, TransportType
 from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusConnectionError, ServiceBusServerBusyError
 
 from pairing import PairedServiceBusClient, SendAvailabilityOptions
-from pairing.links import Link, Opening, Watchdog
+from pairing.links import Link, Watchdog
 from tests.pace import Stopwatch
 
 
@@ -55,14 +55,6 @@ def link_to(sender, watchdog):
     return Link(lambda: sender, watchdog)
 
 
-def test_the_first_operation_opens_the_link_and_the_next_reuses_it(watchdog):
-    sender = Sender()
-    link = link_to(sender, watchdog)
-    assert link.send("a", 10.0) is None
-    assert link.send("b", 10.0) is None
-    assert [message for message, _ in sender.sent] == ["a", "b"]
-
-
 def test_a_signal_handler_that_closes_the_link_does_not_wait_for_the_send_that_it_interrupts(watchdog):
     sender = Sender()
     link = link_to(sender, watchdog)
@@ -74,14 +66,6 @@ def test_a_signal_handler_that_closes_the_link_does_not_wait_for_the_send_that_i
     assert (link.sender, link._thread) == (None, 0)
 
 
-def test_a_short_timeout_is_also_the_sdks(watchdog):
-    sender = Sender()
-    link = link_to(sender, watchdog)
-    link.send("a", 1.0)
-    link.send("b", 1.0)
-    assert all(timeout is not None and timeout < 1.0 for _, timeout in sender.sent)
-
-
 def test_a_failure_shows_whether_the_link_had_been_open(watchdog):
     sender = Sender(sends=error(ServiceBusConnectionError))
     link = link_to(sender, watchdog)
@@ -91,12 +75,6 @@ def test_a_failure_shows_whether_the_link_had_been_open(watchdog):
     assert link.send("b", 10.0) is None
     sender.sends = error(ServiceBusConnectionError)
     assert link.send("c", 10.0).reused
-
-
-def test_a_torn_link_is_closed_in_the_background(watchdog):
-    sender = Sender(sends=error(ServiceBusConnectionError))
-    link_to(sender, watchdog).send("a", 10.0)
-    assert sender.closed.wait(60)
 
 
 def test_a_refusal_that_leaves_the_link_alone_keeps_it(watchdog):
@@ -114,37 +92,6 @@ def test_an_opening_that_takes_too_long_is_abandoned_and_closes_itself(watchdog)
     assert not sender.closed.is_set()
     may_open.set()
     assert sender.closed.wait(60)
-
-
-def test_an_opening_passes_the_sdks_error_on():
-    opening = Opening(lambda: Sender(opens=error(ServiceBusConnectionError)))
-    opening.start()
-    with pytest.raises(ServiceBusConnectionError):
-        opening.result(60)
-
-
-def test_a_second_thread_waits_for_the_link_no_longer_than_its_timeout(watchdog):
-    may_go, is_in = threading.Event(), threading.Event()
-
-    def hold():
-        is_in.set()
-        may_go.wait()
-
-    link = link_to(Sender(sends=hold), watchdog)
-    first = threading.Thread(target=link.send, args=("a", 30.0))
-    first.start()
-    assert is_in.wait(60)
-    failure = link.send("b", 0.1)
-    assert isinstance(failure.error, OperationTimeoutError)
-    may_go.set()
-    first.join(60)
-    assert not first.is_alive()
-
-
-def test_a_closed_link_opens_no_more(watchdog):
-    link = link_to(Sender(), watchdog)
-    link.close(1.0)
-    assert "closed" in str(link.send("a", 1.0).error)
 
 
 def test_a_link_that_is_closed_while_it_opens_keeps_nothing_open(watchdog):

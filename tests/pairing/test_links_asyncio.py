@@ -51,16 +51,6 @@ async def opened(sender):
     return link
 
 
-async def test_an_accepted_send_leaves_the_link_as_it_was():
-    sender = Sender()
-    sender.gate.set()
-    link = await opened(sender)
-    assert await link.send("a", 10.0) is None
-    assert await link.send("b", 10.0) is None
-    assert (sender.sent, link.sender) == (["a", "b"], sender)
-    assert asyncio.current_task().cancelling() == 0
-
-
 @pytest.mark.parametrize("swallowed", [0, 3], ids=["heard at once", "heard the fourth time"])
 async def test_an_overdue_send_is_cancelled_until_it_ends(swallowed):
     sender = Sender(swallows=swallowed)
@@ -118,16 +108,6 @@ async def test_a_send_that_is_under_way_while_its_link_closes_ends():
     await link.close(0.0)
     failure = await asyncio.wait_for(sending, 60)
     assert isinstance(failure.error, OperationTimeoutError)
-
-
-async def test_many_tasks_take_turns_on_a_link():
-    sender = Sender()
-    link = await opened(sender)
-    sends = [asyncio.create_task(link.send(number, 10.0)) for number in range(5)]
-    await sender.sending.wait()
-    sender.gate.set()
-    assert await asyncio.gather(*sends) == [None] * 5
-    assert sender.sent == [0, 1, 2, 3, 4]
 
 
 class OneByOne(Sender):

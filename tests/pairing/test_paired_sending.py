@@ -4,11 +4,11 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusMessageBatch
+from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 from azure.servicebus import exceptions as sdk
 from azure.servicebus.amqp import AmqpAnnotatedMessage
 
-from pairing import PairingError, ScheduledInBacklogError, SendAvailabilityOptions, is_ping
+from pairing import PairingError, ScheduledInBacklogError, SendAvailabilityOptions
 from pairing.messages.payload import payload
 from pairing.messages.rewriting import restore
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient, ManualClock
@@ -101,14 +101,6 @@ def test_a_fake_that_waits_for_a_busy_server_raises_once_the_timeout_is_over():
     assert clock.now() == 20.0  # of the 30 seconds: another wait of 10 would leave no time
 
 
-async def test_a_busy_server_is_waited_for_where_the_options_say_so(world, primary, queue, monkeypatch):
-    monkeypatch.setattr("pairing.health.flows.RETRY_AFTER_S", 0.3)
-    client = await world.open(server_busy="wait")
-    primary.fault(entity=queue, operation="send", effect="reject", condition="com.microsoft:server-busy", count=2)
-    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
-    assert primary.stats(queue)["enqueued"] == 1
-
-
 # Failover
 
 
@@ -129,15 +121,6 @@ async def test_the_send_that_failed_goes_to_the_backlog_and_a_ping_brings_the_en
     await world(sender.send_messages, ServiceBusMessage("after"))
     assert bodies(primary.receive(queue, 2)) == ["before", "after"]
     assert world.reported == ["failed_over", "recovered"]
-
-
-async def test_once_failed_over_no_sender_touches_the_primary(world, primary, queue):
-    client = await world.open(enable_pings=False)
-    primary.fault(entity=queue, operation="send", effect="reject", count=1)
-    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
-    for _ in range(3):
-        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
-    assert primary.stats(queue)["enqueued"] == 0
 
 
 async def test_lists_and_batches_are_redirected_whole(world, secondary, queue):
@@ -168,25 +151,6 @@ async def test_scheduling_during_a_failover_keeps_the_time_and_cannot_be_cancell
 
 
 # Faults of the caller and of the configuration
-
-
-async def test_a_queue_that_has_vanished_fails_over(world, primary, secondary, queue):
-    client = await world.open(enable_pings=False)
-    sender = client.get_queue_sender(queue)
-    await world(sender.send_messages, ServiceBusMessage("x"))
-    primary.fault(entity=queue, operation="send", effect="reject", condition="amqp:not-found")
-    await world(sender.send_messages, ServiceBusMessage("y"))
-    assert client.entity_health(queue).state == "failed_over"
-
-
-async def test_refused_credentials_do_not_fail_over(world, primary, queue):
-    client = await world.open()
-    primary.fault(entity=queue, operation="cbs", effect="status", status=401)
-    with pytest.raises(sdk.ServiceBusAuthenticationError) as refused:
-        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=slowed(8))
-    assert "Check the connection string" in refused.value.__notes__[0]
-    health = client.entity_health(queue)
-    assert (health.state, "wrong key" in health.reason) == ("healthy", True)
 
 
 async def test_a_message_that_cannot_be_encoded_is_the_callers_fault(world, queue):
@@ -303,12 +267,6 @@ async def test_a_released_entity_is_pinged_at_once(world, queue):
     assert world.reported == ["forced", "released", "recovered"]
 
 
-async def test_a_hold_expires(world, queue):
-    client = await world.open()
-    client.fail_over(queue, "maintenance", expires=timedelta(seconds=0.5))
-    await world.until(lambda: client.entity_health(queue).state == "healthy")
-
-
 # Pings
 
 
@@ -318,13 +276,6 @@ async def test_an_outage_spends_no_pings(world, primary, queue):
     primary.fault(entity=queue, operation="attach", effect="refuse")
     await world.until(lambda: "internal-error" in client.entity_health(queue).last_ping)
     assert "ping" not in {record.kind for record in client.meter.drain(client.clock.now(), everything=True)}
-
-
-def test_is_ping_distinguishes_pings_from_messages():
-    from pairing.messages.rewriting import ping_message
-
-    assert is_ping(ping_message())
-    assert not is_ping(ServiceBusMessage("x"))
 
 
 # Receivers
@@ -438,30 +389,6 @@ async def test_misspelt_keywords_are_refused(world, queue):
         await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), time_out=3)
     with pytest.raises(TypeError, match="transporttype"):
         type(client).from_connection_string("x", "y", transporttype=1)
-
-
-async def test_many_threads_or_tasks_may_share_a_sender(world, primary, queue):
-    client = await world.open()
-    sender = client.get_queue_sender(queue)
-    await asyncio.gather(*(world(sender.send_messages, ServiceBusMessage(str(i))) for i in range(40)))
-    assert primary.stats(queue)["enqueued"] == 40
-
-
-def test_a_batch_that_hides_its_messages_is_refused(queue):
-    batch = ServiceBusMessageBatch()
-    batch.add_message(ServiceBusMessage("x"))
-    del batch._messages
-    with pytest.raises(TypeError, match="create_message_batch"):
-        payload(batch, queue)
-
-
-def test_the_bare_sdk_reaches_what_the_pair_sends_to(primary, queue):
-    with (
-        ServiceBusClient.from_connection_string(primary.connection_string) as client,
-        client.get_queue_sender(queue) as sender,
-    ):
-        sender.send_messages(ServiceBusMessage("x"))
-    assert bodies(primary.receive(queue, 1)) == ["x"]
 
 
 # Home again

@@ -188,18 +188,6 @@ async def test_opening_with_a_wrong_key_says_so_at_once(world, primary, secondar
     assert "wronglocal" not in str(raised.value)
 
 
-async def test_opening_without_the_secondary_is_an_error_that_names_it(world, primary):
-    nowhere = "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;"
-    options = SendAvailabilityOptions(
-        primary_namespace="contoso", secondary_namespace="elsewhere", creation_retry_interval=timedelta(0)
-    )
-    client = world.module.PairedServiceBusClient.from_connection_string(
-        primary.connection_string, nowhere, options=options
-    )
-    with pytest.raises(BacklogCreationError, match="elsewhere: it cannot be reached"):
-        await world(client.open)
-
-
 async def test_a_client_that_could_not_open_opens_once_the_secondary_is_back(world, secondary, queue):
     secondary.fault(operation="admin", effect="status", status=401)
     client = world.client()
@@ -430,13 +418,6 @@ async def test_while_the_primary_end_is_down_sends_say_so_and_do_not_count_as_an
     with pytest.raises(PairingError, match="primary end is closed"):
         await world(sender.send_messages, ServiceBusMessage("x"))
     assert world.reported == []
-
-
-async def test_an_outage_never_faults_an_end(world, primary, queue):
-    client = await world.open(enable_pings=False)
-    primary.fault(operation="connect", effect="refuse")
-    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
-    assert (client.state, client.primary.state) == ("opened", "opened")
 
 
 # The fleet (docs/specification.md, section 11)

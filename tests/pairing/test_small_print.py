@@ -39,18 +39,6 @@ async def test_what_the_table_does_not_name_is_left_at_its_default(world, second
 # Section 5: when an entity fails over
 
 
-def test_failover_is_engaged_and_reported_where_nothing_is_sent():
-    clock, reported = ManualClock(), list[Any]()
-    pair = Pair(SendAvailabilityOptions(failover_interval=timedelta(seconds=30)), "contoso", "host:1:a", clock)
-    pair.on_event(reported.append)
-    machine = pair.availability("orders")
-    pair.apply(machine, lambda now: machine.failed(now, "an outage", began=now))
-    clock.advance(31)
-    pair.tick()
-    assert [event.kind for event in reported] == ["failing", "failed_over"]
-    assert reported[1].time - reported[0].time == timedelta(seconds=30)
-
-
 def test_a_missing_entity_that_the_control_plane_knows_is_an_outage(redis_url, redis_client):
     pair = Pair(SendAvailabilityOptions(), "contoso", "host:1:a", ManualClock())
     fleet = Fleet(pair, redis_url)
