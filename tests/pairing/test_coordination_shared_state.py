@@ -72,13 +72,6 @@ def test_of_a_change_of_several_that_is_cut_off_nothing_is_done_and_nothing_repo
     assert (len(shared.health()), redis_client.xlen(EVENTS)) == (100, 100)
 
 
-def test_versions_rise_also_when_redis_has_forgotten_everything(shared, redis_client):
-    first = shared.publish(saw("failed_over"))
-    redis_client.flushall()
-    assert shared.publish(saw("failed_over")).version >= first.version
-    assert shared.publish(saw("healthy", knew=first.version + 50)).version > first.version + 50
-
-
 RULES = [  # what stands, what comes, what is true then
     ("failing never overwrites failed over", [saw("failed_over")], saw("failing", by="p2"), "failed_over"),
     ("a send's success clears failing", [saw("failing")], saw("healthy", by="p2"), "healthy"),
@@ -155,16 +148,6 @@ def test_what_an_operator_does_twice_is_done_once(shared):
     healthy = shared.mark_healthy("orders", operator="ada", process="web")
     assert shared.mark_healthy("orders", operator="ada", process="web") == healthy
     assert shared.release("orders", operator="ada", process="web") == healthy
-
-
-def test_a_forgetful_redis_is_informed_again_and_the_later_memory_stands(shared, redis_client):
-    failed = shared.publish(saw("failed_over"))
-    healthy = shared.publish(saw("healthy", after_s=60))
-    redis_client.flushall()
-    assert shared.restore(failed)
-    assert shared.restore(healthy)
-    assert not shared.restore(failed)
-    assert shared.health() == {"orders": healthy}
 
 
 def test_a_reader_gets_only_what_changed_since_it_looked(shared):
@@ -314,36 +297,10 @@ def test_pairs_know_nothing_of_each_other(shared, redis_client):
     assert shared.claim_ping("orders", 60)
 
 
-def test_the_end_of_an_old_hold_does_not_end_a_newer_one(shared):
-    old = shared.fail_over("orders", "drill", operator="ann", process="web", expires=NOON)
-    new = shared.fail_over("orders", "drill", operator="ann", process="web")
-    over = replace(old, held_by=None, expires=None, origin="organic", process="cut off since the first")
-    assert shared.publish(over) is None
-    assert shared.health()["orders"] == new
-
-
 def test_a_hold_that_has_ended_leaves_the_failover_an_operators(shared):
     held = shared.fail_over("orders", "drill", operator="ann", process="web", expires=NOON)
     over = shared.publish(replace(held, held_by=None, expires=None, origin="organic", process="one"))
     assert (over.held_by, over.origin) == (None, "forced")
-
-
-def test_failing_ends_no_failover_that_redis_had_forgotten(shared, redis_client):
-    held = shared.fail_over("orders", "drill", operator="ann", process="web")
-    redis_client.flushall()
-    failing = shared.publish(saw("failing", by="one"))
-    assert shared.restore(held)
-    assert shared.health()["orders"].held_by == "ann"
-    assert shared.health()["orders"].version > failing.version
-
-
-def test_failing_by_who_knew_of_the_recovery_brings_no_failover_back(shared, redis_client):
-    held = shared.fail_over("orders", "drill", operator="ann", process="web")
-    healthy = shared.mark_healthy("orders", operator="ann", process="web")
-    redis_client.flushall()
-    failing = shared.publish(replace(saw("failing", by="one"), version=healthy.version))
-    assert not shared.restore(held)
-    assert shared.health()["orders"] == failing
 
 
 def test_what_one_who_knows_nothing_says_comes_after_what_stood(shared):

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import sys
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from types import FrameType
@@ -64,71 +64,47 @@ def counting_steps() -> Iterator[list[str]]:
         gc.enable()
 
 
-def at_ease(client: Any, link_name: str, taken: Taken) -> Any:
-    client._opened()
-    sender = client.get_queue_sender("orders")
-    sender._has_warmed = True
-    setattr(sender._link, link_name, taken)
-    return sender
+class Sending:
+    """A client of a world whose links are open, to what takes everything."""
+
+    def __init__(self, library: Any) -> None:
+        self.client = library.PairedServiceBusClient.from_connection_string(PRIMARY, SECONDARY, options=OPTIONS)
+        self.link_name, self.taken = ("_sender", Taken()) if library is pairing else ("sender", TakenAwaited())
+        self.client._paired(Paired([BACKLOG]))
+        self.client._opened()
+        self.sender = self.client.get_queue_sender("orders")
+        self.sender._has_warmed = True
+        self.links = [self.sender._link, self.client.backlog_link(BACKLOG)]
+        self.set_links(self.taken)
+
+    def set_links(self, taken: Taken | None) -> None:
+        for link in self.links:
+            setattr(link, self.link_name, taken)
+
+    async def send(self, message: ServiceBusMessage) -> None:
+        sent = self.sender.send_messages(message)
+        await sent if sent is not None else None
 
 
-def test_a_plain_send_adds_few_steps_to_the_sdks():
-    client = pairing.PairedServiceBusClient.from_connection_string(PRIMARY, SECONDARY, options=OPTIONS)
-    sender = at_ease(client, "_sender", Taken())
-    sender.send_messages(ServiceBusMessage("first"))
+@pytest.fixture(params=[pairing, pairing.aio], ids=["sync", "asyncio"])
+async def sending(request: pytest.FixtureRequest) -> AsyncIterator[Sending]:
+    sending = Sending(request.param)
+    yield sending
+    sending.set_links(None)
+
+
+@pytest.mark.parametrize("failed_over", [False, True], ids=["plain", "redirected"])
+async def test_a_send_adds_few_steps_to_the_sdks(sending: Sending, failed_over: bool) -> None:
+    if failed_over:
+        sending.client.fail_over("orders", "drill")
+    await sending.send(ServiceBusMessage(b"x" * 256))
     message = ServiceBusMessage(b"x" * 256)
     with counting_steps() as steps:
-        sender.send_messages(message)
-    assert len(steps) < MOST_STEPS
-    sender._link._sender = None
-
-
-async def test_a_plain_send_through_asyncio_adds_few_steps_to_the_sdks():
-    client = pairing.aio.PairedServiceBusClient.from_connection_string(PRIMARY, SECONDARY, options=OPTIONS)
-    sender = at_ease(client, "sender", TakenAwaited())
-    await sender.send_messages(ServiceBusMessage("first"))
-    message = ServiceBusMessage(b"x" * 256)
-    with counting_steps() as steps:
-        await sender.send_messages(message)
-    assert len(steps) < MOST_STEPS
-    assert {kind: sums[:3] for kind, sums in metered(client, "kind").items()} == {"send": (2, 2, 2)}
-    sender._link.sender = None
-
-
-def redirected(client: Any, link_name: str, taken: Taken) -> Any:
-    client._paired(Paired([BACKLOG]))
-    sender = at_ease(client, link_name, taken)
-    client.fail_over("orders", "drill")
-    setattr(client.backlog_link(BACKLOG), link_name, taken)
-    return sender
-
-
-def test_a_redirected_send_adds_few_steps_to_the_sdks():
-    client = pairing.PairedServiceBusClient.from_connection_string(PRIMARY, SECONDARY, options=OPTIONS)
-    sender = redirected(client, "_sender", Taken())
-    sender.send_messages(ServiceBusMessage(b"x" * 256))
-    message = ServiceBusMessage(b"x" * 256)
-    with counting_steps() as steps:
-        sender.send_messages(message)
-    assert "rewritten_plainly" in steps
-    assert len(steps) < MOST_REDIRECTED_STEPS
-    assert metered(client, "kind")["send_backlog"][:3] == (2, 2, 2)
-    client.backlog_link(BACKLOG)._sender = sender._link._sender = None
-
-
-async def test_a_redirected_send_through_asyncio_adds_few_steps_to_the_sdks():
-    client = pairing.aio.PairedServiceBusClient.from_connection_string(PRIMARY, SECONDARY, options=OPTIONS)
-    sender = redirected(client, "sender", TakenAwaited())
-    await sender.send_messages(ServiceBusMessage(b"x" * 256))
-    message = ServiceBusMessage(b"x" * 256)
-    with counting_steps() as steps:
-        await sender.send_messages(message)
-    assert "rewritten_plainly" in steps
-    assert len(steps) < MOST_REDIRECTED_STEPS
-    redirected_sends = metered(client, "kind")["send_backlog"]
-    assert redirected_sends[:3] == (2, 2, 2)
-    assert redirected_sends.bytes > 2 * 256
-    client.backlog_link(BACKLOG).sender = sender._link.sender = None
+        await sending.send(message)
+    assert len(steps) < (MOST_REDIRECTED_STEPS if failed_over else MOST_STEPS)
+    assert ("rewritten_plainly" in steps) == failed_over
+    [(kind, sums)] = metered(sending.client, "kind").items()
+    assert (kind, sums[:3], sums.bytes > 2 * 256) == ("send_backlog" if failed_over else "send", (2, 2, 2), True)
 
 
 async def test_turns_are_taken_in_the_order_of_coming():
@@ -165,25 +141,18 @@ async def test_a_wait_that_is_cancelled_keeps_nobody_else_waiting(leaves_first):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("world", [pairing, pairing.aio], ids=["sync", "asyncio"])
-async def test_thousands_of_redirected_sends_leave_nothing_in_memory(world):
-    client = world.PairedServiceBusClient.from_connection_string(PRIMARY, SECONDARY, options=OPTIONS)
-    link_name, taken = ("_sender", Taken()) if world is pairing else ("sender", TakenAwaited())
-    sender = redirected(client, link_name, taken)
-
+async def test_thousands_of_redirected_sends_leave_nothing_in_memory(sending: Sending) -> None:
     async def held_after(sends: int) -> int:
         for _ in range(sends):
-            sent = sender.send_messages(ServiceBusMessage(b"x" * 256))
-            await sent if sent is not None else None
-        client.meter.drain(client.clock.now())
+            await sending.send(ServiceBusMessage(b"x" * 256))
+        sending.client.meter.drain(sending.client.clock.now())
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
 
+    sending.client.fail_over("orders", "drill")
     tracemalloc.start()
     held = [await held_after(500), *[await held_after(2000) for _ in range(3)]]
     tracemalloc.stop()
-    setattr(client.backlog_link(BACKLOG), link_name, None)
-    setattr(sender._link, link_name, None)
     # Ids are made by the hundred; a reference kept of each send would be 16,000 bytes each time. What a thread of an
     # earlier test takes meanwhile is counted, too, but not three times.
     assert min(after - before for before, after in pairwise(held)) < 12_000

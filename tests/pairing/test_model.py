@@ -257,26 +257,6 @@ TestRotationLife.settings = settings(max_examples=RUNS, stateful_step_count=40, 
 # The fakes, as a user meets them
 
 
-def test_a_users_test_of_an_outage():
-    primary, secondary, clock = InMemoryNamespace("contoso"), InMemoryNamespace("contoso-dr"), ManualClock()
-    with InMemoryPairedClient(primary, secondary, clock=clock) as client, client.get_queue_sender("orders") as sender:
-        primary.fail(sdk.ServiceBusConnectionError(), "orders")
-        with pytest.raises(sdk.ServiceBusConnectionError):
-            sender.send_messages(ServiceBusMessage("refused"))
-        clock.advance(timedelta(minutes=1))
-        sender.send_messages(ServiceBusMessage("kept", session_id="s"))
-        assert client.entity_health("orders").state == "failed_over"
-        assert primary.messages("orders") == []
-        primary.mend()
-        clock.advance(timedelta(minutes=1))
-        client.ping_due()
-        assert client.bring_home() == 1
-        (message,) = primary.messages("orders")
-        assert (list(message.body), message.session_id) == ([b"kept"], "s")
-        assert primary.receive("orders") is not None
-        assert primary.receive("orders") is None
-
-
 def test_a_manual_clock_does_not_go_back():
     with pytest.raises(ValueError, match="back"):
         ManualClock().advance(-1)

@@ -18,27 +18,27 @@ def sender(request):
         yield client.get_queue_sender("orders")
 
 
-@pytest.mark.parametrize("message", [None, "", b"", "text", 3, datetime(2026, 1, 1, tzinfo=UTC)], ids=repr)
-def test_what_is_no_message(sender, message):
-    with pytest.raises(TypeError, match=f"cannot send a {type(message).__name__}: not a message, a mapping"):
-        sender.send_messages(message)
+MESSAGE = ServiceBusMessage("x")
+NO_MESSAGES = [None, "", b"", "text", 3, datetime(2026, 1, 1, tzinfo=UTC)]
+NO_SENDS = {
+    **{
+        repr(message): (message, {}, TypeError, f"cannot send a {type(message).__name__}: not a message, a mapping")
+        for message in NO_MESSAGES
+    },
+    "in a list": ([MESSAGE, "x"], {}, TypeError, "cannot send a str: it is neither a message nor a mapping"),
+    **{
+        f"timeout {timeout}": (MESSAGE, {"timeout": timeout}, ValueError, "The timeout must be greater than 0")
+        for timeout in (0, -1, math.nan, -math.inf)
+    },
+    "a duration": (MESSAGE, {"timeout": timedelta(5)}, TypeError, "must be a number of seconds, not a timedelta"),
+    "a text": (MESSAGE, {"timeout": "5"}, TypeError, "The timeout must be a number of seconds, not a str"),
+}
 
 
-def test_what_is_no_message_in_a_list(sender):
-    with pytest.raises(TypeError, match="cannot send a str: it is neither a message nor a mapping"):
-        sender.send_messages([ServiceBusMessage("x"), "x"])
-
-
-@pytest.mark.parametrize("timeout", [0, -1, math.nan, -math.inf], ids=repr)
-def test_a_timeout_that_is_no_time(sender, timeout):
-    with pytest.raises(ValueError, match="The timeout must be greater than 0"):
-        sender.send_messages(ServiceBusMessage("x"), timeout=timeout)
-
-
-@pytest.mark.parametrize("timeout", [timedelta(seconds=5), "5"], ids=repr)
-def test_a_timeout_that_is_no_number(sender, timeout):
-    with pytest.raises(TypeError, match=f"The timeout must be a number of seconds, not a {type(timeout).__name__}"):
-        sender.send_messages(ServiceBusMessage("x"), timeout=timeout)
+@pytest.mark.parametrize(("message", "keywords", "error", "text"), NO_SENDS.values(), ids=NO_SENDS)
+def test_what_cannot_be_sent(sender, message, keywords, error, text):
+    with pytest.raises(error, match=text):
+        sender.send_messages(message, **keywords)
 
 
 def test_a_timeout_too_short_for_a_backlog_queue_is_named_as_the_reason():
