@@ -226,10 +226,10 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self.check_open()
         return run(self._pinger.ping(path))
 
-    def ping_due(self, grace_s: float = 0.0) -> list[PingResult]:
+    def ping_due(self) -> list[PingResult]:
         """Ping every failed-over entity whose ping is due and which this process can claim; for workers."""
         self.check_open()
-        return run(self._pinger.ping_due(grace_s))
+        return run(self._pinger.ping_due())
 
     def _start_syphon(self) -> None:
         from pairing.syphon import Syphon  # only some clients host one

@@ -111,10 +111,6 @@ class Runtime(Protocol):
         """Wait for this time, or until the event is set."""
         ...
 
-    def breathe(self) -> Eventually[None]:
-        """Let others go on, in the middle of a long computation."""
-        ...
-
     def block(self, function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs) -> Eventually[R]:
         """Call a function that may block on Redis."""
         ...

@@ -32,9 +32,6 @@ class Threads:
         """Wait for this time, or until the event is set."""
         return event.wait(seconds)
 
-    def breathe(self) -> None:
-        """Other threads go on by themselves."""
-
     def block(self, function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs) -> R:
         """Call a function that may block on Redis."""
         return function(*arguments, **keywords)

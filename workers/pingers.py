@@ -18,7 +18,6 @@ from workers.connections import REST_S, client, outages_reported, pairs
 from workers.slices import slice_of, start_thread
 
 TICK_S = 0.2
-MOST_THREADS = 16  # per pair and process; a namespace that does not answer blocks a thread
 _watches: dict[str, threading.Thread] = {}
 
 
@@ -64,13 +63,11 @@ def watch(pair: str) -> None:
 
 def keep_pinging(pair: str) -> None:
     """Ping until no entity of the pair is failed over, or the worker stops; without Redis, applications ping."""
-    under_way: list[threading.Thread] = []
     with suppress(RedisError), slice_of(f"pings of {pair}") as stop:
         while stop is not None and not stop.wait(TICK_S) and pair in pairs() and away(pair):
-            under_way = [thread for thread in under_way if thread.is_alive()]
             with outages_reported("ping", pair):
-                if len(under_way) < MOST_THREADS and _is_due(client(pair)):
-                    under_way.append(start_thread("ping", ping, pair))
+                if _is_due(client(pair)):
+                    start_thread("ping", ping, pair)
                 continue
             stop.wait(REST_S)
 
@@ -81,8 +78,8 @@ def _is_due(connected: PairedServiceBusClient) -> bool:
 
 
 def ping(pair: str) -> None:
-    """Send the due pings of a pair that no other process has claimed."""
+    """Send the due pings of a pair that no other process has claimed; at once if all are under way."""
     with outages_reported("ping", pair):
-        if results := client(pair).ping_due(grace_s=0.0):
+        if results := client(pair).ping_due():
             catch_up(pair, {result.path for result in results})
             announce_change()

@@ -312,10 +312,10 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self.check_open()
         return await run_async(self._pinger.ping(path))
 
-    async def ping_due(self, grace_s: float = 0.0) -> list[PingResult]:
+    async def ping_due(self) -> list[PingResult]:
         """Ping every failed-over entity whose ping is due and which this process can claim; for workers."""
         self.check_open()
-        return await run_async(self._pinger.ping_due(grace_s))
+        return await run_async(self._pinger.ping_due())
 
     def _start_syphon(self) -> None:
         from pairing.aio.syphon import Syphon  # the syphon uses the client, and only some clients host one

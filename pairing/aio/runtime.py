@@ -37,10 +37,6 @@ class Tasks:
         except TimeoutError:
             return
 
-    async def breathe(self) -> None:
-        """Let other tasks go on, in the middle of a long computation."""
-        await asyncio.sleep(0)
-
     async def block(self, function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs) -> R:
         """Call a function that may block on Redis."""
         return await asyncio.to_thread(function, *arguments, **keywords)

@@ -1,8 +1,10 @@
 """Pings failed-over entities: one ping per entity and interval, without overlap."""
 
 import logging
+import math
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from pairing.clock import seconds
@@ -17,24 +19,53 @@ from pairing.operations.client import ClientOperations
 
 _LOGGER = logging.getLogger("pairing")
 TICK_S = 0.25
-MOST_AT_ONCE = 16
-CLAIMS_PER_INTERVAL = 4
+PLACES = 200
+"""How many links of pings a client opens at once."""
+OPENING_S = 10.0 - TICK_S
+"""The time limit of an opening; its place is used again at the next tick."""
+PATIENCE = 0.25
+"""The part of its interval that applications leave a due ping to the workers, and then wait between two claims."""
 MOST_GRACE_S = 5.0
 PING_BYTES = 160
 """The approximate size of a ping on the wire."""
 
 
-class Turns:
-    """The order of entities if not all can be tried at once: the least recently tried first."""
+class Places:
+    """Which due entities are pinged: in the order of their due times, while there are places to open their links."""
 
     def __init__(self) -> None:
-        self._tried_at: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._under_way: dict[str, bool] = {}
+        """Path → whether its ping occupies a place."""
+        self._tried: dict[str, tuple[float | None, float]] = {}
+        """Path → the due time for which a ping was begun, and when to try again if it was not sent."""
 
-    def next(self, due: list[PathAvailability]) -> list[PathAvailability]:
-        """Select as many as may be pinged at once."""
-        chosen = sorted(due, key=lambda machine: self._tried_at.get(machine.path, 0.0))[:MOST_AT_ONCE]
-        self._tried_at |= dict.fromkeys((machine.path for machine in chosen), time.monotonic())
-        return chosen
+    def take(self, machines: Iterable[PathAvailability], now: float, patience: float) -> list[str]:
+        """The paths to ping now, each with a place; ``patience``: the part of the interval between two attempts."""
+        with self._lock:
+            waiting = (machine for machine in machines if machine.path not in self._under_way)
+            due = sorted((at, machine.path, machine) for machine in waiting if (at := self._due_at(machine)) <= now)
+            chosen = {path: machine for _, path, machine in due[: PLACES - sum(self._under_way.values())]}
+            for path, machine in chosen.items():
+                self._under_way[path] = True
+                self._tried[path] = machine.ping_at, now + max(TICK_S, machine.ping_interval_s * patience)
+        return list(chosen)
+
+    def free(self, path: str) -> None:
+        """The link of this ping is open, or did not open: another one may be opened."""
+        with self._lock:
+            if path in self._under_way:
+                self._under_way[path] = False
+
+    def end(self, path: str) -> None:
+        """The ping is over."""
+        with self._lock:
+            self._under_way.pop(path, None)
+
+    def _due_at(self, machine: PathAvailability) -> float:
+        due_at = math.inf if machine.ping_at is None else machine.ping_at
+        tried, again_at = self._tried.get(machine.path, (None, 0.0))
+        return again_at if tried == due_at else due_at
 
 
 def ping_timeout_s(ping_timeout: float, interval: float) -> float:
@@ -47,10 +78,7 @@ class Pinger:
 
     def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
         self._client, self._runtime = client, client.runtime
-        self._lock = threading.Lock()
-        self._under_way: set[str] = set()
-        self._claim_again_at: dict[str, float] = {}
-        self._turns = Turns()
+        self._places = Places()
         self._alone: dict[str, Lock] = {}
         self._stop = client.runtime.event()
 
@@ -59,22 +87,16 @@ class Pinger:
         while not self._stop.is_set():
             yield from call(self._runtime.rest, self._stop, TICK_S)
             if not self._stop.is_set():
-                self._begin_due()
+                self._begin_due(PATIENCE, [])
 
     def stop(self) -> None:
         """Begin no further ping."""
         self._stop.set()
 
-    def ping_due(self, grace_s: float = 0.0) -> Operation[list[PingResult]]:
+    def ping_due(self) -> Operation[list[PingResult]]:
         """Ping every entity whose ping is due and can be claimed; returns when all have answered."""
         results: list[PingResult] = []
-
-        def claim_and_ping(machine: PathAvailability) -> Operation[None]:
-            if (result := (yield from self._claim_and_ping(machine, grace_s))) is not None:
-                results.append(result)
-
-        due = self._turns.next(self._due())
-        yield from call(self._runtime.wait, [self._runtime.spawn(claim_and_ping(one), "ping") for one in due], None)
+        yield from call(self._runtime.wait, self._begin_due(0.0, results), None)
         return results
 
     def ping(self, path: str) -> Operation[PingResult]:
@@ -86,40 +108,31 @@ class Pinger:
         finally:
             alone.release()
 
-    def _due(self) -> list[PathAvailability]:
-        now = self._client.clock.now()
-        return [machine for machine in self._client.pair_state.entities() if machine.ping_due(now)]
+    def _begin_due(self, patience: float, results: list[PingResult]) -> list[Any]:
+        """Begin the pings that are due and have a place; returns their workers."""
+        client, workers = self._client, []
+        for path in self._places.take(client.pair_state.entities(), client.clock.now(), patience):
+            try:
+                workers.append(self._runtime.spawn(self._claim_and_ping(path, patience, results), "ping"))
+            except RuntimeError as error:  # no thread can be started now, and there may be one later
+                self._places.end(path)
+                _LOGGER.warning("%s cannot be pinged now: %s", path, error)
+        return workers
 
-    def _begin_due(self) -> None:
-        now = time.monotonic()
-        for machine in self._due():
-            if now >= self._claim_again_at.get(machine.path, 0.0) and len(self._under_way) < MOST_AT_ONCE:
-                interval = machine.ping_interval_s
-                self._claim_again_at[machine.path] = now + max(TICK_S, interval / CLAIMS_PER_INTERVAL)
-                try:
-                    grace_s = min(MOST_GRACE_S, interval / CLAIMS_PER_INTERVAL)
-                    self._runtime.spawn(self._claim_and_ping(machine, grace_s), "ping")
-                except RuntimeError as error:  # no thread can be started now, and there may be one later
-                    _LOGGER.warning("%s cannot be pinged now: %s", machine.path, error)
-
-    def _claim_and_ping(self, machine: PathAvailability, grace_s: float) -> Operation[PingResult | None]:
-        with self._lock:
-            if machine.path in self._under_way:
-                return None
-            self._under_way.add(machine.path)
+    def _claim_and_ping(self, path: str, patience: float, results: list[PingResult]) -> Operation[None]:
         try:
-            if (yield from self._claim(machine, grace_s)):
-                return (yield from self.ping(machine.path))
-            return None
+            if (yield from self._claim(path, patience)):
+                results.append((yield from self.ping(path)))
         finally:
-            with self._lock:
-                self._under_way.discard(machine.path)
+            self._places.end(path)
 
-    def _claim(self, machine: PathAvailability, grace_s: float) -> Operation[bool]:
-        if self._client.coordination is None:
+    def _claim(self, path: str, patience: float) -> Operation[bool]:
+        client = self._client
+        if client.coordination is None:
             return True
-        claim_ping = self._client.fleet.claim_ping
-        claimed: bool = yield from call(self._runtime.block, claim_ping, machine.path, machine.ping_interval_s, grace_s)
+        interval_s = client.pair_state.availability(path).ping_interval_s
+        grace_s = min(MOST_GRACE_S, interval_s * patience)
+        claimed: bool = yield from call(self._runtime.block, client.fleet.claim_ping, path, interval_s, grace_s)
         return claimed
 
     def _ping(self, path: str) -> Operation[PingResult]:
@@ -141,18 +154,12 @@ class Pinger:
     def _result(self, path: str, link: Any, timeout_s: float) -> Operation[PingResult]:
         """Open a link of its own first, which costs nothing, and spend the message only where that succeeds."""
         until = time.monotonic() + timeout_s
-        failure = yield from call(link.warm, timeout_s)
+        failure = yield from call(link.warm, min(timeout_s, OPENING_S))
+        self._places.free(path)
         if failure is None:
             failure = yield from self._send_ping(link, max(until - time.monotonic(), 0.001))
-            accepted = int(failure is None)
-            self._client.meter.count(
-                "ping",
-                self._client.primary.namespace,
-                path,
-                messages=accepted,
-                bytes=PING_BYTES * accepted,
-                billing_units=accepted,
-            )
+            n, namespace = int(failure is None), self._client.primary.namespace
+            self._client.meter.count("ping", namespace, path, messages=n, bytes=PING_BYTES * n, billing_units=n)
         if failure is None:
             return PingResult(path, True, "accepted")
         failed = self._client.failed(failure.error, path, reused=failure.reused)

@@ -188,7 +188,7 @@ class SendOperations:
             for _ in work.rewriting():
                 if self._now() >= until:
                     return Failed(Fault.CALLER, OperationTimeoutError(message=_TOO_LATE), is_crowded=True)
-                yield from call(self._runtime.breathe)
+                yield from self.pause(0)  # let others go on
             outgoing = work.rewritten()
         except Exception as error:
             return client.backlog_failed(error, reused=False)

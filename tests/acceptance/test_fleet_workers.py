@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from pairing.fleet.coordination import EVENTS, USAGE
-from pairing.operations.pinger import CLAIMS_PER_INTERVAL
+from pairing.operations.pinger import PATIENCE
 from tests.acceptance.control_plane import ControlPlane
 from tests.acceptance.fleet import DURATIONS_S, Fleet, Namespaces, RedisServer, SpawnServer
 from tests.pace import Stopwatch
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.acceptance
 MEMBERS = 3
 REPORTED_EVERY_S = 10.0
 PING_S = DURATIONS_S["ping_primary_interval"]
-OWN_TURN_S = PING_S * (1 + 1 / CLAIMS_PER_INTERVAL)
+OWN_TURN_S = PING_S * (1 + PATIENCE)
 """An application claims a ping when it is late by a part of the interval."""
 
 

@@ -1,6 +1,7 @@
 """Each failed-over entity gets its pings, however many there are (docs/specification.md, section 7)."""
 
 import asyncio
+import heapq
 import threading
 from datetime import timedelta
 from types import SimpleNamespace
@@ -10,13 +11,13 @@ import pytest
 from pairing import SendAvailabilityOptions
 from pairing.aio.links import Background
 from pairing.aio.runtime import Tasks
-from pairing.drive import run_async
-from pairing.operations.pinger import Pinger, ping_timeout_s
+from pairing.drive import run, run_async
+from pairing.operations.pinger import OPENING_S, PATIENCE, PLACES, TICK_S, Pinger, Places, ping_timeout_s
 from pairing.pair import Pair
 from pairing.runtime import Threads
 from pairing.testing import ManualClock
 
-ENTITIES = [f"entity-{n:02}" for n in range(40)]
+ENTITIES = [f"entity-{n:03}" for n in range(240)]
 
 
 @pytest.fixture(params=["sync", "asyncio"])
@@ -59,21 +60,96 @@ async def done(runtime, operation):
 
 async def test_entities_that_others_ping_do_not_keep_the_rest_waiting(client, runtime):
     pinger = Pinger(client)
-    for _ in range(3):
+    for _ in range(2):
         await done(runtime, pinger.ping_due())
     assert set(client.asked) == set(ENTITIES)
+    await done(runtime, pinger.ping_due())
+    assert len(client.asked) == len(ENTITIES)  # until another moment, nobody is asked twice
+
+
+async def test_a_release_is_pinged_at_once_although_another_process_has_claimed_the_ping_before(client, runtime):
+    pinger = Pinger(client)
+    for _ in range(2):
+        await done(runtime, pinger.ping_due())
+    client.asked.clear()
+    client.clock.advance(0.1)
+    client.pair_state.release("entity-007", "ann")
+    await done(runtime, pinger.ping_due())
+    assert client.asked == ["entity-007"]
+
+
+async def test_as_many_links_as_there_are_places_open_at_once_and_an_open_one_gives_its_place_back(client, runtime):
+    """In both worlds, in the order of the due times, by the client's own pinger and by ``ping_due``."""
+    client._link_to = links = Links(runtime)
+    client.coordination = None
+    for n, path in enumerate(ENTITIES):
+        client.availability(path).ping_at = 100.0 - n / 10  # the last one first
+    pinger = Pinger(client)
+    runtime.spawn(pinger.work(), "pinger")
+    await until(lambda: links.made >= PLACES)
+    assert await done(runtime, pinger.ping_due()) == []
+    assert (links.made, links.most) == (PLACES, PLACES)
+    assert links.paths == set(ENTITIES[-PLACES:])
+    links.answered.set()
+    await until(lambda: links.made == len(ENTITIES) and not links.under_way)
+    pinger.stop()
+
+
+async def test_a_ping_that_waits_for_its_answer_keeps_no_other_from_being_sent(client, runtime):
+    client._link_to = links = Links(runtime)
+    links.opens_at_once = True
+    client.coordination = None
+    pinger = Pinger(client)
+    results = [asyncio.create_task(done(runtime, pinger.ping_due()))]
+    await until(lambda: links.made == len(links.opened_within) == PLACES)
+    results.append(asyncio.create_task(done(runtime, pinger.ping_due())))
+    await until(lambda: links.made == len(ENTITIES))
+    links.answered.set()
+    assert sum(map(len, await asyncio.gather(*results))) == len(ENTITIES)
+
+
+async def test_a_link_that_does_not_open_is_given_up_after_ten_seconds(client):
+    client._link_to = links = Links(Threads())
+    links.answered.set()
+    client.coordination = None
+    await run_async(Pinger(client).ping("orders"))
+    assert links.opened_within == [pytest.approx(10.0, abs=TICK_S)]
+
+
+@pytest.mark.parametrize(("silent", "longest_s"), [(0, 60), (36, 70), (900, 110), (999, 110)])
+def test_an_entity_is_pinged_within_an_interval_and_ten_seconds_for_each_two_hundred_silent_ones(silent, longest_s):
+    """A model of ten minutes: 1,000 entities that fail over at once, and each answers after 0 or 10 s."""
+    pair = Pair(SendAvailabilityOptions(flap_damping=False), "contoso", "host:1:abc", ManualClock())
+    machines = [pair.availability(f"entity-{n:04}") for n in range(1000)]
+    for machine in machines:
+        machine.force("test", 0.0, operator="ann", hold=True)
+    places, answers, begun, longest = Places(), [], dict.fromkeys((m.path for m in machines), 0.0), 0.0
+    for tick in range(int(600 / TICK_S)):
+        now = tick * TICK_S
+        while answers and answers[0][0] <= now:
+            _, path = heapq.heappop(answers)
+            places.free(path)
+            pair.availability(path).pinged(False, "no answer", now)
+            places.end(path)
+        taken = places.take(machines, now, PATIENCE)
+        for path in taken:
+            longest, begun[path] = max(longest, now - begun[path]), now
+            heapq.heappush(answers, (now + (OPENING_S if int(path[-4:]) < silent else 0.0), path))
+        assert sum(int(path[-4:]) < silent for _, path in answers) <= PLACES
+    assert min(begun.values()) > 600 - longest_s - 1  # none was forgotten
+    assert 60 <= longest <= longest_s + len(machines) / PLACES * TICK_S  # a tick begins as many as there are places
 
 
 @pytest.mark.parametrize("runtime", [Threads()], ids=["sync"])
 def test_a_ping_for_which_no_thread_can_be_started_is_tried_again(client, monkeypatch):
     pinger = Pinger(client)
     monkeypatch.setattr(threading.Thread, "start", refuse_to_start)
-    pinger._begin_due()
+    run(pinger.ping_due())
     assert client.asked == []
-    monkeypatch.setattr(threading.Thread, "start", threading.Thread.run)
-    pinger._claim_again_at.clear()  # its time has come
-    pinger._begin_due()
-    assert set(client.asked) == set(ENTITIES)
+    monkeypatch.undo()
+    client.clock.advance(TICK_S)
+    run(pinger.ping_due())
+    assert len(set(client.asked)) == PLACES
 
 
 def refuse_to_start(thread):
@@ -83,27 +159,46 @@ def refuse_to_start(thread):
 class Links:
     """Stands in for the pings on the wire; notes how many were under way at once."""
 
+    opens_at_once = False
+
     def __init__(self, runtime) -> None:
         self.made, self.under_way, self.most = 0, 0, 0
+        self.paths: set[str] = set()
+        self.opened_within: list[float] = []
+        self.lock = threading.Lock()
         self.runtime, self.answered = runtime, runtime.event()
 
     def __call__(self, role, path):
-        self.made += 1
-        self.under_way += 1
-        self.most = max(self.most, self.under_way)
+        with self.lock:
+            self.made += 1
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+            self.paths.add(path)
         return SimpleNamespace(warm=self.warm, attempt=self.attempt, close=self.close)
 
     def warm(self, timeout_s):
+        self.opened_within.append(timeout_s)
+        return None if self.opens_at_once else self.wait()
+
+    def attempt(self, operation, timeout_s):
+        return self.wait()
+
+    def wait(self):
         return self.runtime.rest(self.answered, 60) if isinstance(self.runtime, Tasks) else self.blocked()
 
     def blocked(self):
         self.answered.wait(60)
 
-    def attempt(self, operation, timeout_s):
-        return None
-
     def close(self, timeout_s):
-        self.under_way -= 1
+        with self.lock:
+            self.under_way -= 1
+
+
+async def until(happens):
+    """Wait until it is so."""
+    async with asyncio.timeout(60):
+        while not happens():
+            await asyncio.sleep(0.01)
 
 
 async def test_pings_of_one_entity_never_overlap(client, runtime):
@@ -111,9 +206,7 @@ async def test_pings_of_one_entity_never_overlap(client, runtime):
     client.coordination = None
     pinger = Pinger(client)
     pings = [asyncio.create_task(done(runtime, pinger.ping(path))) for path in ("Entity-00", "entity-00", "entity-01")]
-    async with asyncio.timeout(60):
-        while links.made < 2:
-            await asyncio.sleep(0.01)
+    await until(lambda: links.made >= 2)
     await asyncio.sleep(0.1)
     assert links.made == 2  # two entities, one ping of each
     links.answered.set()

@@ -1,6 +1,7 @@
 """Workers know what is failed over without reading it again and again (docs/specification.md, section 7)."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +33,28 @@ def test_a_redis_that_has_forgotten_has_nothing_failed_over(fleet: redis.Redis) 
     assert pingers.away("contoso") == set()
 
 
+def test_pings_that_wait_for_answers_keep_no_other_from_being_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client has its places; threads of silent entities take none of them from the rest."""
+    ticks = iter([False] * 20 + [True])
+    due = SimpleNamespace(ping_due=lambda now: True)
+    connected = SimpleNamespace(
+        clock=SimpleNamespace(now=lambda: 0.0), pair_state=SimpleNamespace(entities=lambda: [due])
+    )
+    started: list[str] = []
+
+    def start_thread(name: str, *_: object) -> SimpleNamespace:
+        started.append(name)
+        return SimpleNamespace(is_alive=lambda: True)
+
+    monkeypatch.setattr(pingers, "slice_of", lambda name: nullcontext(SimpleNamespace(wait=lambda _: next(ticks))))
+    monkeypatch.setattr(pingers, "pairs", lambda: {"contoso"})
+    monkeypatch.setattr(pingers, "away", lambda pair: {"orders"})
+    monkeypatch.setattr(pingers, "client", lambda pair: connected)
+    monkeypatch.setattr(pingers, "start_thread", start_thread)
+    pingers.keep_pinging("contoso")
+    assert started == ["ping"] * 20
+
+
 @pytest.fixture
 def pinged(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], list[Any]]:
     """Runs a ping on a thread of its own that then stores its result, and gives that thread's connections."""
@@ -44,7 +67,7 @@ def pinged(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], 
             used.append(connections["default"])
             store()
 
-        answered = SimpleNamespace(ping_due=lambda grace_s: [SimpleNamespace(path="orders")])
+        answered = SimpleNamespace(ping_due=lambda: [SimpleNamespace(path="orders")])
         monkeypatch.setattr(pingers, "client", lambda pair: answered)
         monkeypatch.setattr(pingers, "catch_up", catch_up)
         monkeypatch.setattr(DatabaseWrapper, "is_in_memory_db", lambda self: False)  # those are never closed
