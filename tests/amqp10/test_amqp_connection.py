@@ -9,7 +9,7 @@ from amqp10 import performatives as p
 from amqp10.connection import Connection
 from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 from amqp10.link import SENDER_CREDIT
-from amqp10.types import Described, Symbol, ULong
+from amqp10.types import Described, ULong
 from tests.amqp10.peer import OPENING, RECEIVER, SASL, SENDER, SESSION, Peer, sent, source, target
 
 
@@ -287,11 +287,6 @@ def test_closing_ends_every_link(peer):
     events = peer.say(sent(p.Close(), channel=0))
     assert [type(event) for event in events] == [e.LinkDetached, e.LinkDetached, e.ConnectionClosed]
     assert isinstance(peer.heard_only(), p.Close)
-
-
-def test_errors_are_written_with_all_three_fields():
-    encoded = p.error("amqp:not-found", "gone")
-    assert encoded == Described(ULong(0x1D), [Symbol("amqp:not-found"), "gone", {}])
 
 
 def test_idle_frames_say_nothing(peer):

@@ -36,6 +36,14 @@ def subscription(administration, topic) -> str:
     return administration.create_subscription(topic, "audit").name
 
 
+@pytest.fixture
+def target(administration) -> Iterator[str]:
+    name = f"contract/{uuid4().hex}"
+    administration.create_queue(name)
+    yield name
+    administration.delete_queue(name)
+
+
 # --- topics ---------------------------------------------------------------------------------------------------------
 
 
@@ -97,11 +105,6 @@ def test_topics_and_queues_share_their_names(administration, topic):
         administration.create_queue(topic.upper())
 
 
-def test_topics_are_listed_apart_from_queues(administration, topic):
-    assert topic in [each.name for each in administration.list_topics(max_page_size=1)]
-    assert topic not in [each.name for each in administration.list_queues()]
-
-
 def test_an_unknown_topic_is_not_found(administration):
     name = f"contract/{uuid4().hex}"
     for call in (administration.get_topic, administration.get_topic_runtime_properties, administration.delete_topic):
@@ -128,6 +131,52 @@ def test_a_deleted_topic_takes_its_subscriptions_along(administration, topic, su
     administration.delete_topic(topic)
     with pytest.raises(ResourceNotFoundError):
         administration.get_subscription(topic, subscription)
+
+
+def test_a_topic_may_be_created_partitioned_and_express_with_durations_as_text(administration):
+    name = f"contract/{uuid4().hex}"
+    durations = {"auto_delete_on_idle": 10, "default_message_time_to_live": 11}
+    administration.create_topic(
+        name,
+        **{key: f"PT{minutes}M" for key, minutes in durations.items()},
+        enable_express=True,
+        enable_partitioning=True,
+        max_size_in_megabytes=3072,
+    )
+
+    created = administration.get_topic(name)
+
+    administration.delete_topic(name)
+    assert {key: created[key] for key in durations} == {key: timedelta(minutes=n) for key, n in durations.items()}
+    assert (created.enable_express, created.enable_partitioning) == (True, True)
+    assert created.max_size_in_megabytes % 3072 == 0  # the service tells the sum of sixteen partitions
+
+
+def test_an_update_of_a_topic_that_is_not_there_is_refused(administration, topic):
+    described = administration.get_topic(topic)
+    described.name = f"contract/{uuid4().hex}"
+    with pytest.raises(HttpResponseError):
+        administration.update_topic(described)
+    assert described.name not in [each.name for each in administration.list_topics()]
+
+
+def test_topics_are_listed_by_name_with_their_runtime_properties(administration, topic):
+    others = [f"{topic}/.-_{number}" for number in (2, 1)]
+    for name in others:
+        administration.create_topic(name)
+    wanted = [topic, *sorted(others)]
+
+    names = [each.name for each in administration.list_topics() if each.name in wanted]
+    runtimes = [each for each in administration.list_topics_runtime_properties() if each.name in wanted]
+    queues = [each.name for each in administration.list_queues()]
+
+    for name in others:
+        administration.delete_topic(name)
+    assert topic not in queues
+    assert names == wanted
+    assert [each.name for each in runtimes] == wanted
+    assert all(None not in (each.created_at_utc, each.accessed_at_utc, each.updated_at_utc) for each in runtimes)
+    assert all((each.subscription_count, each.scheduled_message_count) == (0, 0) for each in runtimes)
 
 
 # --- subscriptions --------------------------------------------------------------------------------------------------
@@ -216,6 +265,26 @@ def test_a_subscription_needs_its_topic(administration):
         administration.create_subscription(f"contract/{uuid4().hex}", "audit")
     with pytest.raises(ResourceNotFoundError):
         list(administration.list_subscriptions(f"contract/{uuid4().hex}"))
+
+
+def test_a_subscription_forwards_to_what_is_named_by_name_or_address_or_no_more(
+    administration, connection_string, topic, subscription, target
+):
+    """Its own topic is an address like any other; what goes around in circles is stopped by its hops."""
+    host = connection_string.partition("sb://")[2].partition(";")[0].strip("/").partition(":")[0]
+    found = administration.get_subscription(topic, subscription)
+    for name, to in ((topic, f"sb://{host}/{topic}"), (target, target)):
+        found.forward_to = found.forward_dead_lettered_messages_to = to
+        administration.update_subscription(topic, found)
+        found = administration.get_subscription(topic, subscription)
+        assert found.forward_to.endswith(f"/{name}")
+        assert found.forward_dead_lettered_messages_to.endswith(f"/{name}")
+
+    found.forward_to = found.forward_dead_lettered_messages_to = None
+    administration.update_subscription(topic, found)
+
+    found = administration.get_subscription(topic, subscription)
+    assert (found.forward_to, found.forward_dead_lettered_messages_to) == (None, None)
 
 
 # --- rules ----------------------------------------------------------------------------------------------------------

@@ -4,14 +4,13 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from azure.servicebus import ServiceBusMessage, ServiceBusMessageState, ServiceBusReceiveMode, ServiceBusSubQueue
+from azure.servicebus import ServiceBusMessage, ServiceBusMessageState, ServiceBusReceiveMode
 from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 from azure.servicebus.exceptions import (
     MessageAlreadySettled,
     MessageLockLostError,
     MessageNotFoundError,
     MessageSizeExceededError,
-    ServiceBusAuthenticationError,
     ServiceBusError,
 )
 
@@ -200,36 +199,6 @@ def test_every_section_of_an_annotated_message_arrives_alone_and_in_a_batch(clie
             assert each.footer == {b"footer": b"f"}
             assert each.application_properties == {b"property": b"p"}
         assert empty.body is None
-
-
-def test_a_subscription_dead_letters_what_its_prefetching_receiver_says(client, administration, queue):
-    topic = f"{queue}/topic"
-    administration.create_topic(topic)
-    administration.create_subscription(topic, "s")
-    with (
-        client.get_topic_sender(topic) as sender,
-        client.get_subscription_receiver(topic, "s", prefetch_count=10) as receiver,
-    ):
-        send(sender, "01234")
-        for message in take(receiver, 5):
-            receiver.dead_letter_message(message, reason="why", error_description="because")
-        assert receiver.receive_messages(1, max_wait_time=1) == []
-    dead_letters = {"sub_queue": ServiceBusSubQueue.DEAD_LETTER, "receive_mode": DELETING}
-    with client.get_subscription_receiver(topic, "s", **dead_letters) as receiver:
-        dead = take(receiver, 5)
-    assert [(str(message), message.dead_letter_reason) for message in dead] == [(body, "why") for body in "01234"]
-    assert {message.application_properties[b"DeadLetterErrorDescription"] for message in dead} == {b"because"}
-    administration.delete_topic(topic)
-
-
-def test_a_wrong_key_opens_nothing(connection_string, connect, queue):
-    spoiled = connection_string.replace("SharedAccessKey=", "SharedAccessKey=not-")
-    with (
-        connect(spoiled) as client,
-        pytest.raises(ServiceBusAuthenticationError),
-        client.get_queue_sender(queue) as sender,
-    ):
-        send(sender, "x")
 
 
 def test_what_is_closed_does_nothing_any_more(client, queue):

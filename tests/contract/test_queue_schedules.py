@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from azure.servicebus import ServiceBusMessage
-from azure.servicebus.exceptions import MessageNotFoundError
 
 pytestmark = pytest.mark.contract
 
@@ -51,11 +50,6 @@ def test_a_message_may_carry_its_time_itself(sender, receiver):
     assert second.enqueued_time_utc >= due - timedelta(milliseconds=50)
     receiver.complete_message(first)
     receiver.complete_message(second)
-
-
-def test_what_is_not_scheduled_cannot_be_cancelled(sender):
-    with pytest.raises(MessageNotFoundError):
-        sender.cancel_scheduled_messages(123456)
 
 
 def test_life_begins_at_the_scheduled_time(sender, receiver):

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusReceiveMode, ServiceBusSubQueue
-from azure.servicebus.exceptions import MessageLockLostError, ServiceBusError
+from azure.servicebus.exceptions import ServiceBusError
 
 pytestmark = pytest.mark.contract
 
@@ -41,12 +41,6 @@ def dead_letters(client, queue):
 def receive_one(receiver, wait=10):
     (message,) = receiver.receive_messages(1, max_wait_time=wait)
     return message
-
-
-def test_a_completed_message_is_gone(sender, receiver):
-    sender.send_messages(ServiceBusMessage("once"))
-    receiver.complete_message(receive_one(receiver))
-    assert receiver.peek_messages(1, sequence_number=1) == []
 
 
 def test_an_abandoned_message_comes_back_counted_and_in_its_place(sender, receiver):
@@ -92,15 +86,6 @@ def test_an_abandoned_deferred_message_stays_deferred(sender, receiver, dead_let
     assert receive_one(dead_letters).dead_letter_reason == "enough"
 
 
-def test_a_message_cannot_be_settled_by_a_receiver_whose_lock_was_settled_elsewhere(client, queue, sender, receiver):
-    sender.send_messages(ServiceBusMessage("shared"))
-    message = receive_one(receiver)
-    receiver.complete_message(message)
-    message._settled = False
-    with pytest.raises(MessageLockLostError):
-        receiver.renew_message_lock(message)
-
-
 def test_an_expired_message_is_dead_lettered_where_the_queue_says_so(sender, dead_letters):
     sender.send_messages(ServiceBusMessage("short-lived", time_to_live=timedelta(milliseconds=100)))
     dead = receive_one(dead_letters)
@@ -115,18 +100,6 @@ def test_closing_a_receiver_keeps_the_locks_of_what_it_received(client, queue, s
     again = receive_one(receiver, wait=LOCK_S * 3)
     assert again.sequence_number == message.sequence_number
     receiver.complete_message(again)
-
-
-def test_two_receivers_never_hold_the_same_message(client, queue, sender, receiver):
-    sender.send_messages([ServiceBusMessage(str(number)) for number in range(10)])
-    with client.get_queue_receiver(queue) as other:
-        seen = []
-        while len(seen) < 10:
-            for each in (receiver, other):
-                for message in each.receive_messages(2, max_wait_time=1):
-                    seen.append(str(message))
-                    each.complete_message(message)
-    assert sorted(seen, key=int) == [str(number) for number in range(10)]
 
 
 def test_nothing_can_be_sent_to_a_dead_letter_queue(client, queue):

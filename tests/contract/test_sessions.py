@@ -132,16 +132,6 @@ def test_a_session_keeps_its_state_between_receivers(client, queue, session):
         assert receiver.session.get_state() is None
 
 
-def test_closing_gives_the_session_back_without_counting_a_delivery(client, queue, sender, session):
-    send(sender, session, "untouched")
-    with client.get_queue_receiver(queue, session_id=session) as receiver:
-        assert len(receiver.receive_messages(1, max_wait_time=10)) == 1
-    with client.get_queue_receiver(queue, session_id=session) as receiver:
-        (message,) = receiver.receive_messages(1, max_wait_time=60)
-        assert message.delivery_count == 0
-        receiver.complete_message(message)
-
-
 def test_a_lapsed_session_is_lost_and_its_messages_count_a_delivery(client, queue, sender, session):
     send(sender, session, "slow")
     with client.get_queue_receiver(queue, session_id=session) as receiver:
@@ -193,19 +183,6 @@ def test_any_text_names_a_session_and_its_messages_keep_everything_even_sent_aga
             if again:
                 sender.send_messages(message)
     assert numbers[0] < numbers[1]
-
-
-def test_a_receiver_may_stop_iterating_and_go_on_where_it_was(receive_from, sender, session):
-    send(sender, session, *"0123456789")
-    seen = []
-    with receive_from(max_wait_time=5) as receiver:
-        for end in (5, 6, 10):
-            for message in receiver:
-                receiver.complete_message(message)
-                seen.append((str(message), message.delivery_count))
-                if len(seen) == end:
-                    break
-    assert seen == [(body, 0) for body in "0123456789"]
 
 
 def test_receiving_and_deleting_in_a_session_leaves_nothing(client, queue, receive_from, sender, session, world):
@@ -315,16 +292,6 @@ def test_deferred_messages_are_settled_by_the_next_receiver(client, queue, recei
         options = {"sub_queue": ServiceBusSubQueue.DEAD_LETTER, "receive_mode": DELETING}
         with client.get_queue_receiver(queue, **options) as dead_letters:
             assert [str(message) for message in take(dead_letters, 10)] == list("0123456789")
-
-
-def test_deferred_messages_are_deleted_by_a_receiver_that_deletes(receive_from, deferred):
-    with receive_from(receive_mode=DELETING) as receiver:
-        messages = receiver.receive_deferred_messages(deferred)
-        assert len(messages) == 10
-        with pytest.raises(ValueError, match="RECEIVE_AND_DELETE"):
-            receiver.complete_message(messages[0])
-        with pytest.raises(MessageNotFoundError):
-            receiver.receive_deferred_messages(deferred)
 
 
 # --- the lock of a session ------------------------------------------------------------------------------------------

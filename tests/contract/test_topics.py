@@ -125,41 +125,6 @@ def test_every_subscription_gets_a_copy_of_its_own(sender, subscribe, take, admi
     assert [message.sequence_number for message in take(other, 2)] == [1, 2]
 
 
-def test_a_copy_holds_what_was_sent_byte_for_byte(sender, subscribe, take):
-    name = subscribe()
-    sent = ServiceBusMessage(
-        "<body>",
-        message_id="id",
-        session_id="session",
-        correlation_id="correlation",
-        subject="label",
-        content_type="text/plain",
-        reply_to="reply",
-        to="to",
-        time_to_live=timedelta(hours=1),
-        application_properties={
-            "text": "ä",
-            "int": 5,
-            "long": {"TYPE": "LONG", "VALUE": 2**40},
-            "bool": True,
-            "f": 1.5,
-        },
-    )
-    sender.send_messages(sent)
-
-    [message] = take(name, 1)
-    assert body(message) == "<body>"
-    assert properties(message) == {"text": "ä", "int": 5, "long": 2**40, "bool": True, "f": 1.5}
-    assert (message.message_id, message.session_id, message.correlation_id) == ("id", "session", "correlation")
-    assert (message.subject, message.content_type, message.reply_to, message.to) == (
-        "label",
-        "text/plain",
-        "reply",
-        "to",
-    )
-    assert message.time_to_live == timedelta(hours=1)
-
-
 ORDER = {"color": "red", "quantity": 10, "price": 2.5, "urgent": True, "due": datetime(2026, 7, 5, tzinfo=UTC)}
 
 FILTERS = {
@@ -346,18 +311,6 @@ def test_a_scheduled_message_is_published_when_it_is_due(sender, subscribe, take
     assert administration.get_topic_runtime_properties(topic).scheduled_message_count == 0
 
 
-def test_the_shorter_time_to_live_counts(sender, subscribe, administration, topic):
-    name = subscribe(default_message_time_to_live=timedelta(milliseconds=1), dead_lettering_on_message_expiration=True)
-    sender.send_messages(ServiceBusMessage("x", time_to_live=timedelta(hours=1)))
-
-    deadline = datetime.now(UTC) + timedelta(seconds=10)
-    while datetime.now(UTC) < deadline:
-        runtime = administration.get_subscription_runtime_properties(topic, name)
-        if runtime.dead_letter_message_count:
-            break
-    assert (runtime.active_message_count, runtime.dead_letter_message_count) == (0, 1)
-
-
 def test_a_topic_that_detects_duplicates_publishes_each_message_once(client, administration):
     name = f"contract/{uuid4().hex}"
     administration.create_topic(name, requires_duplicate_detection=True)
@@ -392,11 +345,3 @@ def test_an_unknown_subscription_is_not_found(client, topic):
     expected = (MessagingEntityNotFoundError, ServiceBusAuthenticationError)
     with pytest.raises(expected), client.get_subscription_receiver(topic, "unknown") as receiver:
         receiver.receive_messages(max_wait_time=1)
-
-
-def test_peek_shows_a_subscription_without_taking(sender, subscribe, receive_from):
-    name = subscribe()
-    sender.send_messages([ServiceBusMessage("a"), ServiceBusMessage("b")])
-    receiver = receive_from(name)
-    assert [body(message) for message in receiver.peek_messages(5)] == ["a", "b"]
-    assert len(receiver.receive_messages(max_message_count=2, max_wait_time=2)) == 2

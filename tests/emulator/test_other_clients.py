@@ -82,15 +82,6 @@ def test_properties_to_modify_are_merged_into_the_application_properties(client,
     assert queue.contents.size_bytes == stored.message.size > len(payload)
 
 
-def test_a_dead_letter_keeps_every_key_of_its_info(client, namespace):
-    transfer, _ = received(client)
-    info = {Symbol("DeadLetterReason"): "r", Symbol("DeadLetterErrorDescription"): "d", Symbol("attempt"): 3}
-    assert settle(client, transfer, rejected(info)) == [(p.REJECTED, [])]
-    (dead,) = namespace.queue("orders").dead_letters.contents.messages()
-    expected = {"DeadLetterReason": "r", "DeadLetterErrorDescription": "d", "attempt": 3}
-    assert dead.message.application_properties == expected
-
-
 @pytest.mark.parametrize(
     ("state", "properties"),
     [

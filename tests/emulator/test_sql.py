@@ -281,22 +281,6 @@ def test_texts_and_patterns_end_somewhere():
 @pytest.mark.parametrize(
     "action",
     [
-        "SET a = 1",
-        "SET a = 1; SET b = a + 1;",
-        "SET a = 1 SET b = 2",
-        "REMOVE a; REMOVE user.[b c]",
-        "SET sys.Label = 'x'; SET sys.To = user.target",
-        "set A = @value",
-        "SET a = newid()",
-    ],
-)
-def test_actions_set_and_remove(action):
-    assert parse_action(action, {"value": 1})
-
-
-@pytest.mark.parametrize(
-    "action",
-    [
         *("", "SET", "SET a", "SET a =", "SET 'a' = 1", "a = 1", "SET a == 1", "REMOVE", "SET sys.SequenceNumber = 1"),
         *("SET sys.Nothing = 1", "SET a = @x", "SET a = 1;; SET b = 2", "SET a = 1 " * 33),
     ],

@@ -145,25 +145,6 @@ def test_a_file_that_is_no_store_is_reported_in_one_sentence(tmp_path):
         Store(other)
 
 
-def test_a_store_that_cannot_commit_says_so_and_keeps_what_it_had(disk):
-    disk.namespace.create_queue("q", QueueDescription("q"), NOW)
-    disk.store.commit()
-    before = contents(disk.namespace)
-    disk.store._database.execute("PRAGMA max_page_count = 1")
-
-    def fill() -> None:
-        for _ in range(200):
-            disk.namespace.queue("q").enqueue(message("x" * 4000), NOW)
-            disk.store.commit()
-
-    with pytest.raises(StoreError, match="full"):
-        fill()
-    disk.crash()
-    kept = disk.namespace.queue("q")
-    assert len(kept) < 200
-    assert set(contents(disk.namespace)) == set(before)
-
-
 class Holder:
     """A receiver of a session that takes messages only when asked to."""
 

@@ -186,38 +186,6 @@ def test_nothing_acknowledged_is_lost_and_nothing_settled_comes_back(emulator, s
     assert set(found) <= traffic.sent
 
 
-def test_every_kind_of_settlement_survives(emulator):
-    administration = emulator.administration()
-    administration.create_queue("orders")
-    with emulator.client() as client:
-        with client.get_queue_sender("orders") as sender:
-            sender.send_messages([ServiceBusMessage(text) for text in "abcde"])
-        with client.get_queue_receiver("orders") as receiver:
-            completed, abandoned, deferred, buried, _locked = receiver.receive_messages(5, max_wait_time=5)
-            receiver.complete_message(completed)
-            receiver.abandon_message(abandoned)
-            receiver.defer_message(deferred)
-            receiver.dead_letter_message(buried, reason="because")
-            emulator.restart()
-
-    runtime = administration.get_queue_runtime_properties("orders")
-    assert (runtime.active_message_count, runtime.dead_letter_message_count) == (3, 1)
-    with emulator.client() as client, client.get_queue_receiver("orders") as receiver:
-        received = receiver.receive_messages(5, max_wait_time=5)
-        assert [(str(message), message.delivery_count) for message in received] == [("b", 1), ("e", 0)]
-        [again] = receiver.receive_deferred_messages([deferred.sequence_number])
-        assert str(again) == "c"
-
-
-def test_it_ends_by_a_signal_without_losing_anything(emulator):
-    emulator.administration().create_queue("orders")
-    with emulator.client() as client, client.get_queue_sender("orders") as sender:
-        sender.send_messages([ServiceBusMessage(str(number), message_id=str(number)) for number in range(50)])
-        emulator.end(signal.SIGTERM)
-    emulator.start()
-    assert drain(emulator, "orders") == [str(number) for number in range(50)]
-
-
 def test_a_full_disk_ends_the_emulator_before_it_promises_what_it_cannot_keep(tmp_path):
     limited = Emulator(tmp_path / "store", file_size_limit=2 * 1024 * 1024)
     limited.administration().create_queue("orders")

@@ -110,18 +110,6 @@ def at(second: float) -> datetime:
     return NOW + timedelta(seconds=second)
 
 
-def test_a_failover_that_came_and_went_between_two_looks_is_reported():
-    assert follow(None, None, [away(1), back(3)], state(False, 3), at(5)) == [
-        Began(at(1), "no answer", ""),
-        Ended(at(3)),
-    ]
-
-
-def test_a_failover_that_several_processes_report_is_one():
-    assert follow(None, None, [away(1), away(1.2), away(2)], state(True, 1), at(5)) == [Began(at(1), "no answer", "")]
-    assert follow(at(1), None, [away(2.5)], state(True, 1), at(5)) == []
-
-
 def test_a_late_word_of_a_failover_that_is_over_is_no_new_one():
     assert follow(None, at(10), [away(8)], state(False, 10), at(20)) == []
 

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from django.db import DatabaseError
 
-from dashboard.alerts import notices, rounds
+from dashboard.alerts import notices
 from dashboard.alerts.rounds import look
 from dashboard.fleet.state import projection
-from dashboard.models import Alert, AlertRule, BudgetAlert, DepthSample, EntityHealth, FailoverEvent, Notice, Readiness
+from dashboard.models import Alert, AlertRule, BudgetAlert, EntityHealth, FailoverEvent, Notice, Readiness
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.fleet import test_projection
 
@@ -59,18 +59,6 @@ def test_a_failover_is_reported_once_and_its_recovery_once(pair):
     alert = Alert.objects.get()
     assert (alert.kind, alert.severity, alert.began_at, alert.ended_at) == ("failover", "critical", NOW, NOW + M)
     assert list(Notice.objects.order_by("pk").values_list("phase", flat=True)) == ["opened", "resolved"]
-
-
-def test_a_failover_between_two_looks_is_reported_from_its_events(pair):
-    rule()
-    projection.record_events([event("failed_over", time=NOW), event("recovered", identity="b" * 32, time=NOW + 2 * S)])
-
-    look(NOW + 5 * S)
-    look(NOW + 10 * S)
-
-    assert list(Alert.objects.values_list("began_at", "ended_at")) == [(NOW, NOW + 2 * S)]
-    assert sorted(Notice.objects.values_list("phase", flat=True)) == ["opened", "resolved"]
-    assert not FailoverEvent.objects.filter(alerted_at=None).exists()
 
 
 def test_an_entity_that_comes_back_and_fails_over_again_between_two_looks_has_a_second_alert(pair):
@@ -373,12 +361,3 @@ def test_nor_with_the_backlogs_over_a_threshold_whose_counts_change(pair, django
 
     assert not Alert.objects.filter(resolved_at__isnull=True).exists()
     assert set(Alert.objects.values_list("ended_at", flat=True)) == {NOW + 10 * S}
-
-
-def test_two_looks_at_once_report_once(pair):
-    """What the second finds when the first has ended."""
-    rule()
-    fail_over("orders")
-    assert rounds.look(NOW)
-    assert not rounds.look(NOW)
-    assert not DepthSample.objects.exists()
