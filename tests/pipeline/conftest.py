@@ -13,11 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
 from pipeline.java import require_java
-from pipeline.schemas import USAGE, ddl
 from pipeline.usage.spark import build_session
 
 FOR_A_HANDFUL_OF_ROWS = {
@@ -56,12 +55,6 @@ def write_table(path: Path, rows: Iterable[Mapping[str, Any]], columns: Mapping[
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema), path)
     return path
-
-
-def frame_of(spark: SparkSession, path: Path, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
-    """Usage rows with their `date`, read from a file: made of a list, a frame starts Python processes."""
-    write_table(path, rows, USAGE | {"date": "string"})
-    return spark.read.schema(ddl(USAGE)).parquet(str(path))
 
 
 @pytest.fixture

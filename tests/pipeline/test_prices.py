@@ -1,14 +1,11 @@
 """Price lists as the Retail Prices API answers them; their six traps are in test_price_traps.py."""
 
 import json
-from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipeline.errors import PriceError
 from pipeline.jobs import charges
@@ -248,24 +245,3 @@ def test_tiers_that_begin_elsewhere_than_the_published_ones_are_used_as_they_are
         for row in items()
     ]
     assert price_list(moved, OCTOBER).operations.starts == (0, 26_000_000, 200_000_000, 5_000_000_000)
-
-
-VALUES = st.sampled_from([None, True, "", "x", "NaN", "Infinity", -1, 0, 10**400, "1e-999999", [], {}, "\ud800", "٣"])
-
-
-@given(st.lists(st.tuples(st.integers(0, 12), st.sampled_from(sorted(items()[0])), VALUES), max_size=4), st.data())
-def test_a_damaged_list_is_read_or_refused_in_one_sentence(
-    tmp_path_factory: pytest.TempPathFactory, wild: list[tuple[int, str, Any]], data: st.DataObject
-) -> None:
-    rows = json.loads(SAMPLE_PRICES.read_text())["Items"]
-    for place, name, value in wild:
-        rows[place % len(rows)][name] = value
-    whole = bytearray(json.dumps({"Items": rows, "NextPageLink": None}).encode())
-    for place, byte in data.draw(st.lists(st.tuples(st.integers(0, len(whole) - 1), st.integers(0, 255)), max_size=3)):
-        whole[place] = byte
-    path = tmp_path_factory.getbasetemp() / "damaged.json"
-    path.write_bytes(whole[: data.draw(st.sampled_from([len(whole), len(whole) // 2]))])
-    with suppress(PriceError):
-        found = read_prices(path, OCTOBER)
-        assert all(row.price.is_finite() for row in found.rows)
-        assert len(found.currency) == 3

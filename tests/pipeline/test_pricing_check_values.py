@@ -8,22 +8,16 @@ from pipeline.allocation import round_half_up
 from pipeline.invoice import Connections, Line, Terms, invoice
 from pipeline.jobs.charges import SAMPLE_PRICES
 from pipeline.months import Month
-from pipeline.price_tiers import Price, Tier
 from pipeline.prices import read_prices
 
 OCTOBER = Month.parse("2026-10")
 PRICES = read_prices(SAMPLE_PRICES, OCTOBER)
 MILLION = 1_000_000
-KILOBYTE = 1024
 
 
 def cents(amount: Fraction) -> str:
     whole = round_half_up(amount * 100)
     return f"{whole // 100}.{whole % 100:02d}"
-
-
-def units_of(size: int) -> int:
-    return max(1, -(-size // 65_536))
 
 
 @pytest.mark.parametrize(
@@ -80,83 +74,17 @@ def test_hours_of_the_month_can_be_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("queues", "hosts", "days", "polls", "charge"),
+    ("operations", "charge"),
     [
-        (1, 1, 30, 2_880, "0.0023"),
-        (5, 1, 30, 14_400, "0.0115"),
-        (10, 1, 30, 28_800, "0.0230"),
-        (10, 1, 31, 29_760, "0.0238"),
-        (10, 3, 30, 86_400, "0.0691"),
-        (10, 10, 30, 288_000, "0.2304"),
-        (100, 10, 30, 2_880_000, "2.3040"),
+        pytest.param(2_880, "0.0023", id="a host polls one idle queue for 30 days"),
+        pytest.param(29_760, "0.0238", id="a host polls ten queues for 31 days"),
+        pytest.param(2_880_000, "2.3040", id="ten hosts poll a hundred queues for 30 days"),
+        pytest.param(25_920_000, "20.7360", id="ten queues polled each second for 30 days"),
+        pytest.param(900_000, "0.7200", id="pings of 100 entities by 50 clients for three hours"),
     ],
 )
-def test_an_idle_syphon_polls_four_times_an_hour_and_queue(
-    queues: int, hosts: int, days: int, polls: int, charge: str
-) -> None:
-    assert queues * hosts * 4 * 24 * days == polls
-    at_full_price = PRICES.operations.after(13 * MILLION).extra(polls)
-    assert f"{float(at_full_price):.4f}" == charge
-
-
-@pytest.mark.parametrize(
-    ("polls", "charge"),
-    [(44_640, "0.04"), (432_000, "0.35"), (25_920_000, "20.74")],
-    ids=["1 min, 31 d", "60 s", "1 s"],
-)
-def test_shorter_polls_cost_more_once_the_allowance_is_used(polls: int, charge: str) -> None:
-    assert cents(PRICES.operations.after(13 * MILLION).extra(polls)) == charge
-
-
-def test_one_second_polls_alone_exceed_the_allowance() -> None:
-    assert cents(PRICES.operations.charge(25_920_000)) == "10.34"
-
-
-@pytest.mark.parametrize(
-    ("minutes", "entities", "clients", "pings", "charge"),
-    [(180, 1, 1, 180, "0.0001"), (180, 5, 20, 18_000, "0.0144"), (180, 100, 50, 900_000, "0.7200")],
-)
-def test_pings_of_an_outage(minutes: int, entities: int, clients: int, pings: int, charge: str) -> None:
-    assert minutes * entities * clients == pings
-    assert f"{float(PRICES.operations.after(13 * MILLION).extra(pings)):.4f}" == charge
-
-
-@pytest.mark.parametrize(
-    ("size", "published", "settlements"), [(64 * KILOBYTE, 4, 6), (70 * KILOBYTE, 8, 10), (200 * KILOBYTE, 16, 18)]
-)
-def test_a_syphoned_message_takes_four_transfers_and_two_settlements(
-    size: int, published: int, settlements: int
-) -> None:
-    transfers = 4 * units_of(size)
-    assert (transfers, transfers + 2) == (published, settlements)
-
-
-OUTAGE = {"published": (8_003_720, 4_000_000), "settlements": (10_003_720, 5_000_000)}
-BASIC = Price((Tier(0, Fraction(5, 100 * MILLION)),))
-
-
-@pytest.mark.parametrize(
-    ("ladder", "used", "total", "extra"),
-    [
-        pytest.param(PRICES.operations, 0, ("0.00", "0.00"), ("0.00", "0.00"), id="inside the allowance"),
-        pytest.param(PRICES.operations, 13 * MILLION, ("6.40", "8.00"), ("3.20", "4.00"), id="at 0.80"),
-        pytest.param(PRICES.operations, 100 * MILLION, ("4.00", "5.00"), ("2.00", "2.50"), id="at 0.50"),
-        pytest.param(PRICES.operations, 2_500 * MILLION, ("1.60", "2.00"), ("0.80", "1.00"), id="at 0.20"),
-        pytest.param(BASIC, 0, ("0.40", "0.50"), ("0.20", "0.25"), id="Basic"),
-    ],
-)
-def test_a_three_hour_outage_costs_what_its_place_in_the_month_says(
-    ladder: Price, used: int, total: tuple[str, str], extra: tuple[str, str]
-) -> None:
-    for place, (with_outage, without) in enumerate(OUTAGE.values()):
-        bill = ladder.after(used)
-        assert cents(bill.extra(with_outage)) == total[place]
-        assert cents(bill.extra(with_outage) - bill.extra(without)) == extra[place]
-
-
-def test_an_outage_that_straddles_the_allowance_is_billed_in_part() -> None:
-    assert PRICES.operations.spread(10 * MILLION, 8_003_720)[1] == 5_003_720
-    assert cents(PRICES.operations.after(10 * MILLION).extra(8_003_720)) == "4.00"
+def test_operations_beyond_the_allowance_have_the_price_of_their_tier(operations: int, charge: str) -> None:
+    assert f"{float(PRICES.operations.after(13 * MILLION).extra(operations)):.4f}" == charge
 
 
 def test_forty_two_connections_cost_nothing() -> None:

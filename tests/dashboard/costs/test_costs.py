@@ -251,11 +251,6 @@ def test_the_csv_has_the_contracts_columns_and_sums_to_the_invoice(
     assert [row["kind"] for row in rows if row["namespace"] == "$system"] == ["base"]
 
 
-@pytest.mark.parametrize("url", ["/costs/", "/costs.csv"])
-def test_a_stranger_is_sent_to_the_login(client: Client, url: str) -> None:
-    assert client.get(url).headers["Location"].startswith("/login/")
-
-
 def test_a_job_that_fails_is_reported_in_its_own_words_and_recorded(tmp_path: Path) -> None:
     missing = tmp_path / "prices.json"
     with pytest.raises(JobFailed, match="cannot be read: No such file"):

@@ -1,9 +1,6 @@
 """`manage.py compute_charges`, whole: Parquet in, a JVM of its own, rows in the database and a CSV out."""
 
 import csv
-import os
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -147,32 +144,3 @@ def test_a_job_gets_a_url_in_its_environment_and_only_its_address_as_an_argument
     assert arguments[arguments.index("--usage") + 1] == "s3://usage/metering"
     assert job_environment(url)["USAGE_URL"] == url
     assert "USAGE_URL" not in job_environment()
-
-
-@pytest.mark.django_db
-def test_a_machine_without_java_is_informed_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_usage(tmp_path)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(CommandError, match="there is no bin/java in it"):
-        call_command("compute_charges", month="2026-10", usage=str(tmp_path))
-    assert not Charge.objects.exists()
-
-
-def test_from_a_shell_an_error_is_one_sentence_without_the_name_of_a_class(tmp_path: Path) -> None:
-    command = [sys.executable, "manage.py", "compute_charges", "--month", "2026-10", "--usage", str(tmp_path / "none")]
-    environment = os.environ | {"STATE_DIR": str(tmp_path), "DATABASE_URL": f"sqlite:///{tmp_path}/db.sqlite3"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 1
-    assert (
-        done.stderr.strip() == f"error: --usage {tmp_path / 'none'} is not a folder: name the one that contains usage/."
-    )
-
-
-@pytest.mark.nightly
-@pytest.mark.spark
-@pytest.mark.django_db
-def test_progress_is_reported_while_the_job_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_usage(tmp_path)
-    call_command("compute_charges", month="2026-10", usage=str(tmp_path))
-    shows_progress(capsys.readouterr().err)

@@ -10,7 +10,7 @@ from dashboard.costs.reporting.explanation import explain
 from dashboard.costs.runs.storing import store
 from dashboard.models import Charge, Invoice
 from dashboard.site.money import cents, exact_text, unrounded
-from tests.dashboard.costs.test_costs import BASE, RUN, invoice, line, new_run
+from tests.dashboard.costs.test_costs import RUN, invoice, line, new_run
 from tests.dashboard.markup import one_line
 from tests.dashboard.results import result_of
 
@@ -126,14 +126,6 @@ def test_bandwidth_shows_its_price_per_gb_and_what_that_comes_to() -> None:
 )
 def test_an_amount_to_calculate_with_keeps_its_decimals(amount: str, shown: str) -> None:
     assert unrounded(Fraction(amount)) == shown
-
-
-@pytest.mark.django_db
-def test_the_page_shows_it_at_the_charge(tmp_path: Path, as_role: Any) -> None:
-    tiered = line("send", 560, units=20 * MILLION) | {"tiers": [13 * MILLION, 7 * MILLION]}
-    store(new_run(), result_of(tmp_path, [RUN, invoice("published", 1_560), tiered, BASE]))
-    page = as_role("viewer").get("/costs/", {"month": "2026-10"}).content.decode()
-    assert "7,000,000: Standard Messaging Operations, from 13 × 1M, 0.8 USD per 1M = 5.60" in one_line(page)
 
 
 @pytest.mark.django_db

@@ -86,23 +86,6 @@ def test_a_damaged_file_is_read_or_refused_in_one_sentence(data):
     read_or_refused(bytes(whole[: data.draw(st.integers(0, len(whole)))]))
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        ("a,b\n".encode("utf-16-le"), "zero bytes"),
-        ("a,b\n".encode("utf-32"), "zero bytes|not UTF-8 text"),
-        (b"\xff\xfea", "not UTF-8 text"),
-        ("é,b\n".encode("cp1252"), "not UTF-8 text"),
-        (b"PK\x03\x04" + bytes(10_000), "compressed"),  # never unpacked: no bomb goes off
-        (b"\x1f\x8b" + bytes(10_000), "compressed"),
-    ],
-    ids=["UTF-16 without a mark", "UTF-32", "half a character", "Windows", "zip", "gzip"],
-)
-def test_what_is_no_text_is_refused(data: bytes, reason: str) -> None:
-    with pytest.raises(StatementError, match=reason):
-        parsed(data)
-
-
 @pytest.mark.django_db
 def test_whatever_was_read_can_be_stored() -> None:
     """Names of any length, in any script: the database takes them."""

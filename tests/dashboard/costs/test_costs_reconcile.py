@@ -104,19 +104,6 @@ def test_a_foreign_file_is_refused_with_the_reason_and_keeps_the_last_good_one(c
     assert AuditEntry.objects.first().outcome == "failed"
 
 
-def test_viewers_see_and_may_not_give(computed, as_role) -> None:
-    assert give(as_role("viewer"), bill()).status_code == 403
-    assert not Statement.objects.exists()
-    page = as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
-    assert "Nothing has been uploaded yet" in page
-    assert 'type="file"' not in page
-
-
-def test_strangers_are_sent_to_the_login(as_role) -> None:
-    for answer in (as_role("stranger").get("/costs/reconcile/"), give(as_role("stranger"), bill())):
-        assert answer.headers["Location"].startswith("/login/")
-
-
 def test_a_file_of_more_than_the_bound_is_refused_before_it_is_read(as_role) -> None:
     answer = as_role("operator").post("/costs/reconcile/upload/", {"month": MONTH}, headers={"content-length": "9" * 9})
     assert answer.status_code == 413

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -107,15 +107,6 @@ def test_a_result_from_elsewhere_is_stored_under_the_rule_of_the_month(tmp_path:
     assert store_result(both, "settlements", "command").rule == "settlements"
     again = store_result(both, "", "command")
     assert [(bill.rule, bill.cents) for bill in again.invoices.all()] == [("settlements", 2_000)]
-
-
-def test_an_administrator_sets_the_rule_for_the_installation(as_role: Callable[[str], Any]) -> None:
-    assert as_role("operator").post("/costs/rule/", {"rule": "settlements", "allocation": "time"}).status_code == 403
-    administrator = as_role("administrator")
-    for rule, status in (("settlements", 302), ("nonsense", 400)):
-        answer = administrator.post("/costs/rule/", {"rule": rule, "allocation": "pro-rata"})
-        assert answer.status_code == status
-    assert (CostRule.objects.get().rule, CostRule.objects.get().set_by) == ("settlements", "administrator")
 
 
 def test_a_run_prices_late_days_and_remembers_what_was_asked_for(jobs: list[dict[str, Any]]) -> None:

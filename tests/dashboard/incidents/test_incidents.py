@@ -439,11 +439,5 @@ def test_an_earlier_outage_in_the_same_hour_lends_it_no_peak(pair, orders, redis
     assert reported["peak_messages"] == 20
 
 
-@pytest.mark.parametrize("end", ["/", ".json"])
-def test_incidents_are_for_members(story, as_role, end):
-    assert as_role("stranger").get(f"/pairs/contoso/incidents/{story}{end}").status_code == 302
-    assert as_role("nobody").get(f"/pairs/contoso/incidents/{story}{end}").status_code == 403
-
-
 def test_an_event_that_began_nothing_is_no_incident(story, as_role):
     assert as_role("viewer").get(f"/pairs/contoso/incidents/{'9' * 32}/").status_code == 404

@@ -4,13 +4,12 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.contrib.auth.models import Group
 from django.db import connection
 from django.utils import timezone
 
 from dashboard.fleet.state import projection
 from dashboard.incidents.listing import beginnings, in_month, still_open
-from dashboard.models import EntityHealth, FailoverEvent, Pair
+from dashboard.models import EntityHealth
 from dashboard.site.database import note_sizes
 from tests.dashboard.fleet.test_projection import Queue, event
 from tests.dashboard.markup import one_line
@@ -127,16 +126,6 @@ def test_a_long_list_pages_on(pair, redis_here, alive, as_role):
 
     assert "Page 1 of 2 · 30 in all" in one_line(first)
     assert len({*ids(first), *ids(second)}) == 30
-
-
-def test_incidents_of_another_team_are_not_listed(several, people, as_role):
-    now = timezone.now()
-    hidden = Pair.objects.create(name="hidden", primary_namespace="h", secondary_namespace="h-dr", synced_at=now)
-    outage(9, now, None, entity="theirs", pair="hidden")
-    hidden.groups.add(Group.objects.create(name="others"))
-
-    assert "theirs" not in as_role("viewer").get("/incidents/").text
-    assert FailoverEvent._base_manager.filter(pair="hidden").exists()
 
 
 def test_sqlite_finds_the_recovery_of_each_incident_among_the_events_of_its_entity(pair):

@@ -10,7 +10,7 @@ from dashboard.fleet.state import projection
 from dashboard.fleet.state.event_lines import EventLine
 from dashboard.fleet.usage import metered
 from dashboard.incidents.folding import Incident
-from dashboard.incidents.timeline import depth_at, timeline
+from dashboard.incidents.timeline import timeline
 from dashboard.models import AuditEntry, FailoverEvent
 from tests.dashboard.conftest import NOW
 from tests.dashboard.fleet.test_metered import record
@@ -69,12 +69,6 @@ def test_an_action_that_is_recorded_twice_is_one_line(changes, lines):
     found = timeline(incident(), [held], [done], [], EVENT_OF)
 
     assert len(found) == lines
-
-
-def test_the_depth_at_a_moment_is_that_of_the_last_sample():
-    samples = [(NOW, 5), (NOW + 10 * SECOND, 0)]
-
-    assert [depth_at(NOW + n * SECOND, samples) for n in (-1, 0, 9, 10)] == [0, 5, 5, 0]
 
 
 @pytest.fixture
@@ -143,12 +137,6 @@ def test_the_post_mortem_begins_as_markdown_in_which_names_mean_nothing(story, a
     assert {line.replace("\\|", "").count("|") for line in rows} == {8}
     for line in ("| Sent to the backlog | 450 |", "| Drained | 450 |", "| Not accounted for | 0 |"):
         assert line in text
-
-
-@pytest.mark.parametrize("end", [".csv", ".md"])
-def test_the_files_are_for_members(story, as_role, end):
-    assert as_role("stranger").get(f"/pairs/contoso/incidents/{story}{end}").status_code == 302
-    assert as_role("nobody").get(f"/pairs/contoso/incidents/{story}{end}").status_code == 403
 
 
 def test_the_plain_cause_stands_before_what_was_reported(pair, redis_here, alive, as_role):

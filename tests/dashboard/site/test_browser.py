@@ -98,24 +98,6 @@ def test_a_failover_elsewhere_is_shown_without_reload(operator, shared):
     expect(operator.get_by_role("heading", level=1)).to_contain_text("1 of 3 entities failed over")
 
 
-def test_a_failover_is_forced_and_released_from_the_overview(operator, shared):
-    row(operator, "payments").get_by_role("link", name="Fail over").click()
-    dialog = operator.get_by_role("dialog")
-    dialog.get_by_label("Reason").fill("storage is down")
-    dialog.get_by_role("button", name="Fail over").click()
-
-    expect(operator.get_by_role("status")).to_contain_text("payments is failed over")  # for eight seconds
-    expect(row(operator, "payments")).to_contain_text("Held")
-    expect(dialog).to_be_hidden()
-    assert shared.health()["payments"].held_by == "operator"
-
-    row(operator, "payments").get_by_role("link", name="Release").click()
-    operator.get_by_role("dialog").get_by_role("button", name="Release").click()
-
-    expect(row(operator, "payments")).to_contain_text("Failed over")
-    expect(row(operator, "payments")).not_to_contain_text("held by")
-
-
 def test_the_question_stays_open_when_the_cost_of_a_failover_has_been_reported(operator):
     with operator.expect_response("**/costs/failover/**"):
         row(operator, "orders").get_by_role("link", name="Fail over").click()
@@ -124,42 +106,6 @@ def test_the_question_stays_open_when_the_cost_of_a_failover_has_been_reported(o
     expect(dialog.locator(".cost")).not_to_contain_text("Estimate the cost")
     expect(dialog.get_by_label("Reason")).to_be_visible()
     expect(operator.locator("#toasts")).to_be_empty()
-
-
-def test_a_syphon_is_paused_and_resumed_from_the_overview(operator, shared):
-    operator.get_by_role("link", name="Pause syphon").click()
-    operator.get_by_role("dialog").get_by_role("button", name="Pause").click()
-    expect(operator.get_by_text("The syphon has been paused by")).to_be_visible()
-    assert "*" in shared.paused()
-
-    operator.get_by_role("link", name="Resume syphon").click()
-    operator.get_by_role("dialog").get_by_role("button", name="Resume").click()
-    expect(operator.get_by_text("The syphon has been paused by")).to_be_hidden()
-    assert shared.paused() == {}
-
-
-def test_a_failover_is_forced_without_scripts(browser: Browser, site, shared):
-    with browser.new_context(java_script_enabled=False) as context:
-        page = sign_in_by_hand(context, site, "operator")
-        row(page, "orders").get_by_role("link", name="Fail over").click()
-        page.get_by_label("Reason").fill("no scripts here")
-        page.get_by_role("button", name="Fail over").click()
-
-        expect(page.get_by_role("status")).to_contain_text("orders is failed over")
-        expect(row(page, "orders")).to_contain_text("no scripts here")
-
-
-def test_an_entity_is_broken_and_mended_from_the_page(operator):
-    operator.get_by_text("Demo: break contoso").click()
-    operator.get_by_text("goes silent").click()
-    operator.get_by_role("button", name="Break orders").click()
-    broken = operator.locator("tr[data-queue='orders'] .broken")
-    expect(broken).to_have_text("does not answer")
-    expect(operator.get_by_label("goes silent")).to_be_checked()
-
-    operator.get_by_role("button", name="Mend orders").click()
-
-    expect(broken).to_be_hidden()
 
 
 def test_typing_in_the_search_narrows_the_table_and_the_address(operator):

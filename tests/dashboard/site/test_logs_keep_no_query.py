@@ -1,7 +1,6 @@
 """No log of the documented command holds a query: it may be a search, or the code of a sign-in (docs/security.md)."""
 
 import json
-import logging
 import signal
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from dashboard.site.processes import WithoutQueries, formatter
 from tests import migrated
 from tests.dashboard.served import DATABASE, PAIRS, ROOT
 from tests.ports import free_port
@@ -93,12 +91,3 @@ def test_a_refused_request_is_one_line_of_the_log(tmp_path: Path) -> None:
     assert "exception" not in {name for line in lines for name in line}
     refused = [line for line in lines if line["logger"].startswith(("django.request", "django.security."))]
     assert [line["level"] for line in refused] == ["warning", "warning"]
-
-
-@pytest.mark.parametrize("name", ["uvicorn.access", "django.server"])
-def test_an_address_in_a_line_ends_before_its_query(name: str) -> None:
-    record = logging.LogRecord(name, logging.INFO, "", 1, '"%s" %s', (f"GET /a/?b={WORD} HTTP/1.1", 200), None)
-    assert WithoutQueries().filter(record)
-    line = formatter("text").format(record)
-    assert '"GET /a/ HTTP/1.1" 200' in line
-    assert WORD not in line
