@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -126,10 +125,8 @@ def abort(request: Request, drill: Drill) -> Outcome:
     return done(f"The drill on {drill.path} is being rolled back.")
 
 
-def is_due(last_at: datetime | None, every_days: float | None, now: datetime, against: Sequence[str]) -> bool:
-    """Whether a scheduled drill is due: the interval has passed, and there is no reason against it. Pure."""
-    if every_days is None or against:
-        return False
+def is_due(last_at: datetime | None, every_days: float, now: datetime) -> bool:
+    """Whether the interval of scheduled drills has passed. Pure."""
     return last_at is None or now - last_at >= timedelta(days=every_days)
 
 

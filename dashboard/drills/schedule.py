@@ -17,7 +17,7 @@ ASKED_AGAIN_S = 60
 def begin_if_due(name: str, path: str, every_days: float, now: datetime) -> Drill | None:
     """Start a scheduled drill if one is due; while there is a reason against it, check once a minute."""
     pair = Pair.objects.filter(name=name).first()
-    if pair is None or not wanting.is_due(wanting.last_of(pair, path), every_days, now, ()):
+    if pair is None or not wanting.is_due(wanting.last_of(pair, path), every_days, now):
         return None
     if not claimed(connection(), f"workers:drill-asked:{name}", ASKED_AGAIN_S):
         return None

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from django.http import Http404, HttpRequest
 from ninja import Query, Router, Schema
+from pydantic import Field
 
 from dashboard.api.fields import Word
 from dashboard.api.paging import NEWEST_FIRST, Between, Page, page
@@ -49,7 +50,7 @@ class IncidentEvent(Schema):
 
 
 class IncidentAction(Schema):
-    time: datetime
+    time: datetime = Field(validation_alias="at")
     operator: str
     verb: str
     target: str
@@ -113,6 +114,7 @@ class IncidentStory(IncidentSummary):
     paces: list[PaceLimit]
     moved: Moved | None
     ledgers: list[QueueLedger]
+    cost: dict[str, Any] | None
     depth: list[tuple[datetime, int]]
 
 

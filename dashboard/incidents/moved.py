@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db.models import Q
 
@@ -55,12 +54,6 @@ class Moved:
         """0 if every message is accounted for, below 0 if more came home than were sent; None until that is known."""
         came, went = self.waiting_before + self.to_backlog, self.to_primary + self.dead_lettered + self.set_aside
         return came - went - self.waiting if self.is_reported else None
-
-    def as_json(self) -> dict[str, Any]:
-        """For the API and the file."""
-        return {name: count for name, count in asdict(self).items() if name != "is_reported"} | {
-            "unexplained": self.unexplained
-        }
 
 
 def moved(incident: Incident, samples: Sequence[Point], waiting: int, now: datetime) -> Moved | None:

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Query, Router, Schema
@@ -10,12 +11,13 @@ from ninja import Query, Router, Schema
 from dashboard.api.fields import Word, pair_or_404
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
-from dashboard.models import PairReadiness, Readiness
+from dashboard.models import Pair, PairReadiness, Readiness
 from dashboard.readiness.boards import STATES, is_stale
 from dashboard.readiness.score import READY
-from dashboard.readiness.summary import summary
+from dashboard.site.redis import RedisError, connection
 
 router = Router(tags=["readiness and alerts"])
+MOST = 500
 
 
 class Found(Schema):
@@ -92,7 +94,22 @@ def readiness_summary(request: HttpRequest, query: Annotated[SummaryQuery, Query
     """Whether failover would work for every entity, and for which it would not: for a gate or a monitor."""
     if query.pair:
         pair_or_404(query.pair)
-    return summary(query.pair, query.least)
+    now, chosen = timezone.now(), Q(is_configured=True) & (Q(name=query.pair) if query.pair else Q())
+    pairs = list(Pair.objects.filter(chosen))
+    rows = Readiness.objects.filter(pair__in=pairs).select_related("pair").order_by("score", "pair_id", "entity")
+    entities = [_ready(row, now) for row in rows]
+    poor = [one for one in entities if one["score"] is None or one["score"] < query.least]
+    checked = PairReadiness.objects.filter(pair__in=pairs, checked_at__isnull=False).values_list("pair_id", flat=True)
+    never, redis = [one.name for one in pairs if one.pk not in set(checked)], _redis()
+    return {
+        "is_ready": bool(pairs) and not (poor or never or redis),
+        "least": query.least,
+        "redis": redis or "answers",
+        "never_checked": never,
+        "ready": len(entities) - len(poor),
+        "unknown": sum(one["score"] is None for one in entities),
+        "not_ready": poor[:MOST],
+    }
 
 
 @router.get("/pairs/{pair}/readiness", response={200: SharedReadiness, **PROBLEMS}, operation_id="pair_readiness")
@@ -109,3 +126,12 @@ def _ready(row: Readiness, now: datetime) -> dict[str, Any]:
     names = ("entity", "fell_at", "reasons", "checked_at")
     score = None if is_stale(row.checked_at, now) else row.score
     return {name: getattr(row, name) for name in names} | {"pair": row.pair.name, "score": score}
+
+
+def _redis() -> str:
+    """The problem of Redis; empty if it answers."""
+    try:
+        connection().ping()
+    except RedisError as error:
+        return f"does not answer ({type(error).__name__})"
+    return ""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 
@@ -17,9 +14,8 @@ from dashboard.readiness.checks import checks_of_entity, checks_of_pair
 from dashboard.readiness.facts import PairFacts
 from dashboard.readiness.gathering import entity_facts
 from dashboard.readiness.score import Check, Result, faults_of, results_of, score
+from dashboard.site.database import BATCH, upsert
 
-BATCH = 500
-FEW = 20
 CHANGING = ("reasons", "own", "score", "previous_score", "fell_at")
 _FLAWLESS = {"home": Result.GOOD, "sizes": Result.GOOD}
 
@@ -87,8 +83,8 @@ def _keep_entities(row: PairReadiness, known: dict[str, Readiness], judged: Sequ
         batch_size=BATCH,
         ignore_conflicts=True,
     )
-    _alter(altered, now)
     turned = [one for was, one in altered if was.own != one.own]
+    upsert([_change(was, one, now) for was, one in altered], ("pk",), CHANGING)
     ReadinessChange.objects.bulk_create(
         [ReadinessChange(pair=row.pair, entity=one.entity, at=now, results=one.own) for one in (*fresh, *turned)],
         batch_size=BATCH,
@@ -96,46 +92,15 @@ def _keep_entities(row: PairReadiness, known: dict[str, Readiness], judged: Sequ
     return bool(fresh or altered)
 
 
-def _alter(altered: Iterable[tuple[Readiness, Judged]], now: datetime) -> None:
-    """Update entities with equal changes in one statement, as most changes affect a whole pair.
-
-    Individual changes, such as mean sizes of a new month, are written in bulk.
-    """
-    alike: dict[str, list[tuple[Readiness, Judged]]] = defaultdict(list)
-    for was, one in altered:
-        before = [was.score, was.previous_score, was.fell_at is not None]
-        alike[json.dumps([*before, one.score, one.reasons, one.own])].append((was, one))
-    unlike: list[Readiness] = []
-    for group in alike.values():
-        was, one = group[0]
-        changes = _changes(was, one, now)
-        if len(group) < FEW:
-            unlike += [_changed(known, changes) for known, _ in group]
-            continue
-        keys = [known.pk for known, _ in group]
-        for start in range(0, len(keys), BATCH):
-            Readiness.objects.filter(pk__in=keys[start : start + BATCH]).update(**changes)
-    Readiness.objects.bulk_create(
-        unlike, batch_size=BATCH, update_conflicts=True, unique_fields=("pk",), update_fields=CHANGING
-    )
-
-
-def _changes(was: Readiness, one: Judged, now: datetime) -> dict[str, Any]:
-    changes: dict[str, Any] = {"reasons": one.reasons, "own": one.own, "score": one.score}
+def _change(was: Readiness, one: Judged, now: datetime) -> Readiness:
     if one.score != was.score and not _is_down(was, one):
-        changes["previous_score"] = was.score
-        changes["fell_at"] = None
+        was.previous_score, was.fell_at = was.score, None
     if one.score < was.score:
-        changes["fell_at"] = now
-    return changes
+        was.fell_at = now
+    was.reasons, was.own, was.score = one.reasons, one.own, one.score
+    return was
 
 
 def _is_down(was: Readiness, one: Judged) -> bool:
     """Whether it has fallen and has not yet reached its previous value."""
     return was.fell_at is not None and was.previous_score is not None and one.score < was.previous_score
-
-
-def _changed(row: Readiness, changes: dict[str, Any]) -> Readiness:
-    for name, value in changes.items():
-        setattr(row, name, value)
-    return row

@@ -6,8 +6,6 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
 
 from dashboard.checks.live import failovers, service  # noqa: F401 (they register their assumptions)
 from dashboard.checks.live.assumptions import ASSUMPTIONS, Assumption, Holding
@@ -32,31 +30,19 @@ class Result:
     reason: str
 
     def line(self) -> str:
-        """For people: only what does not hold, or is not known, needs its reason."""
+        """Only what does not hold, or is not known, needs its reason."""
         line = f"{self.holding:<14} {self.assumption.id:<22} {self.assumption.sentence}"
         if self.holding is Holding.HOLDS:
             return line
         reason = f"{self.reason[:1].upper()}{self.reason[1:].rstrip('.')}."
         return f"{line} {reason} (docs/{self.assumption.section})"
 
-    def document(self) -> dict[str, str]:
-        """For programs."""
-        return {
-            "id": self.assumption.id,
-            "assumption": self.assumption.sentence,
-            "documented": f"docs/{self.assumption.section}",
-            "result": self.holding.value,
-            "reason": self.reason,
-        }
-
 
 @dataclass(slots=True)
 class Report:
     """Everything that a run found."""
 
-    pair: str
     is_emulator: bool
-    began_at: datetime
     results: list[Result] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     """Scratch entities that could not be deleted."""
@@ -69,35 +55,19 @@ class Report:
             return NOT_CLEAN
         return DID_NOT_HOLD if any(one.holding is Holding.FAILS for one in self.results) else HELD
 
-    @property
-    def about(self) -> str:
-        """The namespaces that the results are about."""
-        return _ABOUT_AN_EMULATOR if self.is_emulator else _ABOUT_AZURE
-
-    def document(self) -> dict[str, Any]:
-        """For programs."""
-        return {
-            "pair": self.pair,
-            "is_emulator": self.is_emulator,
-            "about": self.about,
-            "began_at": self.began_at.isoformat(),
-            "interrupted": self.interrupted,
-            "results": [result.document() for result in self.results],
-            "left": self.left,
-        }
-
     def lines(self) -> list[str]:
-        """For people, after the results themselves."""
+        """What follows the results themselves."""
         counts = Counter(result.holding for result in self.results)
         total = ", ".join(f"{counts[holding]} {holding}" for holding in Holding)
+        about = _ABOUT_AN_EMULATOR if self.is_emulator else _ABOUT_AZURE
         left = [f"Not deleted: {name}. Run it again with --clean." for name in self.left]
-        return [total, *(["Interrupted: the rest was not tried."] if self.interrupted else []), *left, self.about]
+        return [total, *(["Interrupted: the rest was not tried."] if self.interrupted else []), *left, about]
 
 
 def run_live(pair: PairConfig, ids: Sequence[str], on_result: Callable[[Result], None]) -> Report:
     """Try these assumptions, or all; KeyboardInterrupt ends the trials early. Afterwards scratch entities are gone."""
     with Stage(pair, prefix_of(now(), uuid.uuid4().hex[:8])) as stage:
-        report = Report(pair.name, any(end.emulator for end in stage.endpoints.values()), now())
+        report = Report(any(end.emulator for end in stage.endpoints.values()))
         try:
             for assumption in (ASSUMPTIONS[id_] for id_ in ids or ASSUMPTIONS):
                 report.results.append(Result(assumption, *assumption.tried(stage)))

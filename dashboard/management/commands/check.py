@@ -1,6 +1,5 @@
 """Django's checks of the code; with --live, a check of two real namespaces."""
 
-import json
 import signal
 import sys
 from argparse import ArgumentParser
@@ -29,7 +28,6 @@ class Command(OneSentenceCommand, check.Command):
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)  # type: ignore[arg-type]
         parser.add_argument("--live", metavar="PAIR", help="try this pair's namespaces, with scratch entities in them")
-        parser.add_argument("--json", action="store_true", help="one JSON document instead of lines")
         parser.add_argument("--only", metavar="ID", action="append", help="with --live: only this assumption")
         parser.add_argument("--yes", action="store_true", help="with --live: do not ask for a confirmation")
         parser.add_argument("--clean", action="store_true", help="with --live: only delete what earlier runs have left")
@@ -39,9 +37,6 @@ class Command(OneSentenceCommand, check.Command):
             self._check_live(options)
         else:
             super().handle(*app_labels, **options)
-
-    def _show_document(self, options: Options, document: Any, lines: Sequence[str]) -> None:
-        self.stdout.write(json.dumps(document, indent=2, default=str) if options["json"] else "\n".join(lines))
 
     def _check_live(self, options: Options) -> None:
         pair, ids = _pair(options["live"]), _known_ids(options["only"] or ())
@@ -61,9 +56,10 @@ class Command(OneSentenceCommand, check.Command):
             f"billable operations.{local if is_emulator else ''}"
         )
         _confirm("Run them?", options)
-        report = run_live(pair, ids, lambda result: self._show(result, options))
-        self._show_document(options, report.document(), report.lines())
-        _leave(report.status)
+        report = run_live(pair, ids, self._show)
+        self.stdout.write("\n".join(report.lines()))
+        if report.status:
+            sys.exit(report.status)
 
     def _clean(self, pair: PairConfig, options: Options) -> None:
         """Offer to delete what a killed run has left in the namespaces."""
@@ -80,13 +76,12 @@ class Command(OneSentenceCommand, check.Command):
         except (AzureError, OSError, ValueError) as error:
             self._say(f"Scratch entities of earlier runs may be left: {describe(error)}.")
 
-    def _show(self, result: Result, options: Options) -> None:
-        if not options["json"]:
-            self.stdout.write(result.line())
-            self.stdout.flush()
+    def _show(self, result: Result) -> None:
+        self.stdout.write(result.line())
+        self.stdout.flush()
 
     def _say(self, text: str) -> None:
-        """What is no result goes to stderr, so that stdout can be one document."""
+        """What is no result goes to stderr."""
         self.stderr.write(text, self.style.NOTICE)
 
 
@@ -115,8 +110,3 @@ def _confirm(question: str, options: Options) -> None:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
         raise CommandError("Not confirmed, so nothing was done.", returncode=NOT_CLEAN)
-
-
-def _leave(status: int) -> None:
-    if status:
-        sys.exit(status)

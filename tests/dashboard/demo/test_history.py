@@ -157,7 +157,7 @@ def test_the_ledger_of_an_incident_explains_every_message_of_its_entity(loaded, 
         assert found["pings"]["count"] > 0
         if ledger := found["moved"]:
             explained += 1
-            assert (ledger["to_backlog"], ledger["unexplained"]) == (planned.diverted, 0)
+            assert (ledger.to_backlog, ledger.unexplained) == (planned.diverted, 0)
     recent = [one for one in past.outages if one.drained_at >= past.end - timedelta(days=8)]
     assert explained == len(past.outages) - len(recent) > 20
 
