@@ -4,7 +4,8 @@ message, and the ledger balances (docs/specification.md, section 8). The flow ru
 import json
 import math
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -215,14 +216,18 @@ def syphon(world: World, ledger: Ledger, steps: int, *, max_attempts: int = 2, p
     )
 
 
-def drive(world: World, syphon_flow: DrainFlow) -> None:
-    flow = syphon_flow.run()
-    outcome = None
-    try:
+def steps_of(world: World, syphon_flow: DrainFlow) -> Iterator[Any]:
+    """Each step before the world performs it; the syphon dies where nobody asks for the next one."""
+    with closing(syphon_flow.run()) as flow, suppress(StopIteration, Killed):
+        action = flow.send(None)
         while True:
-            outcome = world.perform(flow.send(outcome))
-    except (StopIteration, Killed):
-        flow.close()
+            yield action
+            action = flow.send(world.perform(action))
+
+
+def drive(world: World, syphon_flow: DrainFlow) -> None:
+    for _ in steps_of(world, syphon_flow):
+        pass
 
 
 TROUBLE = [
@@ -281,12 +286,8 @@ def test_a_deferred_message_that_a_dead_syphon_had_fetched_is_moved_once_its_loc
     for stored in world.queue.values():
         world.handed_out(stored)  # to a process that is killed before it sends them
     began = world.now
-    flow = syphon(world, world.kept(), steps=4000).run()
-    outcome = None
-    while world.queue and world.now < began + 2 * LOCK_S:
-        outcome = world.perform(flow.send(outcome))
-    flow.close()
-    assert not world.queue
+    for _ in steps_of(world, syphon(world, world.kept(), steps=4000)):
+        assert world.now < began + 2 * LOCK_S
     assert [message_id for _, message_id in world.home] == ["id-0", "id-1", "id-2"]
 
 
@@ -294,11 +295,8 @@ def test_deferred_messages_are_searched_again_soon_where_the_search_failed():
     world = deferred_world()
     world.trouble = ["backlog away"]
     began = world.now
-    flow = syphon(world, world.kept(), steps=4000).run()
-    outcome = None
-    while world.queue and world.now < began + 30:
-        outcome = world.perform(flow.send(outcome))
-    flow.close()
+    for _ in steps_of(world, syphon(world, world.kept(), steps=4000)):
+        assert world.now < began + 30
     assert not world.queue
 
 
@@ -307,14 +305,11 @@ def test_a_fetch_that_succeeds_ends_the_increasing_pause_after_failures():
     world = deferred_world()
     flow = syphon(world, world.kept(), steps=4000)
     flow.in_turn = lambda numbers: numbers[:1]
-    running, outcome, fetches, began = flow.run(), None, 0, world.now
-    with suppress(StopIteration):
-        while True:
-            action = running.send(outcome)
-            if isinstance(action, Fetch):  # every other one fails
-                fetches += 1
-                world.trouble = ["backlog away"] if fetches % 2 else []
-            outcome = world.perform(action)
+    fetches, began = 0, world.now
+    for action in steps_of(world, flow):
+        if isinstance(action, Fetch):  # every other one fails
+            fetches += 1
+            world.trouble = ["backlog away"] if fetches % 2 else []
     assert not world.queue
     assert fetches == 6
     assert world.now < began + 5  # three pauses of about a second
@@ -322,15 +317,10 @@ def test_a_fetch_that_succeeds_ends_the_increasing_pause_after_failures():
 
 def test_a_deferred_message_that_is_really_gone_is_not_looked_for_any_more():
     world = deferred_world()
-    before = world.kept()
-    flow = syphon(world, before, steps=4000)
-    running, outcome = flow.run(), None
-    while not flow.progress.deferred:
-        outcome = world.perform(running.send(outcome))
-    del world.queue[1]  # by another one
-    with suppress(StopIteration):
-        while True:
-            outcome = world.perform(running.send(outcome))
+    flow = syphon(world, world.kept(), steps=4000)
+    for _ in steps_of(world, flow):
+        if flow.progress.deferred:
+            world.queue.pop(1, None)  # by another one
     assert not world.queue
     assert flow.progress.deferred == 0
 
@@ -397,14 +387,8 @@ def without_redis(seconds: float) -> World:
 
 def test_nothing_is_sent_while_the_ledger_cannot_be_stored():
     world = without_redis(30)
-    flow, outcome = syphon(world, world.kept(), steps=4000).run(), None
-    sent_without_redis = 0
-    with suppress(StopIteration):
-        while True:
-            action = flow.send(outcome)
-            sent_without_redis += isinstance(action, Send) and world.is_redis_away()
-            outcome = world.perform(action)
-    assert sent_without_redis == 0
+    for action in steps_of(world, syphon(world, world.kept(), steps=4000)):
+        assert not (isinstance(action, Send) and world.is_redis_away())
     assert [message_id for _, message_id in world.home] == [f"id-{n}" for n in range(10 * RECEIVED)]
     assert world.kept().balance(0).missing == 0
     assert world.now > 30
@@ -445,16 +429,9 @@ def test_without_trouble_each_destination_gets_its_messages_once_and_in_order(pa
     world = World([], failed_over=failed_over)
     for number, path in enumerate(paths):
         world.store(path, f"{number}", poisoned=False)
-    syphon_flow = syphon(world, Ledger("queue-0"), steps=4000)
-    flow, outcome = syphon_flow.run(), None
-    try:
-        while True:
-            action = flow.send(outcome)
-            if world.now > 100:
-                failed_over.clear()
-            outcome = world.perform(action)
-    except StopIteration:
-        pass
+    for _ in steps_of(world, syphon(world, Ledger("queue-0"), steps=4000)):
+        if world.now > 100:
+            failed_over.clear()
     for path in set(paths):
         assert [id_ for home, id_ in world.home if home == path] == [str(n) for n, p in enumerate(paths) if p == path]
 
@@ -495,12 +472,9 @@ def test_attempts_are_counted_through_restarts():
     world.store("gone", "id-0", poisoned=False)
     for attempt in range(1, 5):
         assert world.kept().attempts.get(1, 0) == attempt - 1
-        syphon_flow = syphon(world, world.kept(), steps=400, max_attempts=5)
-        flow, outcome = syphon_flow.run(), None
-        while world.kept().attempts.get(1, 0) < attempt:
-            outcome = world.perform(flow.send(outcome))
-        # the attempt is on record, and the process dies
-        flow.close()
+        for _ in steps_of(world, syphon(world, world.kept(), steps=400, max_attempts=5)):
+            if world.kept().attempts.get(1, 0) == attempt:
+                break  # the attempt is on record, and the process dies
         world.now += LOCK_S
     assert not world.dead
     drive(world, syphon(world, world.kept(), steps=400, max_attempts=5))
@@ -513,15 +487,10 @@ def test_a_paced_destination_holds_up_no_other_and_keeps_its_pace_and_order():
         world.store("orders" if number % 2 else "payments", f"{number}", poisoned=False)
     pacing = Pacing()
     pacing.obey({"orders": 2}, 1.0)
-    flow, outcome = syphon(world, Ledger("queue-0"), steps=100_000, pacing=pacing).run(), None
     all_paid_at = None
-    try:
-        while True:
-            outcome = world.perform(flow.send(outcome))
-            paid = sum(path == "payments" for path, _ in world.home)
-            all_paid_at = all_paid_at or (world.now if paid == 70 else None)
-    except StopIteration:
-        pass
+    for _ in steps_of(world, syphon(world, Ledger("queue-0"), steps=100_000, pacing=pacing)):
+        paid = sum(path == "payments" for path, _ in world.home)
+        all_paid_at = all_paid_at or (world.now if paid == 70 else None)
     assert all_paid_at < 5
     assert 33 <= world.now < 60
     for path, first in (("payments", 0), ("orders", 1)):
