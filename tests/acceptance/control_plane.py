@@ -185,12 +185,6 @@ class ControlPlane:
         with closing(sqlite3.connect(self.folder / "db.sqlite3", timeout=30)) as database:
             return database.execute(query, values).fetchall()
 
-    def write(self, query: str, *values: object) -> None:
-        """Changes the database, as if a page had."""
-        with closing(sqlite3.connect(self.folder / "db.sqlite3", timeout=30)) as database:
-            database.execute(query, values)
-            database.commit()
-
     def used(self, kind: str) -> dict[str, int]:
         """Messages of this kind by the process that reports them, once each, as the Parquet files tell."""
         files = [str(path) for path in (self.usage / "usage").rglob("*.parquet") if not path.name.startswith("_")]

@@ -1,14 +1,13 @@
-"""Workers that are frozen, doubled and killed, and deployed: no fact is lost, doubled or taken back.
+"""Workers that are frozen and doubled: no fact is lost, doubled or taken back.
 
 docs/specification.md, sections 7, 8, 10 and 11.
 """
 
 import signal
 from collections.abc import Iterator
-from datetime import timedelta
 
 import pytest
-from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from pairing import emulator_transport
@@ -18,7 +17,7 @@ from tests.acceptance.control_plane import ControlPlane
 from tests.acceptance.fleet import Fleet, Namespaces, RedisServer, SpawnServer
 
 pytestmark = [pytest.mark.nightly, pytest.mark.acceptance]
-QUEUE, ORPHAN, DEAD = (f"contoso/x-servicebus-transfer/{index}" for index in (0, 7, 8))
+QUEUE, ORPHAN = (f"contoso/x-servicebus-transfer/{index}" for index in (0, 7))
 FROZEN_S = 12.0  # longer than a lease, and than others leave what a collector has read and not saved
 
 
@@ -147,79 +146,3 @@ def test_a_frozen_sampler_takes_no_count_back_and_an_orphan_is_found_once(plane:
     fleet.until(lambda: plane.rows(waiting) == [(depth,)], 30, "it is known for whom they wait")
     fleet.shared.resume_syphon(None)
     fleet.until(lambda: plane.rows(waiting) == [(0,)], 60, "all is home, and the page says so")
-
-
-@pytest.mark.usefixtures("both_at_work")
-def test_a_deploy_in_the_middle_of_a_drain_loses_and_doubles_nothing(plane: ControlPlane, fleet: Fleet) -> None:
-    """Old workers are asked to stop while new ones start: all that was sent is in the primary, once."""
-    waiting = "select sum(active) from dashboard_backlogqueue where not is_orphan"
-    fleet.until(lambda: plane.rows(waiting)[0][0] in (None, 0), 60, "what waits of another story is home")
-    before = fleet.namespaces.stats("orders").get("enqueued", 0)
-    fleet.shared.fail_over("orders", "drill", operator="ada", process="web", hold=True)
-    members = fleet.start(2, every_s=0.02)
-    stored = fleet.namespaces.in_backlog()
-    fleet.until(lambda: fleet.namespaces.in_backlog() >= stored + 400, 60, "messages wait in the backlog")
-    fleet.shared.pace_syphon(None, 60.0, "ada", "so that it is still at work when it is asked to stop")
-    fleet.shared.mark_healthy("orders", operator="ada", process="web")
-    fleet.until(lambda: fleet.namespaces.stats("orders").get("enqueued", 0) > before + 20, 60, "they come home")
-    for name in ("one", "two"):
-        old = plane.workers.pop(name)
-        plane.start(name)
-        old.terminate()
-        assert old.wait(60) == 0
-    fleet.shared.pace_syphon(None, None, "ada", "over")
-    for member in members:
-        fleet.close(member)
-    sent = fleet.sent("orders")
-    fleet.until(lambda: fleet.namespaces.stats("orders")["enqueued"] - before >= sent, 60, "all are home")
-    passes(fleet, 2)
-    assert fleet.namespaces.stats("orders")["enqueued"] - before == sent
-
-
-def dead_letters(text: str, count: int) -> None:
-    """Fills a queue that keeps as dead letters what has expired, with so many messages for `payments`."""
-    with ServiceBusAdministrationClient.from_connection_string(text, transport=emulator_transport()) as administration:
-        changed = {"dead_lettering_on_message_expiration": True, "lock_duration": timedelta(seconds=20)}
-        administration.create_queue(DEAD, **{**CREATED_WITH, **changed})
-    with ServiceBusClient.from_connection_string(text) as client, client.get_queue_sender(DEAD) as sender:
-        for first in range(0, count, 100):
-            batch = [to_backlog(ServiceBusMessage("x", message_id=f"{first + n}"), "payments") for n in range(100)]
-            for message in batch:
-                message.time_to_live = timedelta(milliseconds=1)
-            sender.send_messages(batch)
-
-
-@pytest.mark.usefixtures("both_at_work")
-def test_dead_letters_that_are_sent_again_survive_the_death_of_their_worker(plane: ControlPlane, fleet: Fleet) -> None:
-    """Killed twice in the middle of 3,000: all arrive, and what comes twice has the same id."""
-    dead_letters(fleet.namespaces.strings[1], 3000)
-    job = (
-        "insert into dashboard_deadletterjob (pair_id, path, by, reason, at, request_id, claimed_by, detail, kind, "
-        "destination, numbers, finished, under_way, upto, total, done, failed) "
-        "select id, ?, 'ada', 'mended', datetime('now'), 'again', '', "
-        "'', 'resubmit', '', '[]', '[]', '[]', 3000, 3000, 0, 0 from dashboard_pair"
-    )
-    plane.write(job, DEAD)
-    state = "select done, ended_at from dashboard_deadletterjob"
-    seen = [0]
-
-    def done() -> int:
-        seen.append(plane.rows(state)[0][0])
-        return seen[-1]
-
-    for enough in (500, 1500):
-        fleet.until(lambda e=enough: done() >= e, 60, "the job goes on")
-        for name in ("one", "two"):
-            plane.kill(name)
-        plane.write("update dashboard_deadletterjob set claimed_until = null")  # as if its minute were over
-        plane.start("one", "two")
-    fleet.until(lambda: plane.rows(state)[0][1], 120, "the job is over")
-    assert seen == sorted(seen), "progress goes one way"
-    with ServiceBusClient.from_connection_string(fleet.namespaces.strings[0]) as client:
-        receive = client.get_queue_receiver("payments", receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE)
-        with receive as receiver:
-            ids: list[str | None] = []
-            while page := receiver.receive_messages(max_message_count=500, max_wait_time=3):
-                ids += [message.message_id for message in page]
-    assert set(ids) == {str(number) for number in range(3000)}
-    assert len(ids) <= 3000 + 2 * 100, "a killed worker sends one batch a second time at most"

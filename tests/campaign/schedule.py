@@ -38,10 +38,6 @@ class Disturbance:
     lasts_s: float = 0.0
     details: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def ends_s(self) -> float:
-        return self.at_s + self.lasts_s
-
     def __str__(self) -> str:
         details = " ".join(f"{name}={value}" for name, value in self.details.items())
         lasts = f" for {self.lasts_s:.1f} s" if self.lasts_s else ""

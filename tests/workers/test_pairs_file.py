@@ -14,8 +14,8 @@ from dashboard.fleet.pairs.sync import sync
 from dashboard.models import Pair
 from pairing.fleet.coordination import SharedState
 from tests.dashboard.served import namespaces
+from tests.pace import eventually
 from tests.workers.conftest import PAIRS, VARIABLES
-from tests.workers.test_event_order import eventually
 from workers import connections, slices, syphons
 
 OTHER = PAIRS.replace("[pairs.contoso]", "[pairs.fabrikam]").replace('"contoso', '"fabrikam')

@@ -12,8 +12,8 @@ from dashboard.fleet.pairs.pairs_file import load_pairs
 from dashboard.fleet.pairs.sync import sync
 from emulator.running import RunningNamespace, running
 from pairing.fleet.coordination import SharedState
+from tests.pace import eventually
 from tests.workers.conftest import PAIRS
-from tests.workers.test_event_order import eventually
 from workers import connections, slices, syphons
 
 KEYS = {"old": "first-key", "new": "second-key"}
