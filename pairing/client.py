@@ -16,16 +16,16 @@ from pairing.clock import Clock, joined, left_until, seconds
 from pairing.drive import run
 from pairing.ends import End, Endpoint, Role, SdkEnd, close_all
 from pairing.health.flows import PingResult
-from pairing.links import Link, Watchdog
+from pairing.links.link import Link, Watchdog
+from pairing.links.sockets import punctual_context
 from pairing.operations.client import ClientOperations
 from pairing.operations.maintenance import Maintenance
 from pairing.operations.pinger import Pinger
+from pairing.operations.threads import Threads
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import CLOSE_S
 from pairing.receivers import MeteredPages, MeteredReceiver, MeteredSession
-from pairing.runtime import Threads
 from pairing.sender import PairedSender
-from pairing.sockets import punctual_context
 
 _FLYING_S = 0.5
 

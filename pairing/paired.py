@@ -18,7 +18,7 @@ from pairing.events import Event
 from pairing.health.availability import PathAvailability
 from pairing.health.faults import describe, has_expired, is_ambiguous, is_gone, may_be_gone
 from pairing.health.flows import Failed
-from pairing.links import LinkCrowdedError
+from pairing.links.failures import LinkCrowdedError
 from pairing.loading import needing
 from pairing.membership import Fleet
 from pairing.messages.payload import STANDARD_LIMIT, Payload

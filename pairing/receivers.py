@@ -7,8 +7,8 @@ from azure.core.paging import ItemPaged
 from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver, ServiceBusSession
 
 from pairing.drive import Operation, run
+from pairing.links.sockets import close_socket_with
 from pairing.operations.receivers import RECEIVER, SESSION, Count, count_handed_back, count_received, metered
-from pairing.sockets import close_socket_with
 
 
 def _blocking(operation: Callable[..., Operation[Any]]) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ from typing import Self
 from azure.servicebus import ServiceBusMessageBatch
 
 from pairing.drive import run
-from pairing.links import Link
+from pairing.links.link import Link
 from pairing.messages.payload import Messages, PairedMessageBatch
 from pairing.operations.sender import SendOperations
 

@@ -12,8 +12,9 @@ from pairing.drain.host import ASK_S, How, SyphonHost
 from pairing.drain.settlement import Settlement, choose
 from pairing.drain.syphons import SyphonCore
 from pairing.drive import run
-from pairing.links import AnyLink, Link, Watchdog
-from pairing.runtime import Threads
+from pairing.links.failures import AnyLink
+from pairing.links.link import Link, Watchdog
+from pairing.operations.threads import Threads
 
 
 class BlockingHost(SyphonHost, Protocol):

@@ -16,13 +16,13 @@ from pairing.backlog.rotation import backlog_path
 from pairing.drive import Operation, run
 from pairing.ends import End, Endpoint, Role
 from pairing.health.flows import PingResult
-from pairing.links import LinkFailure
+from pairing.links.failures import LinkFailure
 from pairing.messages.payload import PairedMessageBatch
 from pairing.messages.rewriting import is_ping, restore
 from pairing.operations.client import ClientOperations
 from pairing.operations.pinger import Pinger
+from pairing.operations.threads import Threads
 from pairing.options import SendAvailabilityOptions
-from pairing.runtime import Threads
 from pairing.sender import PairedSender
 
 _BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)

@@ -12,7 +12,7 @@ from pairing.drain.backlog_queue import Item
 from pairing.drain.refusals import why_refused
 from pairing.drain.settlement import choose
 from pairing.health.faults import describe
-from pairing.links import Link
+from pairing.links.link import Link
 from pairing.messages.sizes import received_size
 from pairing.telemetry.metering import billing_units
 

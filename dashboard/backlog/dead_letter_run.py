@@ -26,8 +26,8 @@ from dashboard.site.fitting import fitted
 from dashboard.site.redis import RedisError, announce_change
 from pairing import PairedServiceBusClient
 from pairing.drain.backlog_queue import Item
-from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.ledger import Decision
+from pairing.drain.shared.dead_letter_results import SharedDecisions
 from pairing.drain.sorting import groups, path_of
 from pairing.health.faults import describe
 from pairing.messages.rewriting import RESERVED, PoisonedMessage, restore, resubmission

@@ -19,7 +19,7 @@ from pairing import PairedServiceBusClient, PairingError
 from pairing.backlog.administration import is_unauthorized
 from pairing.errors import Fault
 from pairing.health.faults import classify, describe
-from pairing.links import Link, Operation, Watchdog
+from pairing.links.link import Link, Operation, Watchdog
 
 OPEN_S = 5.0
 AT_ONCE = 8

@@ -25,12 +25,12 @@ from pairing.drive import run_async
 from pairing.ends import End, Endpoint, Role, SdkEnd, close_all
 from pairing.errors import PairingError
 from pairing.health.flows import PingResult
+from pairing.links.sockets import tls_context
 from pairing.operations.client import ClientOperations
 from pairing.operations.maintenance import Maintenance
 from pairing.operations.pinger import Pinger
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import CLOSE_S
-from pairing.sockets import tls_context
 
 _LOGGER = logging.getLogger("pairing")
 _FLYING_S = 0.5

@@ -16,16 +16,9 @@ from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
 
 from pairing.aio.cancellation import CANCEL_AGAIN_S, Deadline
 from pairing.aio.turn import Turn
-from pairing.links import (
-    HEARTBEAT_S,
-    RETRY_WARM_S,
-    LinkCrowdedError,
-    LinkFailure,
-    keeps_link,
-    opening_error,
-    token_is_aging,
-)
-from pairing.sockets import on_each_handler
+from pairing.links.failures import LinkCrowdedError, LinkFailure, keeps_link, opening_error
+from pairing.links.link import HEARTBEAT_S, RETRY_WARM_S
+from pairing.links.sockets import on_each_handler, token_is_aging
 
 _CLOSING_S = 2.0
 _LISTENING_S = 1.0

@@ -16,7 +16,7 @@ from pairing.drain.backlog_queue import Settled, Verb
 from pairing.drain.host import ASK_S, How, SyphonHost
 from pairing.drain.syphons import SyphonCore
 from pairing.drive import run_async
-from pairing.links import AnyLink
+from pairing.links.failures import AnyLink
 
 
 class AsyncioHost(SyphonHost, Protocol):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pairing.drain.backlog_queue import Settled, Verb
 from pairing.drive import Runtime
-from pairing.links import AnyLink, LinkFailure
+from pairing.links.failures import AnyLink, LinkFailure
 
 if TYPE_CHECKING:
     from pairing.clock import Clock

@@ -20,11 +20,11 @@ from pairing.drain.host import StopEvent, SyphonHost, World, attempt
 from pairing.drain.ledger import Ledger, same_queue
 from pairing.drain.primary_operations import PrimaryOperations
 from pairing.drain.refusals import require_lease
-from pairing.drain.stored_ledger import StoredLedger
-from pairing.drain.usage import Tally
+from pairing.drain.shared.stored_ledger import StoredLedger
+from pairing.drain.shared.usage import Tally
 from pairing.drive import Operation, call
 from pairing.health.faults import describe, is_gone, may_be_gone
-from pairing.links import AnyLink
+from pairing.links.failures import AnyLink
 from pairing.messages.undecodable import Undecoded, dead_lettering, undecoded
 from pairing.sessions.shared import SharedSessions
 

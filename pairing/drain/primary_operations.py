@@ -9,10 +9,10 @@ from azure.servicebus.exceptions import MessageSizeExceededError, ServiceBusAuth
 from pairing.drain.backlog_queue import Item, Sent, Why
 from pairing.drain.host import SyphonHost, World, attempt
 from pairing.drain.refusals import require_lease, why_refused
-from pairing.drain.usage import Tally
+from pairing.drain.shared.usage import Tally
 from pairing.drive import Operation, call
 from pairing.health.faults import describe, is_ambiguous
-from pairing.links import AnyLink, LinkFailure
+from pairing.links.failures import AnyLink, LinkFailure
 
 SEND_S = 10.0
 

@@ -11,7 +11,7 @@ from azure.servicebus.exceptions import (
 from pairing.drain.backlog_queue import Why
 from pairing.errors import Fault
 from pairing.health.faults import cannot_encode, classify, condition, is_own_shortage
-from pairing.links import LinkCrowdedError
+from pairing.links.failures import LinkCrowdedError
 
 
 class LeaseOverError(Exception):

@@ -13,17 +13,17 @@ from pairing.drain.backlog_queue import Progress
 from pairing.drain.destinations import Destinations
 from pairing.drain.flow import DrainFlow
 from pairing.drain.host import StopEvent, SyphonHost, World
-from pairing.drain.lease_holder import LOOK_S, LeaseHolder
 from pairing.drain.ledger import Ledger, same_queue
-from pairing.drain.losses import estimated, messages
 from pairing.drain.operations import DrainOperations
 from pairing.drain.pacing import Pacing
 from pairing.drain.session_order import InTurn
-from pairing.drain.stored_ledger import StoredLedger
+from pairing.drain.shared.lease_holder import LOOK_S, LeaseHolder
+from pairing.drain.shared.losses import estimated, messages
+from pairing.drain.shared.stored_ledger import StoredLedger
 from pairing.drive import Operation, call
 from pairing.errors import PairingError
 from pairing.health.availability import State
-from pairing.links import AnyLink
+from pairing.links.failures import AnyLink
 
 _LOGGER = logging.getLogger("pairing")
 _MISSING_S = 2.0

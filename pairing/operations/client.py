@@ -14,7 +14,7 @@ from pairing.drive import Operation, Runtime, call
 from pairing.ends import Endpoint, Role, check_credential, check_keywords
 from pairing.errors import BacklogCreationError, PairingError
 from pairing.health.faults import describe
-from pairing.links import AnyLink, send_client_keywords
+from pairing.links.failures import AnyLink, send_client_keywords
 from pairing.operations.receivers import Count, counting, meter_pages, meter_receiver
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import PairedClient

@@ -13,7 +13,7 @@ from pairing.errors import Fault
 from pairing.health.availability import PathAvailability
 from pairing.health.faults import describe
 from pairing.health.flows import PingResult
-from pairing.links import LinkFailure
+from pairing.links.failures import LinkFailure
 from pairing.messages.rewriting import ping_message
 from pairing.operations.client import ClientOperations
 

@@ -15,7 +15,7 @@ from pairing.errors import Fault, ScheduledInBacklogError
 from pairing.health.availability import HEALTHY
 from pairing.health.faults import condition, is_ambiguous, is_gone
 from pairing.health.flows import DONE, LONGEST_ATTEMPT_S, Failed, Outcome, send
-from pairing.links import AnyLink, LinkFailure
+from pairing.links.failures import AnyLink, LinkFailure
 from pairing.messages.payload import Messages, PairedMessageBatch, Payload, payload, plain_size, scheduled_payload
 from pairing.operations.client import ClientOperations
 from pairing.pair import GuardedEntity, SenderBacklog

@@ -6,7 +6,7 @@ from azure.servicebus import ServiceBusMessage
 
 @pytest.mark.parametrize("failed_over", [False, True], ids=["healthy", "failed over"])
 async def test_a_send_opens_a_new_link(world, queue, failed_over, monkeypatch):
-    for links in ("pairing.links", "pairing.aio.links"):
+    for links in ("pairing.links.link", "pairing.aio.links"):
         monkeypatch.setattr(f"{links}.token_is_aging", lambda sender: False)  # the send comes first
     client = await world.open(backlog_queue_count=1, enable_pings=False)
     sender = client.get_queue_sender(queue)

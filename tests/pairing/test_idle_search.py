@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from pairing.drain import stored_ledger
 from pairing.drain.backlog_queue import Kept, Progress
 from pairing.drain.ledger import Ledger
 from pairing.drain.queue_state import QueueState
 from pairing.drain.search import Search
-from pairing.drain.stored_ledger import StoredLedger
+from pairing.drain.shared import stored_ledger
+from pairing.drain.shared.stored_ledger import StoredLedger
 from pairing.fleet.shared_state import SharedState
 from tests.pairing.steps import Keep, Peek, Queue, answered
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import pytest
 from redis.exceptions import ConnectionError as RedisIsAwayError
 
-from pairing.drain.lease_holder import LEASE_S, LeaseHolder, _QueueLease
+from pairing.drain.shared.lease_holder import LEASE_S, LeaseHolder, _QueueLease
 from pairing.fleet import shared_state
 from pairing.fleet.shared_health import Pause
 from pairing.fleet.shared_state import SharedState

@@ -12,7 +12,7 @@ from azure.servicebus import ServiceBusMessage, TransportType
 from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusConnectionError, ServiceBusServerBusyError
 
 from pairing import PairedServiceBusClient, SendAvailabilityOptions
-from pairing.links import Link, Watchdog
+from pairing.links.link import Link, Watchdog
 from tests.pace import Stopwatch
 
 
@@ -158,7 +158,7 @@ def test_an_overdue_send_is_interrupted_also_while_the_application_blocks_a_tick
 
 
 def test_a_tls_handshake_that_is_never_answered_leaves_no_thread_behind(monkeypatch):
-    monkeypatch.setattr("pairing.sockets.HANDSHAKE_S", 3.0)
+    monkeypatch.setattr("pairing.links.sockets.HANDSHAKE_S", 3.0)
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         client = PairedServiceBusClient(
             "contoso.servicebus.windows.net",

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from pairing.drain.ledger import Ledger
-from pairing.drain.losses import estimated, messages
+from pairing.drain.shared.losses import estimated, messages
 from pairing.telemetry.metering import UsageMeter
 from pairing.testing import ManualClock
 

@@ -12,8 +12,8 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 
 from pairing.aio.links import abort_transport
-from pairing.links import RETRY_WARM_S, token_is_aging
-from pairing.sockets import break_transport
+from pairing.links.link import RETRY_WARM_S
+from pairing.links.sockets import break_transport, token_is_aging
 
 
 async def close_from_afar(world, link):

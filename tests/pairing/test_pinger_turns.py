@@ -13,8 +13,8 @@ from pairing.aio.links import Background
 from pairing.aio.runtime import Tasks
 from pairing.drive import run, run_async
 from pairing.operations.pinger import OPENING_S, PATIENCE, PLACES, TICK_S, Pinger, Places, ping_timeout_s
+from pairing.operations.threads import Threads
 from pairing.pair import Pair
-from pairing.runtime import Threads
 from pairing.testing import ManualClock
 
 ENTITIES = [f"entity-{n:03}" for n in range(240)]

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 import redis
 
-from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.ledger import Ledger
-from pairing.drain.stored_ledger import StoredLedger
+from pairing.drain.shared.dead_letter_results import SharedDecisions
+from pairing.drain.shared.stored_ledger import StoredLedger
 from pairing.fleet.coordination import SharedState
 
 

@@ -25,8 +25,9 @@ import pairing.aio
 from pairing import SendAvailabilityOptions
 from pairing import options as option_bounds
 from pairing.drain import flow as drain_flow
-from pairing.drain import lease_holder, operations, syphons, usage
+from pairing.drain import operations, syphons
 from pairing.drain.refusals import why_refused
+from pairing.drain.shared import lease_holder, usage
 from pairing.events import count_in, is_expiry
 from pairing.messages.rewriting import as_message, to_backlog
 from tests.pace import Stopwatch, eventually, slowed

@@ -26,8 +26,8 @@ from dashboard.models import (
     QueueDrain,
     ResubmittedMessage,
 )
-from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.ledger import Ledger
+from pairing.drain.shared.dead_letter_results import SharedDecisions
 from tests.dashboard.secondary import ORPHAN, OWN, Secondary
 from tests.dashboard.served import namespaces
 from workers import connections, errands, slices, watchers

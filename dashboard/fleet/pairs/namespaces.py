@@ -18,7 +18,7 @@ from pairing.backlog.administration import emulator_transport
 from pairing.clock import SystemClock
 from pairing.ends import Endpoint, Role
 from pairing.health.faults import describe
-from pairing.links import Link, Watchdog
+from pairing.links.link import Link, Watchdog
 from pairing.telemetry.metering import UsageMeter
 
 PAGE = 100

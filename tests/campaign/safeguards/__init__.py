@@ -64,12 +64,12 @@ LEASE = Safeguard(
     "one process at a time drains a backlog queue, and one that has lost it stores no ledger",
     (
         Change(
-            "pairing/drain/lease_holder.py",
+            "pairing/drain/shared/lease_holder.py",
             _MAY_SERVE,
             _MAY_SERVE.replace("if self._shared is None:\n            return True", "return True"),
         ),
         Change(
-            "pairing/drain/lease_holder.py",
+            "pairing/drain/shared/lease_holder.py",
             "if self._shared is None or token is None:\n            return True",
             "return True",
         ),

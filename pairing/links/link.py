@@ -7,20 +7,25 @@ an open link runs on the caller's thread, while one watchdog per client shuts do
 import contextlib
 import logging
 import queue
-import selectors
 import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 from weakref import WeakSet
 
 from azure.servicebus import ServiceBusSender
-from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusConnectionError, ServiceBusError
+from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
 
 from pairing.clock import joined
-from pairing.drive import Eventually
-from pairing.sockets import break_transport, close_socket_with, on_each_handler, raw_socket
+from pairing.links.failures import LinkCrowdedError, LinkFailure, keeps_link, opening_error, raise_interruption
+from pairing.links.sockets import (
+    break_transport,
+    close_socket_with,
+    is_alive,
+    on_each_handler,
+    token_is_aging,
+)
 
 _TICK_S = 0.25
 _AHEAD_S = 0.3
@@ -28,56 +33,12 @@ _AHEAD_S = 0.3
 _SHORT_S = 2.0
 _LINGER_S = 0.05
 HEARTBEAT_S = 50.0
-_RENEW_AHEAD = 0.15  # of a token's life: before the SDK would renew it inside a send
 RETRY_WARM_S = 15.0
 
 _LOGGER = logging.getLogger("pairing")
 
 Operation = Callable[[ServiceBusSender, float], object]
-_Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
 _get_ident = threading.get_ident  # a step that each send is spared
-
-
-class LinkCrowdedError(OperationTimeoutError):
-    """Other operations occupied the link all the time: nothing was sent, which is no evidence about the entity."""
-
-    def __init__(self) -> None:
-        super().__init__(message="Other sends on the same link used up the time of this one; it was not sent.")
-
-
-class LinkFailure(NamedTuple):
-    """Why an operation on a link failed."""
-
-    error: Exception
-    reused: bool
-    """Whether the link was open before."""
-
-    @property
-    def is_crowded(self) -> bool:
-        """Whether the operation never had its turn on the link."""
-        return isinstance(self.error, LinkCrowdedError)
-
-
-def send_client_keywords() -> dict[str, Any]:
-    """Keywords of senders of this library: no keep-alive thread of the SDK, which would slow every close."""
-    return {"keep_alive": 0}
-
-
-class AnyLink(Protocol):
-    """A link to one entity, of this module or ``pairing.aio.links``; its calls are awaited in asyncio."""
-
-    @property
-    def sender(self) -> Any: ...
-
-    def send(self, message: Any, timeout_s: float) -> Eventually[LinkFailure | None]: ...
-
-    def attempt(self, operation: Callable[[Any, float], Any], timeout_s: float) -> Eventually[LinkFailure | None]: ...
-
-    def warm(self, timeout_s: float) -> Eventually[LinkFailure | None]: ...
-
-    def maintain(self, now: float) -> Eventually[bool]: ...
-
-    def close(self, timeout_s: float) -> Eventually[None]: ...
 
 
 class Opening(threading.Thread):
@@ -315,7 +276,7 @@ class Link:
         if not self._lock.acquire(timeout=_TICK_S if ages else 0):
             return False
         try:
-            if self._sender is not None and not _is_alive(self._sender, now - self._checked_at >= HEARTBEAT_S):
+            if self._sender is not None and not is_alive(self._sender, now - self._checked_at >= HEARTBEAT_S):
                 self._drop(torn=True)
             if self._sender is not None and now - self._checked_at >= HEARTBEAT_S:
                 self._checked_at = now
@@ -432,71 +393,3 @@ def _sending(message: Any) -> Operation:
 
 def _nothing(sender: ServiceBusSender, timeout_s: float) -> None:
     """The operation of a link that is only opened."""
-
-
-def opening_error(error: Exception) -> Exception:
-    """An error of opening a link, converted so that it does not look like an error of the message, which was not sent
-    yet.
-
-    The SDK raises such errors if a peer behind a WebSocket does not answer.
-    """
-    if type(error) is not ServiceBusError or not isinstance(error.inner_exception, TypeError):
-        return error
-    torn = ServiceBusConnectionError(message=f"The link did not open: {error.message}")
-    torn.__cause__ = error
-    return torn
-
-
-def raise_interruption(error: Exception, handled: BaseException | None) -> None:
-    """Raise the KeyboardInterrupt, say, in whose handling the error occurred.
-
-    One that comes just after ``Condition.wait`` has released its lock makes the condition release it again, which is a
-    RuntimeError: no evidence about the entity. ``handled``: what was being handled before the operation, which belongs
-    to the caller.
-    """
-    cause = error.__context__
-    while cause is not None and cause is not handled:
-        if not isinstance(cause, Exception):
-            raise cause
-        cause = cause.__context__
-
-
-def keeps_link(error: Exception) -> bool:
-    """Whether the link is still usable after the server's refusal."""
-    if isinstance(error, OperationTimeoutError):
-        return False
-    if isinstance(error, ServiceBusError):
-        return not getattr(error, "_shutdown_handler", True)
-    return isinstance(error, ValueError | TypeError)
-
-
-def _is_alive(sender: Any, heartbeat: bool) -> bool:
-    """Whether an idle link is still open: reads what the peer has sent, and sends a due heartbeat."""
-    found, connection = raw_socket(sender), getattr(getattr(sender, "_handler", None), "_connection", None)
-    if found is None or connection is None:
-        return bool(getattr(sender, "_running", False))
-    try:
-        while heartbeat or _has_input(found):
-            heartbeat = False
-            connection.listen(wait=False)
-        link = getattr(sender._handler, "_link", None)
-        state = link.get_state() if link is not None else None
-        return getattr(connection, "_error", None) is None and (state is None or state.value == 3)
-    except Exception:
-        return False
-
-
-def _has_input(found: Any) -> bool:
-    """Whether something can be read; by ``poll`` where there is one, as ``select`` refuses descriptors above 1023."""
-    with _Selector() as selector:
-        selector.register(found, selectors.EVENT_READ)
-        return bool(selector.select(0))
-
-
-def token_is_aging(sender: Any) -> bool:
-    """Whether the SDK would soon fetch a token within a send; a fresh link fetches it on another thread."""
-    authenticator = getattr(getattr(sender, "_handler", None), "_cbs_authenticator", None)
-    expires_on, put_at = getattr(authenticator, "_expires_on", None), getattr(authenticator, "_token_put_time", None)
-    if not isinstance(expires_on, int | float) or not isinstance(put_at, int | float):
-        return False
-    return time.time() > expires_on - _RENEW_AHEAD * (expires_on - put_at)

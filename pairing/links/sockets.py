@@ -4,8 +4,10 @@ Private attributes of the SDK are used only if there is no public way; if one is
 """
 
 import contextlib
+import selectors
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,8 @@ import certifi
 
 HANDSHAKE_S = 10.0
 """Time limit of a TLS handshake."""
+_RENEW_AHEAD = 0.15  # of a token's life: before the SDK would renew it inside a send
+_Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
 
 def raw_socket(sender: Any) -> socket.socket | None:
@@ -90,3 +94,35 @@ def punctual_context(authorities: str | None) -> ssl.SSLContext:
     context = tls_context(authorities)
     context.sslsocket_class = _PunctualSocket
     return context
+
+
+def is_alive(sender: Any, heartbeat: bool) -> bool:
+    """Whether an idle link is still open: reads what the peer has sent, and sends a due heartbeat."""
+    found, connection = raw_socket(sender), getattr(getattr(sender, "_handler", None), "_connection", None)
+    if found is None or connection is None:
+        return bool(getattr(sender, "_running", False))
+    try:
+        while heartbeat or _has_input(found):
+            heartbeat = False
+            connection.listen(wait=False)
+        link = getattr(sender._handler, "_link", None)
+        state = link.get_state() if link is not None else None
+        return getattr(connection, "_error", None) is None and (state is None or state.value == 3)
+    except Exception:
+        return False
+
+
+def _has_input(found: Any) -> bool:
+    """Whether something can be read; by ``poll`` where there is one, as ``select`` refuses descriptors above 1023."""
+    with _Selector() as selector:
+        selector.register(found, selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
+def token_is_aging(sender: Any) -> bool:
+    """Whether the SDK would soon fetch a token within a send; a fresh link fetches it on another thread."""
+    authenticator = getattr(getattr(sender, "_handler", None), "_cbs_authenticator", None)
+    expires_on, put_at = getattr(authenticator, "_expires_on", None), getattr(authenticator, "_token_put_time", None)
+    if not isinstance(expires_on, int | float) or not isinstance(put_at, int | float):
+        return False
+    return time.time() > expires_on - _RENEW_AHEAD * (expires_on - put_at)

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from pairing.drain.backlog_queue import Kept
-from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.host import SyphonHost
 from pairing.drain.ledger import Ledger, same_queue
+from pairing.drain.shared.dead_letter_results import SharedDecisions
 from pairing.fleet.access import redis_errors
 
 if TYPE_CHECKING:

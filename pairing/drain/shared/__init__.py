@@ -1,0 +1,1 @@
+"""What the process that drains a queue keeps in Redis: its lease, ledger and results."""
