@@ -43,6 +43,8 @@ class Gateway:
         self.websockets: list[str] = []
         """The hosts to which WebSockets were opened."""
         self.issued: set[str] = set()
+        self.scopes: set[str] = set()
+        """What tokens were asked for."""
         self.administered_with: set[str] = set()
         """The kinds of authorization that the administration was asked with."""
         self._open: set[asyncio.StreamWriter] = set()
@@ -158,6 +160,7 @@ class Gateway:
         asked = await request.post()
         if asked.get("client_secret") != CLIENT_SECRET:
             return web.json_response({"error": "invalid_client"}, status=401)
+        self.scopes.add(str(asked.get("scope")))
         token = self.issue()
         return web.json_response({"access_token": token, "token_type": "Bearer", "expires_in": 3599})
 

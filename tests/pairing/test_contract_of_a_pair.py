@@ -235,6 +235,7 @@ async def test_in_the_backlog_a_message_carries_where_it_is_meant_to_go(pair):
     await pair.do(client.get_queue_sender(pair.queue).send_messages, sent)
     (stored,) = pair.in_backlog()
     assert (stored.session_id, stored.time_to_live) == (None, None)
+    assert pair.received(0) == []
     path, restored = restore(stored)
     assert (path, restored.session_id, restored.time_to_live) == (pair.queue, "s", timedelta(hours=1))
 

@@ -193,15 +193,6 @@ def test_closing_shows_what_is_left_to_a_redis_that_is_back_in_time(server, join
     client.close()
 
 
-def test_closing_does_not_wait_for_a_redis_that_is_frozen(server, join):
-    one = join("one")
-    server.freeze()
-    one.coordination.report(event(1))
-    with Stopwatch() as watch:
-        one.coordination.close()
-    assert watch.took < 5
-
-
 def test_a_password_in_the_url_is_revealed_to_nobody(caplog):
     coordination = RedisCoordination("redis://:secret@127.0.0.1:1/0", "contoso", "one")
     coordination.start(lambda news: None)

@@ -35,7 +35,8 @@ def test_a_fleet_in_which_nobody_sends_has_no_report() -> None:
 
 
 def test_a_process_is_there_while_it_reports_and_until_it_leaves(presences: Presences) -> None:
-    here = Presence(sends=True, disputed=("orders",))
+    heard = Heard("orders", 1_790_000_000_123, 0.042)
+    here = Presence(sends=True, disputed=("orders",), heard=(heard,))
     presences.report("host:1:aaaa", here)
     assert presences.living() == {"host:1:aaaa": here}
     presences.leave("host:1:aaaa")
@@ -99,9 +100,3 @@ def test_a_process_reports_how_soon_a_forced_failover_reached_it(
     coordination.close()
     assert (heard.path, heard.version) == ("orders", forced.version)
     assert 0 <= heard.after_s < 60
-
-
-def test_what_was_heard_survives_the_way_through_redis(presences: Presences) -> None:
-    here = Presence(sends=True, heard=(Heard("orders", 1_790_000_000_123, 0.042),))
-    presences.report("host:1:aaaa", here)
-    assert presences.living()["host:1:aaaa"].heard == here.heard

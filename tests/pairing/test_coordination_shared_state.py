@@ -72,26 +72,12 @@ def test_of_a_change_of_several_that_is_cut_off_nothing_is_done_and_nothing_repo
     assert (len(shared.health()), redis_client.xlen(EVENTS)) == (100, 100)
 
 
-RULES = [  # what stands, what comes, what is true then
-    ("failing never overwrites failed over", [saw("failed_over")], saw("failing", by="p2"), "failed_over"),
+RULES = [  # what stands, what comes, what is true then; what is refused is in test_precedence
     ("a send's success clears failing", [saw("failing")], saw("healthy", by="p2"), "healthy"),
-    ("the first failover of two stands", [saw("failed_over", by="p1")], saw("failed_over", by="p2"), "p1"),
     ("its own ping brings it back", [saw("failed_over")], saw("healthy", after_s=60), "healthy"),
     ("a later recovery by another counts", [saw("failed_over")], saw("healthy", by="p2", after_s=60), "healthy"),
     (
-        "an older recovery by another does not",
-        [saw("failed_over")],
-        saw("healthy", by="p2", after_s=-60),
-        "failed_over",
-    ),
-    (
-        "an older failover does not undo a recovery",
-        [saw("failed_over", after_s=-9), saw("healthy")],
-        saw("failed_over", by="p2", after_s=-5),
-        "healthy",
-    ),
-    (
-        "a later failover does",
+        "a later failover undoes a recovery",
         [saw("failed_over", after_s=-9), saw("healthy")],
         saw("failed_over", by="p2", after_s=5),
         "failed_over",
@@ -115,21 +101,6 @@ def test_of_two_words_the_one_of_higher_rank_stands(shared, before, change, expe
     assert expected in (now.state, now.process)
     assert shared.health()["orders"] == now
     assert applied == (now.process == change.process and now.since == change.since)
-
-
-def test_a_released_entity_stays_failed_over_until_its_ping_is_accepted(shared):
-    force(shared)
-    released = shared.release("orders", operator="grace", process="web")
-    assert (released.state, released.held_by) == ("failed_over", None)
-    assert shared.publish(saw("healthy", after_s=10**9)).state == "healthy"
-
-
-def test_an_organic_failover_can_be_held_and_a_healthy_entity_cannot(shared):
-    assert shared.hold("orders", operator="ada", process="web").state == "healthy"
-    failed = shared.publish(saw("failed_over"))
-    held = shared.hold("orders", operator="ada", process="web")
-    assert held == replace(failed, held_by="ada", process="web", version=held.version, knew=failed.version)
-    assert held.version > failed.version
 
 
 def test_a_hold_lasts_until_the_end_that_was_given_last(shared):

@@ -6,39 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pairing import Event
 from pairing.clock import SystemClock
 from pairing.events import KINDS
-
-EVENT = Event(
-    id="0" * 32,
-    time=datetime(2026, 11, 21, 2, 3, 4, 567890, tzinfo=UTC),
-    pair="contoso",
-    entity="orders",
-    kind="failed_over",
-    reason="no answer: grüße",
-    process="host:1:abcdef01",
-    operator=None,
-)
-
-
-@pytest.mark.parametrize("operator", [None, "ann"])
-def test_an_event_survives_json(operator):
-    event = Event(**{name: getattr(EVENT, name) for name in Event.__slots__} | {"operator": operator})
-    assert Event.from_json(event.to_json()) == event
-    assert Event.from_json(event.to_json().encode()) == event
-    assert "\n" not in event.to_json()
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"id": "x"}'])
-def test_what_is_no_event_is_refused(text):
-    with pytest.raises(ValueError, match=r"not an? |Expecting|id"):
-        Event.from_json(text)
 
 
 def test_the_kinds_are_the_contracts():
     assert len(KINDS) == 17
-    assert EVENT.kind in KINDS
 
 
 @pytest.mark.parametrize(("name", "kind"), KINDS.items())

@@ -76,24 +76,6 @@ def test_a_send_after_the_interval_goes_straight_to_the_backlog():
     assert world.events == ["failing", "failed_over"]
 
 
-def test_a_torn_link_is_tried_once_more_and_only_then_counts():
-    world = World()
-    assert world.send(TORN, DONE) is None
-    assert world.events == []
-    with pytest.raises(sdk.ServiceBusConnectionError):
-        world.send(TORN, TORN)
-    assert world.events == ["failing"]
-
-
-def test_the_attempt_on_a_fresh_link_distinguishes_an_outage_from_a_fault_of_the_caller():
-    world = World(failover_interval_s=0)
-    forgotten_session = sdk.ServiceBusError("no session", condition=b"amqp:not-allowed")
-    with pytest.raises(sdk.ServiceBusError) as raised:
-        world.send(TORN, Failed(Fault.CALLER, forgotten_session))
-    assert raised.value is forgotten_session
-    assert world.events == []
-
-
 def test_refused_credentials_are_shown():
     world = World()
     world.send(DONE)
@@ -189,13 +171,6 @@ def test_a_message_at_fault_does_not_pull_a_queue():
 
 
 # Crowded links
-
-
-def test_waiting_behind_other_sends_is_no_outage_of_the_entity():
-    world = World(failover_interval_s=0)
-    assert world.send((CROWDED, 5.0), (CROWDED, 5.0), DONE) is None
-    assert (world.entity.machine.state.value, world.events) == ("healthy", [])
-    assert [action.timeout_s for action in world.asked] == [10.0, 10.0, 10.0]
 
 
 def test_who_waits_behind_other_sends_goes_to_the_backlog_once_the_entity_is_failed_over():

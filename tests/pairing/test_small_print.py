@@ -57,33 +57,25 @@ def test_a_missing_entity_that_the_control_plane_knows_is_an_outage(redis_url, r
     fleet.close()
 
 
-def test_a_link_opens_on_a_thread_of_its_own_and_an_open_one_sends_on_the_callers(primary, secondary, queue):
+@pytest.mark.parametrize("world", ["sync"], indirect=True)
+async def test_a_link_opens_on_a_thread_of_its_own_and_an_open_one_sends_on_the_callers(world, queue, monkeypatch):
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
     threads: dict[str, threading.Thread] = {}
-    options = SendAvailabilityOptions(primary_namespace=f"small-{queue}", backlog_queue_count=1)
-    with PairedServiceBusClient.from_connection_string(
-        primary.connection_string, secondary.connection_string, options=options
-    ) as client:
-        sender = client.get_queue_sender(queue)
-        make = sender._link._make
 
-        def made() -> Any:
-            threads["opening"] = threading.current_thread()
-            return make()
+    def noted(owner: Any, method: str, name: str) -> None:
+        original = getattr(owner, method)
 
-        sender._link._make = made
-        sender.send_messages(ServiceBusMessage("x"))
-        sdk = sender._link.sender
-        send = sdk.send_messages
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            threads[name] = threading.current_thread()
+            return original(*arguments, **keywords)
 
-        def sent(*arguments: Any, **keywords: Any) -> None:
-            threads["sending"] = threading.current_thread()
-            send(*arguments, **keywords)
+        monkeypatch.setattr(owner, method, call)
 
-        sdk.send_messages = sent
-        sender.send_messages(ServiceBusMessage("y"))
-        [backlog] = client.backlog_paths
-    with secondary.administration() as administration:
-        administration.delete_queue(backlog)
+    noted(sender._link, "_make", "opening")
+    sender.send_messages(ServiceBusMessage("x"))
+    noted(sender._link.sender, "send_messages", "sending")
+    sender.send_messages(ServiceBusMessage("y"))
     assert threads["sending"] is threading.current_thread()
     assert threads["opening"] is not threading.current_thread()
     assert threads["opening"].daemon
