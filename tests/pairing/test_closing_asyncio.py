@@ -3,31 +3,19 @@
 import asyncio
 import contextlib
 import logging
-from datetime import timedelta
 
 import pytest
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
 
-from pairing import SendAvailabilityOptions
-from pairing.aio import PairedServiceBusClient
 from pairing.aio.links import Background, Link
 
 
 @pytest.fixture
-async def client(primary, secondary):
-    options = SendAvailabilityOptions(
-        primary_namespace="contoso-closing",
-        secondary_namespace="contoso-dr",
-        backlog_queue_count=1,
-        enable_syphon=True,
-        creation_retry_interval=timedelta(0),
-    )
-    strings = primary.connection_string, secondary.connection_string
-    client = PairedServiceBusClient.from_connection_string(*strings, options=options)
-    await client.open()
-    yield client
-    await client.close()
+async def client(make_world):
+    world = make_world("asyncio")
+    yield await world.open(enable_syphon=True, backlog_queue_count=1)
+    await world.close()
 
 
 async def test_a_cancelled_close_is_finished_in_the_background_and_awaited_by_the_next(client, queue):
