@@ -5,6 +5,7 @@ now and then, and in a session until it is accepted: the same message objects, a
 """
 
 import asyncio
+import inspect
 import random
 import time
 from collections.abc import Generator
@@ -15,8 +16,8 @@ from typing import Any
 
 from azure.servicebus import ServiceBusMessage
 
-from pairing import PairedServiceBusClient
-from pairing.aio import PairedServiceBusClient as AsyncPairedServiceBusClient
+import pairing
+import pairing.aio
 from tests.campaign import letters
 from tests.campaign.application import Application, options
 from tests.campaign.journal import now, read
@@ -118,24 +119,31 @@ def _outcome(turn: Turn, messages: list[ServiceBusMessage], result: Result) -> d
     return record
 
 
-def send_blocking(application: Application) -> None:
+async def send(application: Application, library: Any) -> None:
+    """All sends of one process, through the blocking client or that of asyncio; nothing else runs beside them."""
     ways = application.ways
-    with PairedServiceBusClient.from_connection_string(
+    client = library.PairedServiceBusClient.from_connection_string(
         ways.primary, ways.secondary, options=options(ways, application.plan)
-    ) as client:
+    )
+    await _settled(client.open())
+    try:
         application.begins(client.process)
         senders = {name: client.get_queue_sender(name) for name in ("orders", "payments", "sessions")}
         senders["events"] = client.get_topic_sender("events")
         steps = life(application)
         step = _next(steps, None)
         while step is not None:
-            result = None
-            if step.turn is not None:
-                result = _call(senders[step.turn.target], step.turn, step.messages)
-            elif step.pause_s:
-                application.stop.wait(step.pause_s)
+            result = await _call(senders[step.turn.target], step.turn, step.messages) if step.turn else None
+            await asyncio.sleep(step.pause_s)
             step = _next(steps, result)
+    finally:
+        await _settled(client.close())
     application.ends()
+
+
+async def _settled(answer: Any) -> Any:
+    """What a call returns, in both worlds."""
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 def _next(steps: Generator[Send, Result | None, None], result: Result | None) -> Send | None:
@@ -145,19 +153,19 @@ def _next(steps: Generator[Send, Result | None, None], result: Result | None) ->
         return None
 
 
-def _call(sender: Any, turn: Turn, messages: list[ServiceBusMessage]) -> Result:
+async def _call(sender: Any, turn: Turn, messages: list[ServiceBusMessage]) -> Result:
     watch = Result()
     try:
         if turn.form == "schedule":
-            sender.schedule_messages(messages, _due(turn))
+            await _settled(sender.schedule_messages(messages, _due(turn)))
         elif turn.form == "batch":
-            batch = sender.create_message_batch()
+            batch = await _settled(sender.create_message_batch())
             for message in messages:
                 batch.add_message(message)
             watch = Result()
-            sender.send_messages(batch)
+            await _settled(sender.send_messages(batch))
         else:
-            sender.send_messages(messages if turn.form == "list" else messages[0])
+            await _settled(sender.send_messages(messages if turn.form == "list" else messages[0]))
     except Exception as error:
         return watch.over(error)
     return watch.over(None)
@@ -168,50 +176,10 @@ def _due(turn: Turn) -> datetime:
     return datetime.fromtimestamp(now() + turn.schedule_s, UTC)
 
 
-async def send_asyncio(application: Application) -> None:
-    ways = application.ways
-    async with AsyncPairedServiceBusClient.from_connection_string(
-        ways.primary, ways.secondary, options=options(ways, application.plan)
-    ) as client:
-        application.begins(client.process)
-        senders: dict[str, Any] = {name: client.get_queue_sender(name) for name in ("orders", "payments", "sessions")}
-        senders["events"] = client.get_topic_sender("events")
-        steps = life(application)
-        step = _next(steps, None)
-        while step is not None:
-            result = None
-            if step.turn is not None:
-                result = await _call_asyncio(senders[step.turn.target], step.turn, step.messages)
-            elif step.pause_s:
-                await asyncio.sleep(step.pause_s)
-            step = _next(steps, result)
-    application.ends()
-
-
-async def _call_asyncio(sender: Any, turn: Turn, messages: list[ServiceBusMessage]) -> Result:
-    watch = Result()
-    try:
-        if turn.form == "schedule":
-            await sender.schedule_messages(messages, _due(turn))
-        elif turn.form == "batch":
-            batch = await sender.create_message_batch()
-            for message in messages:
-                batch.add_message(message)
-            watch = Result()
-            await sender.send_messages(batch)
-        else:
-            await sender.send_messages(messages if turn.form == "list" else messages[0])
-    except Exception as error:
-        return watch.over(error)
-    return watch.over(None)
-
-
 def main() -> None:
     application = Application("senders")
-    if int(application.name.rpartition("-")[2]) % 2:
-        asyncio.run(send_asyncio(application))
-    else:
-        send_blocking(application)
+    is_asyncio = int(application.name.rpartition("-")[2]) % 2
+    asyncio.run(send(application, pairing.aio if is_asyncio else pairing))
 
 
 if __name__ == "__main__":

@@ -33,15 +33,15 @@ async def says(streams: tuple[asyncio.StreamReader, asyncio.StreamWriter], word:
     return await asyncio.wait_for(reader.read(100), PATIENCE_S)
 
 
-async def test_everything_is_forwarded_where_nothing_is_disturbed(route) -> None:
+async def connected(route: tuple[Route, int]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection through which everything is forwarded."""
     streams = await asyncio.open_connection("127.0.0.1", route[1])
     assert await says(streams, b"word") == b"word"
-    streams[1].close()
+    return streams
 
 
 async def test_a_cut_ends_connections_and_refuses_new_ones_until_it_is_mended(route) -> None:
-    streams = await asyncio.open_connection("127.0.0.1", route[1])
-    assert await says(streams, b"word") == b"word"
+    streams = await connected(route)
     route[0].disturb({"effect": "cut"})
     with pytest.raises(ConnectionResetError):
         await says(streams, b"word")
@@ -49,14 +49,12 @@ async def test_a_cut_ends_connections_and_refuses_new_ones_until_it_is_mended(ro
     with pytest.raises(ConnectionResetError):
         await says(fresh, b"word")
     route[0].disturb({"effect": "mend"})
-    streams = await asyncio.open_connection("127.0.0.1", route[1])
-    assert await says(streams, b"word") == b"word"
+    streams = await connected(route)
     streams[1].close()
 
 
 async def test_half_open_connections_are_silent_and_reset_when_it_is_mended(route) -> None:
-    streams = await asyncio.open_connection("127.0.0.1", route[1])
-    assert await says(streams, b"word") == b"word"
+    streams = await connected(route)
     route[0].disturb({"effect": "half_open"})
     streams[1].write(b"more")
     with pytest.raises(TimeoutError):
@@ -68,8 +66,7 @@ async def test_half_open_connections_are_silent_and_reset_when_it_is_mended(rout
 
 @pytest.mark.parametrize("effect", [{"effect": "delay", "delay_s": 0.1}, {"effect": "throttle", "bytes_per_s": 40}])
 async def test_what_is_delayed_or_throttled_arrives_late(route, effect: dict[str, object]) -> None:
-    streams = await asyncio.open_connection("127.0.0.1", route[1])
-    assert await says(streams, b"word") == b"word"
+    streams = await connected(route)
     route[0].disturb(effect)
     began = asyncio.get_running_loop().time()
     assert await says(streams, b"word") == b"word"
@@ -82,8 +79,7 @@ async def test_reordered_connections_arrive_in_another_order(route) -> None:
     arrived: list[int] = []
 
     async def one(number: int) -> None:
-        streams = await asyncio.open_connection("127.0.0.1", route[1])
-        assert await says(streams, b"word") == b"word"
+        streams = await connected(route)
         arrived.append(number)
         streams[1].close()
 

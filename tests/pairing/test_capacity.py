@@ -1,13 +1,16 @@
 """How full the backlog is and will be, and how a fleet learns of it (docs/specification.md, sections 6 and 11)."""
 
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 
+from pairing.backlog.administration import BacklogQueueInfo
 from pairing.backlog.capacity import Fill, seen
 from pairing.fleet.coordination import RedisCoordination
 from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from pairing.fleet.shared_state import SharedState
+from pairing.operations.maintenance import MaintenanceCore
 from tests.pace import eventually
 
 MB = 1024 * 1024
@@ -91,3 +94,37 @@ def test_a_queue_that_fails_in_one_process_is_known_to_all_and_to_those_that_com
     finally:
         for member in (first, second, late):
             member.close()
+
+
+@pytest.fixture
+async def clients(world, redis_url):
+    pair = f"contoso-{uuid4().hex[:8]}"
+    first, second = [await world.open(coordination=redis_url, primary_namespace=pair) for _ in range(2)]
+    yield first, second
+    world.clients.remove(second)  # the queues are both's, and deleted once
+    await world(second.close)
+
+
+async def test_what_one_process_saw_of_the_fill_serves_all_and_is_warned_of_once(world, clients):
+    first, second = clients
+    await world.until(lambda: first.coordination.is_connected and second.coordination.is_connected)
+    queue = first.backlog_paths[0]
+    for client in (first, second):
+        client.fail_over("orders", "drill")
+    looking = [MaintenanceCore(client) for client in (first, second)]
+    full = [_described(path, 85 if path == queue else 10) for path in first.backlog_paths]
+    for maintenance in looking:
+        await world(_look, maintenance, full)
+    assert world.reported.count("capacity_warning") == 1
+    for client in (first, second):
+        assert not client.pair_state.rotation.usable(queue)
+
+
+def _look(maintenance: MaintenanceCore, queues: list) -> None:
+    """What the maintenance does; both look here, where the clock would let one."""
+    maintenance._must_look()
+    maintenance._filled(queues)
+
+
+def _described(path: str, size: int):
+    return BacklogQueueInfo(path, 0, 1, 0, 0, 0, 0, size, 100, "Active", None, None, {})

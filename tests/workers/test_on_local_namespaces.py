@@ -20,7 +20,7 @@ from dashboard.site.redis import shared_state
 from pairing import PairedServiceBusClient, SendAvailabilityOptions
 from pairing.fleet.coordination import SharedState
 from pairing.fleet.shared_backlog import SharedBacklog
-from tests.pace import Stopwatch, eventually
+from tests.pace import eventually
 from workers import connections, pingers, slices, syphons, watchers
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -129,19 +129,6 @@ def bring_home(namespaces: dict[str, str], fleet: redis.Redis, expected: int) ->
             if number == expected:
                 return
     pytest.fail("not all messages came home")
-
-
-def test_the_syphon_of_a_worker_leaves_within_its_grace_and_gives_its_leases_up(
-    fleet: redis.Redis, fleet_of_one: object
-) -> None:
-    shared = SharedState(fleet, "contoso")
-    syphons.host("contoso")
-    eventually(lambda: len(shared.leases()) == 2)
-    with Stopwatch() as watch:
-        slices.stop_all()
-        syphons.leave()
-    assert watch.took < syphons.LEAVING_S
-    assert shared.leases() == {}
 
 
 def test_a_pair_that_watches_everything_learns_its_entities(fleet_of_one: object) -> None:
