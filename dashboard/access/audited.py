@@ -6,8 +6,8 @@ entry.
 """
 
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -124,15 +124,3 @@ def earlier(entry: AuditEntry) -> Outcome:
     if not entry.outcome:
         raise ActionError(STILL_RUNNING)
     return unchanged(entry.detail)
-
-
-@contextmanager
-def refusals_recorded(user: Person, name: str, pair: str, target: str, *, via: str = "") -> Iterator[None]:
-    """Record a refusal of an action that writes its own entry once it is done. Raises Refused."""
-    try:
-        yield
-    except Refused as refusal:
-        entry = Request(user, Pair(name=pair[:63]), target, via=via).entry(name)
-        entry.outcome, entry.detail = "refused", str(refusal)
-        entry.save()
-        raise

@@ -1,35 +1,39 @@
-"""The channels of CHANNELS_FILE and their states, for programs; without addresses and secrets."""
+"""The channels of CHANNELS_FILE and their states, the same on the page and in the API; without secrets."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dashboard.alerts.sending.config import Channel, load_channels
+from dashboard.alerts.sending.config import Channel, ChannelsFileError, load_channels
 from dashboard.models import ChannelState
 
 
-def described() -> list[dict[str, Any]]:
-    """One entry per channel, in file order. Raises ChannelsFileError."""
+def channels() -> tuple[list[dict[str, Any]], str]:
+    """The channels in file order, and why the file cannot be read."""
+    try:
+        known = load_channels()
+    except ChannelsFileError as error:
+        return [], str(error)
     states = {row.channel: row for row in ChannelState.objects.all()}
-    return [_described(channel, states.get(name)) for name, channel in load_channels().items()]
+    return [_described(channel, states.get(name)) for name, channel in known.items()], ""
 
 
 def _described(channel: Channel, row: ChannelState | None) -> dict[str, Any]:
-    problem = channel.problem() or (row.reason if row else "")
+    problem = channel.problem()
     return {
         "channel": channel.name,
         "kind": channel.kind,
-        "state": state_of(channel, row),
-        "problem": problem,
+        "title": channel.integration.title,
+        "to": channel.to,
+        "variables": sorted(channel.variables.values()),
+        "state": "not ready" if problem else _state_of(row),
+        "problem": problem or (row.reason if row else ""),
         "failing_since": row.failing_since if row else None,
         "sent_at": row.sent_at if row else None,
     }
 
 
-def state_of(channel: Channel, row: ChannelState | None) -> str:
-    """`not ready` (incomplete), `disabled` (its target is gone), `failing`, `works` or `never used`."""
-    if channel.problem():
-        return "not ready"
+def _state_of(row: ChannelState | None) -> str:
     if row is None:
         return "never used"
     if row.disabled_at:

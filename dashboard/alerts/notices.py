@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from dashboard.alerts.rules import Rule, Subject, matches
+from dashboard.alerts.rules import matches
 from dashboard.alerts.watching.changes import AT_ONCE, Changes, parts
-from dashboard.alerts.watching.conditions import threshold_of
-from dashboard.models import Alert, Notice
+from dashboard.models import Alert, AlertRule, Notice
 
 Phase = Notice.Phase
 
 
-def notify(changes: Changes, rules: Sequence[Rule], now: datetime) -> None:
+def notify(changes: Changes, rules: Sequence[AlertRule], now: datetime) -> None:
     """Store notices of opened alerts, and of resolved ones for the channels that were notified of the start."""
     _store(list(_of_opened(changes.opened, rules, now)))
     _store(list(_of_resolved(changes.resolved, now)))
@@ -23,23 +22,16 @@ def _store(notices: Sequence[Notice]) -> None:
     Notice.objects.bulk_create(notices, batch_size=AT_ONCE)
 
 
-def channels_of(alert: Alert, rules: Iterable[Rule]) -> dict[str, bool]:
+def channels_of(alert: Alert, rules: Iterable[AlertRule]) -> dict[str, bool]:
     """The channels that the rules name for an alert, and whether they are notified of its end. Pure."""
-    about = Subject(
-        kind=alert.kind,
-        severity=alert.severity,
-        pair=alert.pair,
-        entity=alert.entity,
-        threshold=threshold_of(alert.kind, alert.key),
-    )
     found: dict[str, bool] = {}
     for rule in rules:
-        if matches(rule, about):
+        if matches(rule, alert):
             found |= {name: found.get(name, False) or rule.notifies_resolved for name in rule.channels}
     return found
 
 
-def _of_opened(alerts: Iterable[Alert], rules: Sequence[Rule], now: datetime) -> Iterator[Notice]:
+def _of_opened(alerts: Iterable[Alert], rules: Sequence[AlertRule], now: datetime) -> Iterator[Notice]:
     for alert in alerts:
         for channel, notifies_resolved in channels_of(alert, rules).items():
             yield _notice(alert, channel, Phase.OPENED, now, notifies_resolved=notifies_resolved)

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import transaction
 
 from dashboard.alerts import notices
-from dashboard.alerts.rules import Rule, rank
+from dashboard.alerts.rules import rank
 from dashboard.alerts.watching import conditions_now as watch
 from dashboard.alerts.watching.changes import AT_ONCE, CHANGING, Changes, alert_of, fit, open_alerts, save
 from dashboard.alerts.watching.conditions import Condition, compared
@@ -24,7 +24,7 @@ def look(now: datetime) -> Changes:
     with transaction.atomic():
         AlertRound.objects.get_or_create(pk=1, defaults={"ran_at": now})
         AlertRound.objects.select_for_update().get(pk=1)
-        rules = [rule_of(row) for row in AlertRule.objects.filter(is_enabled=True)]
+        rules = list(AlertRule.objects.filter(is_enabled=True))
         changes = Changes()
         follow_failovers(changes, now)
         _compare(changes, rules, now)
@@ -33,20 +33,7 @@ def look(now: datetime) -> Changes:
     return changes
 
 
-def rule_of(row: AlertRule) -> Rule:
-    """The rule for `rules.py`."""
-    return Rule(
-        pair=row.pair,
-        entity=row.entity,
-        kinds=tuple(row.kinds),
-        least_severity=row.least_severity,
-        threshold=row.threshold,
-        channels=tuple(row.channels),
-        notifies_resolved=row.notifies_resolved,
-    )
-
-
-def _compare(changes: Changes, rules: Sequence[Rule], now: datetime) -> None:
+def _compare(changes: Changes, rules: Sequence[AlertRule], now: datetime) -> None:
     known = {alert.key: alert for alert in open_alerts().exclude(kind=Alert.Kind.FAILOVER)}
     fitting = (fit(condition) for condition in watch.conditions(rules, known.keys(), now))
     fresh, going_on, over = compared(fitting, known.keys())

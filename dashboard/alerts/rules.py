@@ -3,43 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from dashboard.alerts.watching.conditions import threshold_of
+from dashboard.models import Alert, AlertRule
 
 SEVERITIES = ("info", "warning", "critical")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """A rule. `*` in patterns matches any characters; no kinds means all kinds."""
-
-    pair: str = "*"
-    entity: str = "*"
-    kinds: tuple[str, ...] = ()
-    least_severity: str = "info"
-    threshold: int | None = None
-    channels: tuple[str, ...] = ()
-    notifies_resolved: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """The fields of an alert that rules evaluate."""
-
-    kind: str
-    severity: str
-    pair: str
-    entity: str
-    threshold: int | None = None
-
-
-def matches(rule: Rule, subject: Subject) -> bool:
+def matches(rule: AlertRule, alert: Alert) -> bool:
     """Whether the rule matches the alert. A backlog matches only rules with exactly its threshold."""
     return (
-        (not rule.kinds or subject.kind in rule.kinds)
-        and rank(subject.severity) >= rank(rule.least_severity)
-        and fits(rule.pair, subject.pair)
-        and fits(rule.entity, subject.entity)
-        and (subject.kind != "backlog" or rule.threshold == subject.threshold)
+        (not rule.kinds or alert.kind in rule.kinds)
+        and rank(alert.severity) >= rank(rule.least_severity)
+        and fits(rule.pair, alert.pair)
+        and fits(rule.entity, alert.entity)
+        and (alert.kind != "backlog" or rule.threshold == threshold_of(alert.kind, alert.key))
     )
 
 
@@ -70,6 +48,6 @@ def rank(severity: str) -> int:
     return SEVERITIES.index(severity)
 
 
-def thresholds(rules: Iterable[Rule]) -> list[Rule]:
+def thresholds(rules: Iterable[AlertRule]) -> list[AlertRule]:
     """The rules with a backlog threshold."""
     return [rule for rule in rules if rule.threshold is not None and (not rule.kinds or "backlog" in rule.kinds)]

@@ -18,12 +18,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from dashboard.access.audited import Request
 from dashboard.access.idempotency import following
 from dashboard.access.rights import require
-from dashboard.alerts import actions
+from dashboard.alerts import actions, channel_board
 from dashboard.alerts.actions import ACKNOWLEDGE_ALERT, DELETE_RULE, MAKE_RULE, ON_CHANNEL, TRY_CHANNEL
 from dashboard.alerts.forms import DeliveryFilter, HistoryFilter, LastShown, RuleForm
 from dashboard.alerts.sending.channels import kinds
-from dashboard.alerts.sending.config import ChannelsFileError, load_channels
-from dashboard.models import Alert, AlertRound, AlertRule, ChannelState, EntityHealth, Notice, Pair
+from dashboard.models import Alert, AlertRound, AlertRule, EntityHealth, Notice, Pair
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
 
@@ -47,7 +46,7 @@ def current(request: HttpRequest) -> HttpResponse:
         "page": page_of(request, past, PAGE),
         "form": form,
         "query": query_without_page(request),
-        "channels": _channels(),
+        "channels": channel_board.channels()[0],
         "has_rules": AlertRule.objects.filter(is_enabled=True).exists(),
         "looked_at": _looked_at(),
         "is_stale": _is_stale(timezone.now()),
@@ -69,11 +68,12 @@ def deliveries(request: HttpRequest) -> HttpResponse:
 @require_GET
 def rules(request: HttpRequest) -> HttpResponse:
     """The rules and channels."""
+    channels, problem = channel_board.channels()
     context = {
         "rules": AlertRule.objects.all(),
-        "channels": _channels(),
-        "problem": _file_problem(),
-        "known": [channel["name"] for channel in _channels()],
+        "channels": channels,
+        "problem": problem,
+        "known": [one["channel"] for one in channels],
         "channel_kinds": kinds(),
         "request_id": uuid.uuid4(),
     }
@@ -84,7 +84,7 @@ def rules(request: HttpRequest) -> HttpResponse:
 def rule(request: HttpRequest, rule: int | None = None) -> HttpResponse:
     """One rule, which administrators can change; without a number, a new one."""
     row = AlertRule.objects.filter(pk=rule).first() if rule else None
-    known = tuple(channel["name"] for channel in _channels())
+    known = tuple(one["channel"] for one in channel_board.channels()[0])
     form = RuleForm(request.POST or None, instance=row, known=known)
     is_there = rule is None or row is not None
     if is_there and request.method == "POST" and form.is_valid():
@@ -167,35 +167,6 @@ def _looked_at() -> datetime | None:
 def _is_stale(now: datetime) -> bool:
     at = _looked_at()
     return at is None or (now - at).total_seconds() > STALE_S
-
-
-def _channels() -> list[dict[str, Any]]:
-    """The channels of the file with their states; failing channels that were removed from it are omitted."""
-    try:
-        found = load_channels()
-    except ChannelsFileError:
-        return []
-    states = {state.channel: state for state in ChannelState.objects.all()}
-    return [
-        {
-            "name": name,
-            "title": channel.integration.title,
-            "to": channel.to,
-            "variables": sorted(channel.variables.values()),
-            "problem": channel.problem(),
-            "state": states.get(name),
-            "sent_at": states[name].sent_at if name in states else None,
-        }
-        for name, channel in found.items()
-    ]
-
-
-def _file_problem() -> str:
-    try:
-        load_channels()
-    except ChannelsFileError as error:
-        return str(error)
-    return ""
 
 
 def _chosen(form: RuleForm, name: str) -> list[str]:

@@ -55,8 +55,3 @@ class WithReason(forms.Form):
     def __init__(self, *args: Any, needs_reason: bool = False, **named: Any) -> None:
         super().__init__(*args, **named)
         self.fields["reason"].required = needs_reason
-
-    @property
-    def lacks_only_reason(self) -> bool:
-        """Whether everything except the reason is valid."""
-        return set(self.errors) == {"reason"}

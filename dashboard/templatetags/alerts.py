@@ -21,6 +21,13 @@ STATES = {
     "sent": ("healthy", "Sent"),
     "given_up": ("failed-over", "Given up"),
 }
+CHANNEL_STATES = {
+    "not ready": ("failing", "Not ready", ""),
+    "disabled": ("failed-over", "Disabled", ""),
+    "failing": ("failing", "Failing", ""),
+    "works": ("healthy", "Works", "The last message was accepted."),
+    "never used": ("unknown", "Not tried", "No message has been sent yet."),
+}
 PHASES = {"opened": "", "resolved": "Over: ", "test": "Test"}
 KINDS = dict(Alert.Kind.choices)
 PAGES = {"budget": "costs", "workers": "workers", "capacity": "backlog", "ledger": "backlog"}
@@ -91,15 +98,7 @@ def missing_channels(rule: AlertRule, known: Collection[str]) -> SafeString:
 @register.simple_tag
 def channel_badge(channel: dict[str, Any]) -> SafeString:
     """The state of a channel, with the reason of a problem."""
-    state, problem = channel["state"], channel["problem"]
-    if problem:
-        return format_html("{}<br><small>{}</small>", badge("failing", "Not ready", problem), problem)
-    if state and state.disabled_at:
-        return format_html("{}<br><small>{}</small>", badge("failed-over", "Disabled", state.reason), state.reason)
-    if state and state.failing_since:
-        return format_html("{}<br><small>{}</small>", badge("failing", "Failing", state.reason), state.reason)
-    return (
-        badge("healthy", "Works", "The last message was accepted.")
-        if state
-        else badge("unknown", "Not tried", "No message has been sent yet.")
-    )
+    status, word, meaning = CHANNEL_STATES[channel["state"]]
+    problem = channel["problem"]
+    shown = badge(status, word, problem or meaning)
+    return format_html("{}<br><small>{}</small>", shown, problem) if problem else shown

@@ -13,7 +13,6 @@ from dashboard.access.rights import require
 from dashboard.alerts import actions, channel_board
 from dashboard.alerts.actions import CHANGE_RULE, DELETE_RULE, MAKE_RULE, save_rule
 from dashboard.alerts.forms import RuleForm
-from dashboard.alerts.sending.config import ChannelsFileError, load_channels
 from dashboard.api.fields import WHOLE, Body, Number, Reason, Why, Word
 from dashboard.api.idempotency import ActionResult, Key, perform
 from dashboard.api.operations import operation
@@ -146,10 +145,8 @@ def delete_rule(request: HttpRequest, rule: Number, body: Why, key: Key = "") ->
 @router.get("/alerts/channels", response={200: Channels, **PROBLEMS}, operation_id="channels")
 def channels(request: HttpRequest) -> dict[str, Any]:
     """The notification channels and their states."""
-    try:
-        return {"items": channel_board.described()}
-    except ChannelsFileError as error:
-        return {"items": [], "problem": str(error)}
+    items, problem = channel_board.channels()
+    return {"items": items, "problem": problem}
 
 
 @router.get("/alerts/deliveries", response={200: Page[Delivery], **PROBLEMS}, operation_id="deliveries")
@@ -165,7 +162,8 @@ def _save(request: HttpRequest, action: Action, key: str, body: RuleWanted, row:
     """Save through the page's form, for the same validation and audit."""
 
     def run(wanted: Request) -> Outcome:
-        form = RuleForm(body.model_dump(exclude={"reason"}), instance=row, known=_known())
+        known = tuple(one["channel"] for one in channel_board.channels()[0])
+        form = RuleForm(body.model_dump(exclude={"reason"}), instance=row, known=known)
         if not form.is_valid():
             require(request.user, action.right)  # of what is to be done, the audited path decides and records it
             name, errors = next(iter(form.errors.items()))
@@ -175,13 +173,6 @@ def _save(request: HttpRequest, action: Action, key: str, body: RuleWanted, row:
     answer = perform(request, key, ALL_PAIRS, "*", body.reason, run)
     saved = AlertRule.objects.filter(name=body.name.strip()).values_list("pk", flat=True).first()
     return {**answer, "rule": saved}
-
-
-def _known() -> tuple[str, ...]:
-    try:
-        return tuple(load_channels())
-    except ChannelsFileError:
-        return ()
 
 
 def _rule_or_404(number: int) -> AlertRule:

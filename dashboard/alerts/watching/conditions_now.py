@@ -8,11 +8,20 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, Max, Sum
 
-from dashboard.alerts.rules import Rule, fits, thresholds
+from dashboard.alerts.rules import fits, thresholds
 from dashboard.alerts.watching.conditions import ANY, SILENCE, Condition, is_over, key_of
 from dashboard.alerts.watching.conditions_of_usage import unwritten
 from dashboard.fleet.state import ledgers
-from dashboard.models import BacklogQueue, BudgetAlert, EntityHealth, FailoverEvent, Heartbeat, Readiness, SyphonLedger
+from dashboard.models import (
+    AlertRule,
+    BacklogQueue,
+    BudgetAlert,
+    EntityHealth,
+    FailoverEvent,
+    Heartbeat,
+    Readiness,
+    SyphonLedger,
+)
 from dashboard.site.money import money
 
 EXPIRES_SOON = timedelta(minutes=10)
@@ -23,7 +32,7 @@ POOR = 50
 REMEMBERED = timedelta(days=1)
 
 
-def conditions(rules: Iterable[Rule], open_keys: Collection[str], now: datetime) -> Iterator[Condition]:
+def conditions(rules: Iterable[AlertRule], open_keys: Collection[str], now: datetime) -> Iterator[Condition]:
     """All current conditions except failovers, which are followed by events (failovers.py)."""
     yield from expiring(now)
     yield from backlogs(rules, open_keys, now)
@@ -56,7 +65,7 @@ def expiring(now: datetime) -> Iterator[Condition]:
         )
 
 
-def backlogs(rules: Iterable[Rule], open_keys: Collection[str], now: datetime) -> Iterator[Condition]:
+def backlogs(rules: Iterable[AlertRule], open_keys: Collection[str], now: datetime) -> Iterator[Condition]:
     """Backlogs over the threshold of a rule: of whole pairs, or of the entities that the rule names."""
     asked = thresholds(rules)
     if not asked:

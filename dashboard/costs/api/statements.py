@@ -1,7 +1,5 @@
 """Cost exports that a month is compared with, uploaded by programs."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from datetime import datetime
 from io import BytesIO
 from typing import Annotated, Any, Literal
@@ -11,9 +9,9 @@ from ninja import File, Query, Router, Schema
 from ninja.files import UploadedFile
 from pydantic import Field
 
-from dashboard.access.audited import Request, refusals_recorded
+from dashboard.access.audited import Request
 from dashboard.access.rights import require
-from dashboard.api import authentication as signing_in
+from dashboard.api.authentication import via
 from dashboard.api.fields import Month
 from dashboard.api.problems import PROBLEMS, ApiError
 from dashboard.costs.actions import RECONCILE_EXPORT, reconcile_export
@@ -21,33 +19,8 @@ from dashboard.costs.bill.reconciliation import read_bounded
 from dashboard.costs.bill.statements import StatementError, read_export
 from dashboard.models import Statement
 from dashboard.site.forms import LARGEST_BYTES
-from pipeline.months import is_month
 
 router = Router(tags=["charges"])
-REST_OF_A_FORM = 64 * 1024
-TOO_LARGE = f"The file is larger than {LARGEST_BYTES // 2**20} MB: export less of it at a time."
-
-
-class _Bounded:
-    """Checks the size and the right before anything reads the body; checking the CSRF token would read it."""
-
-    def __call__(self, request: HttpRequest) -> Any | None:
-        if int(request.META.get("CONTENT_LENGTH") or 0) > LARGEST_BYTES + REST_OF_A_FORM:
-            raise ApiError(413, TOO_LARGE)
-        ask: Callable[[HttpRequest], Any | None] = super().__call__  # type: ignore[misc]
-        found = ask(request)
-        if found is not None:
-            with _recorded(request):
-                require(request.user, RECONCILE_EXPORT.right)
-        return found
-
-
-class Bearer(_Bounded, signing_in.Bearer):
-    """Authentication by token, after these checks."""
-
-
-class Session(_Bounded, signing_in.Session):
-    """Authentication by a signed-in browser's session, after these checks."""
 
 
 class StatementQuery(Schema):
@@ -89,7 +62,6 @@ def statements(request: HttpRequest, month: Annotated[Month, Query()]) -> list[S
     "/statements",
     response={200: UploadResult, **PROBLEMS},
     operation_id="give_statement",
-    auth=[signing_in.Shell(), Bearer(), Session()],
 )
 def give(
     request: HttpRequest, query: Annotated[StatementQuery, Query()], file: Annotated[UploadedFile, File()]
@@ -98,19 +70,14 @@ def give(
     data = read_bounded(file)
     try:
         if query.dry_run:
+            require(request.user, RECONCILE_EXPORT.right)
             parsed = read_export(BytesIO(data), query.month)
             sentence = f"{query.month} would be compared with {parsed.rows:,} rows."
             return {"outcome": "preview", "sentence": sentence, "rows": parsed.rows, "skipped": dict(parsed.skipped)}
-        asked = Request(request.user, target=query.month, via=signing_in.via(request)[:80])
+        asked = Request(request.user, target=query.month, via=via(request)[:80])
         reconcile_export(asked, str(file.name), data)
     except StatementError as error:
         raise ApiError(413 if len(data) > LARGEST_BYTES else 409, str(error)) from None
     statement = Statement.objects.get(month=query.month)
     sentence = f"{query.month} is compared with {statement.rows:,} rows."
     return {"outcome": "done", "sentence": sentence, "rows": statement.rows, "skipped": statement.skipped}
-
-
-def _recorded(request: HttpRequest) -> AbstractContextManager[None]:
-    month = request.GET.get("month", "")
-    target, via = month if is_month(month) else "*", signing_in.via(request)[:80]
-    return refusals_recorded(request.user, RECONCILE_EXPORT.name, "*", target, via=via)

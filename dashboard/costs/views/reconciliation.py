@@ -15,11 +15,7 @@ from dashboard.costs.bill.reconciliation import against_bill, read_bounded
 from dashboard.costs.reporting import report as cost_report
 from dashboard.costs.views.report import no_month
 from dashboard.models import Statement
-from dashboard.site.forms import LARGEST_BYTES
 from pipeline.months import is_month
-
-TOO_LARGE = f"The file is larger than {LARGEST_BYTES // 2**20} MB: export less of it at a time."
-FORM_BYTES = 64 * 1024
 
 
 @require_GET
@@ -45,17 +41,11 @@ def _page(request: HttpRequest, month: str, problem: str = "", status: int = 200
     return render(request, "costs/reconcile.html", context, status=status)
 
 
-@csrf_exempt  # so that the size is checked before anything parses the body; `_upload` checks the CSRF token
+@csrf_exempt  # of a stranger, whom the next middleware turns away, nothing is to parse the body
 @require_POST
+@csrf_protect
 def upload(request: HttpRequest) -> HttpResponse:
     """Store a cost export."""
-    if int(request.META.get("CONTENT_LENGTH") or 0) > LARGEST_BYTES + FORM_BYTES:
-        return HttpResponse(TOO_LARGE, status=413, content_type="text/plain")
-    return _upload(request)
-
-
-@csrf_protect
-def _upload(request: HttpRequest) -> HttpResponse:
     month, file = request.POST.get("month", ""), request.FILES.get("file")
     name, data = (str(file.name), read_bounded(file)) if file else ("", None)
     try:

@@ -136,11 +136,6 @@ class Traffic:
         return [day for day in days if day >= first]
 
 
-def rate_of(expected: Expected | None) -> float:
-    """Messages per hour, 0 if nothing is known."""
-    return expected.per_hour if expected else 0.0
-
-
 def _rhythm(hours: Counts, days: Iterable[datetime]) -> list[float]:
     """The mean number of messages by hour of the day; empty if no day is known."""
     found = [[hours.get(day + HOUR * hour, 0) for hour in range(24)] for day in days]

@@ -6,17 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.alerts.rules import Rule, Subject, fits, matches
+from dashboard.alerts.rules import fits, matches
 from dashboard.alerts.sending.results import LONGEST, PATIENCE, backoff, judge
 from dashboard.alerts.sending.transport import Answer
 from dashboard.alerts.watching.conditions import Condition, compared, is_over, key_of, threshold_of
 from dashboard.alerts.watching.failovers import SETTLED, Began, Ended, Report, State, follow
+from dashboard.models import Alert, AlertRule
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
 
 
-def about(**changes: object) -> Subject:
-    return Subject(**{"kind": "failover", "severity": "critical", "pair": "contoso", "entity": "orders", **changes})
+def about(**changes: object) -> Alert:
+    return Alert(**{"kind": "failover", "severity": "critical", "pair": "contoso", "entity": "orders", **changes})
 
 
 # -- rules ------------------------------------------------------------------------------------------------------------
@@ -41,7 +42,7 @@ def test_a_pattern_means_names_where_a_star_is_any_characters(pattern, name, is_
 
 
 def test_a_rule_is_about_its_pair_entity_kinds_and_severity_only():
-    rule = Rule(pair="contoso", entity="ord*", kinds=("failover",), least_severity="warning")
+    rule = AlertRule(pair="contoso", entity="ord*", kinds=("failover",), least_severity="warning")
     assert matches(rule, about())
     assert not matches(rule, about(pair="fabrikam"))
     assert not matches(rule, about(entity="payments"))
@@ -50,10 +51,10 @@ def test_a_rule_is_about_its_pair_entity_kinds_and_severity_only():
 
 
 def test_a_backlog_is_the_business_of_the_rules_with_its_threshold():
-    deep = about(kind="backlog", threshold=1000)
-    assert matches(Rule(threshold=1000), deep)
-    assert not matches(Rule(threshold=500), deep)
-    assert not matches(Rule(), deep)
+    deep = about(kind="backlog", key=key_of("backlog", "contoso", "orders", 1000))
+    assert matches(AlertRule(threshold=1000), deep)
+    assert not matches(AlertRule(threshold=500), deep)
+    assert not matches(AlertRule(), deep)
 
 
 # -- conditions -------------------------------------------------------------------------------------------------------

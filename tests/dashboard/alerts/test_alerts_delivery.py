@@ -378,8 +378,11 @@ def test_a_channels_file_that_cannot_be_used_says_why_without_revealing_a_secret
     assert "SECRET" not in str(refusal.value)
 
 
-def test_without_a_file_there_are_no_channels(tmp_path):
-    assert load_channels(tmp_path / "none.toml") == {}
+def test_without_a_file_there_are_no_channels_but_one_that_was_named_is_missed(tmp_path, settings):
+    settings.BASE_DIR = tmp_path
+    assert load_channels(tmp_path / "channels.toml") == {}
+    with pytest.raises(ChannelsFileError, match="No such file"):
+        load_channels(tmp_path / "chanels.toml")
 
 
 def test_secrets_may_be_in_files(tmp_path, monkeypatch):

@@ -104,11 +104,6 @@ def test_a_foreign_file_is_refused_with_the_reason_and_keeps_the_last_good_one(c
     assert AuditEntry.objects.first().outcome == "failed"
 
 
-def test_a_file_of_more_than_the_bound_is_refused_before_it_is_read(as_role) -> None:
-    answer = as_role("operator").post("/costs/reconcile/upload/", {"month": MONTH}, headers={"content-length": "9" * 9})
-    assert answer.status_code == 413
-
-
 def test_the_form_asks_for_the_token(people) -> None:
     from django.test import Client
 
