@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from dashboard.fleet.pairs.pairs_file import ENDPOINT_KEYS, PAIR_KEYS, load_pairs
+from dashboard.fleet.pairs.pairs_file import EndpointConfig, PairConfig, load_pairs
 from dashboard.metrics import exposition
 from dashboard.site.environment import Environment
 from emulator.faults import EFFECTS, fault_from_json
@@ -112,6 +112,11 @@ def faults() -> set[str]:
     return {*EFFECTS, *(effect for effects in EFFECTS.values() for effect in effects), *fields} - {"hits"}
 
 
+def pairs_file_keys() -> set[str]:
+    fields = {**PairConfig.model_fields, **EndpointConfig.model_fields}
+    return {field.alias or name for name, field in fields.items()} - {"name"}
+
+
 @dataclasses.dataclass(frozen=True)
 class Fact:
     """`names` are in these pages as words, or as `spelt`; `known` are some that the search has to find."""
@@ -151,7 +156,7 @@ FACTS = {
     ),
     "faults": Fact(faults, "contract", {"silent", "probability"}),
     "usage": Fact(lambda: set(metering.KINDS), "contract", {"ping"}),
-    "pairs file": Fact(lambda: {*PAIR_KEYS, *ENDPOINT_KEYS}, "contract", {"entities"}),
+    "pairs file": Fact(pairs_file_keys, "contract", {"entities"}),
     "redis": Fact(redis_keys, "design/coordination", {"health", "ping-due"}, "`pairing:{{<pair>}}:{}`"),
 }
 

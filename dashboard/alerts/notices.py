@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from dashboard.alerts.rules import matches
 from dashboard.alerts.watching.changes import AT_ONCE, Changes, parts
+from dashboard.alerts.watching.rules import matches
 from dashboard.models import Alert, AlertRule, Notice
 
 Phase = Notice.Phase

@@ -8,11 +8,11 @@ from datetime import datetime
 from django.db import transaction
 
 from dashboard.alerts import notices
-from dashboard.alerts.rules import rank
 from dashboard.alerts.watching import conditions_now as watch
 from dashboard.alerts.watching.changes import AT_ONCE, CHANGING, Changes, alert_of, fit, open_alerts, save
 from dashboard.alerts.watching.conditions import Condition, compared
 from dashboard.alerts.watching.following import follow_failovers
+from dashboard.alerts.watching.rules import rank
 from dashboard.models import Alert, AlertRound, AlertRule
 
 

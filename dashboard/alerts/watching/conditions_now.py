@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, Max, Sum
 
-from dashboard.alerts.rules import fits, thresholds
 from dashboard.alerts.watching.conditions import ANY, SILENCE, Condition, is_over, key_of
 from dashboard.alerts.watching.conditions_of_usage import unwritten
+from dashboard.alerts.watching.rules import fits, thresholds
 from dashboard.fleet.state import ledgers
 from dashboard.models import (
     AlertRule,

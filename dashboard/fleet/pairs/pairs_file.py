@@ -1,45 +1,25 @@
 """The pairs of an installation, read from PAIRS_FILE (TOML), which names credentials but does not contain them."""
 
-import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from dashboard.site.environment import Environment
 from pairing.ends import Endpoint
 
 EntityKind = Literal["queue", "topic"]
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
-PAIR_KEYS = {
-    "primary": "a table",
-    "secondary": "a table",
-    "backlog_queue_count": "a whole number of at least 1",
-    "failover_interval_s": "seconds from 0 to 3600",
-    "ping_primary_interval_s": "seconds from 1 to 1800",
-    "syphon_retry_interval_s": "seconds from 1 to 120",
-    "bandwidth_per_gb": "the price of a GB between the two regions, from 0 to 100",
-    "bandwidth_meter": "the name of a meter of the price list",
-    "entities": 'a list such as ["orders", "topic:shipments"], or "*"',
-    "drill": 'a table such as { entity = "pairing-canary", every_days = 30 }',
-}
-DRILL_KEYS = ("entity", "every_days")
-ENDPOINT_KEYS = (
-    "connection_string_env",
-    "fully_qualified_namespace",
-    "namespace",
-    "subscription",
-    "region",
-    "tier",
-    "messaging_units",
-)
-TIERS = ("basic", "standard", "premium")
+Text = Annotated[str, Field(min_length=1)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$")]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Tier = Annotated[Literal["basic", "standard", "premium"], BeforeValidator(lambda tier: str(tier).lower())]
 
 
 class PairsFileError(ImproperlyConfigured):
@@ -54,17 +34,28 @@ class EntityConfig:
     kind: EntityKind
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointConfig:
+class Table(BaseModel):
+    """A table of the file: unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EndpointConfig(Table):
     """One namespace of a pair: its host, its subscription, and the variable with its connection string."""
 
-    namespace: str
-    connection_string_env: str | None
-    fully_qualified_namespace: str | None
-    subscription: str | None
-    region: str | None
-    tier: str
-    messaging_units: int = 1
+    namespace: str = Field("", min_length=1)
+    connection_string_env: Variable | None = None
+    fully_qualified_namespace: Text | None = None
+    subscription: Text | None = None
+    region: Text | None = None
+    tier: Tier = "standard"
+    messaging_units: int = Field(1, ge=1, le=64, strict=True)
+
+    @model_validator(mode="after")
+    def _require_one_host(self) -> "EndpointConfig":
+        if (self.connection_string_env is None) == (self.fully_qualified_namespace is None):
+            raise ValueError("give connection_string_env or fully_qualified_namespace, one of the two")
+        return self
 
     def connection_string(self, variables: Mapping[str, str] | None = None) -> str:
         """The connection string, read from the environment. Raises PairsFileError if it is not set."""
@@ -102,30 +93,56 @@ class EndpointConfig:
         return parts.get("usedevelopmentemulator", "").lower() == "true"
 
 
-@dataclass(frozen=True, slots=True)
-class DrillConfig:
+class DrillConfig(Table):
     """The queue or topic for drills, and the interval of scheduled drills; None: only on request."""
 
-    entity: str
-    every_days: float | None = None
+    entity: str = Field(pattern=r"\S")
+    every_days: float | None = Field(None, gt=0, le=366, strict=True)
 
 
-@dataclass(frozen=True, slots=True)
-class PairConfig:
+class PairConfig(Table):
     """One primary and one secondary namespace, with the options that all processes of the fleet use."""
 
-    name: str
+    name: str = ""
+    """The key of its table."""
     primary: EndpointConfig
     secondary: EndpointConfig
-    backlog_queue_count: int
-    failover_interval: timedelta
-    ping_primary_interval: timedelta
-    syphon_retry_interval: timedelta
-    entities: tuple[EntityConfig, ...]
-    watches_all: bool
-    bandwidth_per_gb: float | None = None
+    backlog_queue_count: int = Field(10, ge=1, le=10_000, strict=True)
+    failover_interval_s: float = Field(60, ge=0, le=3600, strict=True)
+    ping_primary_interval_s: float = Field(60, ge=1, le=1800, strict=True)
+    syphon_retry_interval_s: float = Field(1, ge=1, le=120, strict=True)
+    watched: Literal["*"] | tuple[Text, ...] = Field("*", alias="entities")
+    bandwidth_per_gb: float | None = Field(None, ge=0, le=100, strict=True)
     bandwidth_meter: str = ""
     drill: DrillConfig | None = None
+
+    @model_validator(mode="after")
+    def _require_distinct_entities(self) -> "PairConfig":
+        paths = {entity.path.lower() for entity in self.entities}
+        if len(paths) != len(self.entities) or "" in paths:
+            raise ValueError("entities names an entity twice, or one without a name")
+        return self
+
+    @property
+    def failover_interval(self) -> timedelta:
+        return timedelta(seconds=self.failover_interval_s)
+
+    @property
+    def ping_primary_interval(self) -> timedelta:
+        return timedelta(seconds=self.ping_primary_interval_s)
+
+    @property
+    def syphon_retry_interval(self) -> timedelta:
+        return timedelta(seconds=self.syphon_retry_interval_s)
+
+    @property
+    def watches_all(self) -> bool:
+        return self.watched == "*"
+
+    @property
+    def entities(self) -> tuple[EntityConfig, ...]:
+        """The queues and topics that are named; none if all are watched."""
+        return () if self.watched == "*" else tuple(map(_entity, self.watched))
 
     @property
     def crosses_regions(self) -> bool:
@@ -161,171 +178,62 @@ def require_two_namespaces(pair: PairConfig, variables: Mapping[str, str] | None
         )
 
 
+class _File(BaseModel):
+    """The whole file."""
+
+    pairs: dict[Name, PairConfig] = Field(min_length=1)
+
+
 def load_pairs(file: Path | None = None, variables: Mapping[str, str] | None = None) -> dict[str, PairConfig]:
     """The pairs of PAIRS_FILE by name, in file order. Raises PairsFileError."""
     file = settings.PAIRS_FILE if file is None else file
-    reader = _Reader(file, os.environ if variables is None else variables)
-    return {name: reader.pair(name, table) for name, table in reader.pairs().items()}
+    try:
+        found = _File.model_validate(tomllib.loads(file.read_text(encoding="utf-8"))).pairs
+        return {name: _named(name, pair, Environment(variables)) for name, pair in found.items()}
+    except FileNotFoundError:
+        problem = "there is no such file; write one with a table [pairs.NAME], or set PAIRS_FILE."
+    except OSError as error:
+        problem = f"it cannot be read: {error.strerror}."
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}."
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        problem = f"it is not TOML: {error}."
+    except ImproperlyConfigured as error:
+        problem = str(error)
+    raise PairsFileError(f"{file}: {problem}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads one file; its errors name the file."""
+def _named(name: str, pair: PairConfig, environment: Environment) -> PairConfig:
+    """The pair with its name, and those of its namespaces."""
+    primary = _with_name(f"pairs.{name}.primary", pair.primary, environment, fallback=name)
+    secondary = _with_name(f"pairs.{name}.secondary", pair.secondary, environment)
+    if primary.namespace == secondary.namespace:
+        raise ImproperlyConfigured(f"pairs.{name}: both ends are the same namespace, {primary.namespace}.")
+    return pair.model_copy(update={"name": name, "primary": primary, "secondary": secondary})
 
-    file: Path
-    variables: Mapping[str, str]
 
-    def error(self, sentence: str) -> PairsFileError:
-        return PairsFileError(f"{self.file}: {sentence}")
+def _with_name(where: str, end: EndpointConfig, environment: Environment, fallback: str = "") -> EndpointConfig:
+    """The end with its namespace's name: given, or the first label of its host, unless that is an IP address."""
+    if end.namespace:
+        return end
+    host = end.fully_qualified_namespace or _host(where, end.connection_string_env or "", environment)
+    label, _, rest = host.partition(".")
+    name = label if rest and not re.fullmatch(r"[\d.]+|\[.*", host) else fallback
+    if not name:
+        raise ImproperlyConfigured(f'{where}: {host} does not contain the name of the namespace; add namespace = "…".')
+    return end.model_copy(update={"namespace": name})
 
-    def pairs(self) -> dict[str, Any]:
-        try:
-            document = tomllib.loads(self.file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise self.error("there is no such file; write one with a table [pairs.NAME], or set PAIRS_FILE.") from None
-        except OSError as error:
-            raise self.error(f"it cannot be read: {error.strerror}.") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self.error(f"it is not TOML: {error}.") from None
-        pairs = document.get("pairs")
-        if not isinstance(pairs, dict) or not pairs:
-            raise self.error("it has no pair; write one table [pairs.NAME] for each.")
-        return pairs
 
-    def pair(self, name: str, table: Any) -> PairConfig:
-        where = f"[pairs.{name}]"
-        if not NAME.fullmatch(name):
-            raise self.error(f"{where}: a pair's name consists of at most 63 letters, digits, - and _.")
-        if not isinstance(table, dict):
-            raise self.error(f"{where} is not a table.")
-        self.refuse_unknown(where, table, tuple(PAIR_KEYS))
-        entities = table.get("entities", "*")
-        pair = PairConfig(
-            name=name,
-            primary=self.endpoint(where, table, "primary", fallback=name),
-            secondary=self.endpoint(where, table, "secondary", fallback=None),
-            backlog_queue_count=int(self.number(where, table, "backlog_queue_count", 10, 1, 10_000, whole=True)),
-            failover_interval=timedelta(seconds=self.number(where, table, "failover_interval_s", 60, 0, 3600)),
-            ping_primary_interval=timedelta(seconds=self.number(where, table, "ping_primary_interval_s", 60, 1, 1800)),
-            syphon_retry_interval=timedelta(seconds=self.number(where, table, "syphon_retry_interval_s", 1, 1, 120)),
-            entities=() if entities == "*" else self.entities(where, entities),
-            watches_all=entities == "*",
-            bandwidth_per_gb=(
-                self.number(where, table, "bandwidth_per_gb", 0, 0, 100) if "bandwidth_per_gb" in table else None
-            ),
-            bandwidth_meter=self.text(where, table, "bandwidth_meter"),
-            drill=self.drill(where, table["drill"]) if "drill" in table else None,
-        )
-        if pair.primary.namespace == pair.secondary.namespace:
-            raise self.error(f"{where}: primary and secondary are the same namespace, {pair.primary.namespace}.")
-        return pair
-
-    def endpoint(self, where: str, table: dict[str, Any], role: str, fallback: str | None) -> EndpointConfig:
-        end, where = table.get(role), f"{where} {role}"
-        if not isinstance(end, dict):
-            raise self.error(f'{where} is missing; write {role} = {{ connection_string_env = "…" }}.')
-        self.refuse_unknown(where, end, ENDPOINT_KEYS)
-        texts = {key: value for key, value in end.items() if key != "messaging_units"}
-        wrong = next((key for key, value in texts.items() if not isinstance(value, str) or not value), None)
-        if wrong:
-            raise self.error(f"{where}: {wrong} must be a non-empty string.")
-        if ("connection_string_env" in end) == ("fully_qualified_namespace" in end):
-            raise self.error(f"{where}: give connection_string_env or fully_qualified_namespace, one of the two.")
-        tier = end.get("tier", "standard").lower()
-        if tier not in TIERS:
-            raise self.error(f"{where}: tier is {tier!r}; write one of {', '.join(TIERS)}.")
-        return EndpointConfig(
-            namespace=self.namespace(where, end, fallback),
-            connection_string_env=end.get("connection_string_env"),
-            fully_qualified_namespace=end.get("fully_qualified_namespace"),
-            subscription=end.get("subscription"),
-            region=end.get("region"),
-            tier=tier,
-            messaging_units=self.messaging_units(where, end),
-        )
-
-    def drill(self, where: str, reported: Any) -> DrillConfig:
-        where = f"{where} drill"
-        if (
-            not isinstance(reported, dict)
-            or not isinstance(reported.get("entity"), str)
-            or not reported["entity"].strip()
-        ):
-            raise self.error(f"{where} is {reported!r}; write {PAIR_KEYS['drill']}.")
-        self.refuse_unknown(where, reported, DRILL_KEYS)
-        days = reported.get("every_days")
-        fits = days is None or (isinstance(days, int | float) and not isinstance(days, bool) and 0 < days <= 366)
-        if not fits:
-            raise self.error(f"{where}: every_days is {days!r}; write a number of days up to 366, or leave it out.")
-        return DrillConfig(reported["entity"], None if days is None else float(days))
-
-    def messaging_units(self, where: str, end: dict[str, Any]) -> int:
-        units = end.get("messaging_units", 1)
-        if not isinstance(units, int) or isinstance(units, bool) or not 1 <= units <= 64:
-            raise self.error(f"{where}: messaging_units is {units!r}; write a whole number from 1 to 64.")
-        return units
-
-    def text(self, where: str, table: dict[str, Any], key: str) -> str:
-        value = table.get(key, "")
-        if not isinstance(value, str):
-            raise self.error(f"{where}: {key} is {value!r}; write {PAIR_KEYS[key]}.")
-        return value
-
-    def namespace(self, where: str, end: dict[str, str], fallback: str | None) -> str:
-        """The namespace's name: given, or the first label of its host, unless the host is an IP address."""
-        if "namespace" in end:
-            return end["namespace"]
-        host = end.get("fully_qualified_namespace") or self.host(where, end["connection_string_env"])
-        label, _, rest = host.partition(".")
-        if rest and not re.fullmatch(r"[\d.]+|\[.*", host):
-            return label
-        if fallback is None:
-            raise self.error(f'{where}: {host} does not contain the name of the namespace; add namespace = "…".')
-        return fallback
-
-    def host(self, where: str, variable: str) -> str:
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
-            raise self.error(
-                f"{where}: connection_string_env is the name of a variable, not the connection string itself."
-            )
-        value = Environment(self.variables).text(variable, "")
-        if not value:
-            raise self.error(f"{where}: set {variable} to the connection string of the namespace.")
-        endpoint = connection_string_parts(value).get("endpoint", "")
-        host = re.fullmatch(r"(?:sb|amqps?|https?)://(\[[^\]]+\]|[^:/]+)(?::\d+)?/?", endpoint)
-        if host is None:
-            raise self.error(f"{where}: {variable} is not a connection string; one begins with Endpoint=sb://….")
-        return host[1]
-
-    def number(
-        self,
-        where: str,
-        table: dict[str, Any],
-        key: str,
-        default: float,
-        least: float,
-        most: float,
-        whole: bool = False,
-    ) -> float:
-        value = table.get(key, default)
-        fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-        if not fits or not least <= value <= most:
-            raise self.error(f"{where}: {key} is {value!r}; write {PAIR_KEYS[key]}.")
-        return float(value)
-
-    def entities(self, where: str, value: Any) -> tuple[EntityConfig, ...]:
-        if not isinstance(value, list) or not all(isinstance(entity, str) and entity for entity in value):
-            raise self.error(f"{where}: entities is {value!r}; write {PAIR_KEYS['entities']}.")
-        found = tuple(_entity(text) for text in value)
-        twice = {entity.path.lower() for entity in found}
-        if len(twice) != len(found) or not all(entity.path for entity in found):
-            raise self.error(f"{where}: entities names an entity twice, or one without a name.")
-        return found
-
-    def refuse_unknown(self, where: str, table: dict[str, Any], known: tuple[str, ...]) -> None:
-        unknown = next((key for key in table if key not in known), None)
-        if unknown is not None:
-            raise self.error(f"{where}: {unknown} is not known; the keys are {', '.join(known)}.")
+def _host(where: str, variable: str, environment: Environment) -> str:
+    value = environment.text(variable, "")
+    if not value:
+        raise ImproperlyConfigured(f"{where}: set {variable} to the connection string of the namespace.")
+    endpoint = connection_string_parts(value).get("endpoint", "")
+    host = re.fullmatch(r"(?:sb|amqps?|https?)://(\[[^\]]+\]|[^:/]+)(?::\d+)?/?", endpoint)
+    if host is None:
+        raise ImproperlyConfigured(f"{where}: {variable} is not a connection string; one begins with Endpoint=sb://….")
+    return host[1]
 
 
 def _entity(text: str) -> EntityConfig:

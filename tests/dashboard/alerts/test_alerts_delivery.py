@@ -379,8 +379,8 @@ def test_a_channels_file_that_cannot_be_used_says_why_without_revealing_a_secret
 
 
 def test_without_a_file_there_are_no_channels_but_one_that_was_named_is_missed(tmp_path, settings):
-    settings.BASE_DIR = tmp_path
-    assert load_channels(tmp_path / "channels.toml") == {}
+    settings.BASE_DIR = tmp_path / "empty"
+    assert load_channels(settings.BASE_DIR / "channels.toml") == {}
     with pytest.raises(ChannelsFileError, match="No such file"):
         load_channels(tmp_path / "chanels.toml")
 

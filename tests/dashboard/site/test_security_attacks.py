@@ -27,10 +27,10 @@ from hypothesis import strategies as st
 from dashboard.access import tokens
 from dashboard.access.logins import MOST_OF_A_NAME
 from dashboard.alerts.rounds import look
-from dashboard.alerts.rules import fits
 from dashboard.alerts.sending.channels.base import Post
 from dashboard.alerts.sending.delivery import deliver
 from dashboard.alerts.sending.transport import post
+from dashboard.alerts.watching.rules import fits
 from dashboard.fleet.state import live, projection
 from dashboard.models import AlertRule, AuditEntry, FailoverEvent
 from dashboard.site import processes
