@@ -423,21 +423,3 @@ def test_sessions_are_listed_whatever_the_page_and_by_the_time_of_their_state(cl
             cutoff = datetime.now(UTC)
             wait_until(cutoff + timedelta(milliseconds=5))
     assert list(client.list_queue_sessions(queue, state_updated_after=cutoff)) == ["001"]
-
-
-def test_sessions_of_a_subscription_are_listed_too(client, administration):
-    topic = f"contract/{uuid4().hex}"
-    administration.create_topic(topic)
-    administration.create_subscription(topic, "s", requires_session=True)
-    try:
-        assert list(client.list_subscription_sessions(topic, "s")) == []
-        with client.get_topic_sender(topic) as sender:
-            send(sender, "a", "x")
-            send(sender, "b", "y")
-        assert sorted(client.list_subscription_sessions(topic, "s")) == ["a", "b"]
-        before = datetime.now(UTC) - timedelta(minutes=1)
-        with client.get_subscription_receiver(topic, "s", session_id="a") as receiver:
-            receiver.session.set_state("known")
-        assert list(client.list_subscription_sessions(topic, "s", state_updated_after=before)) == ["a"]
-    finally:
-        administration.delete_topic(topic)

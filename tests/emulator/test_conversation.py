@@ -242,31 +242,6 @@ def test_dispositions_of_a_detached_link_are_void_and_its_locks_are_not(client, 
     assert len(namespace.queue("orders")) == 0
 
 
-def test_a_client_that_does_not_read_is_given_no_more(client, namespace):
-    receiving(client, namespace, 0)
-    client.conversation.pause()
-    sender, _ = client.attach(sends_to="orders")
-    client.say(sent(p.Transfer(sender, 1, b"t", 0, settled=True), body()))
-    assert client.heard() == []
-    client.conversation.resume()
-    while client.calls:
-        client.calls.pop(0)()
-    assert [type(performative) for performative, _ in client.heard()] == [p.Transfer]
-
-
-def test_one_turn_writes_about_a_megabyte_and_the_next_ones_the_rest(client, namespace, host):
-    queue = namespace.queue("orders")
-    for _ in range(500):
-        queue.enqueue(parse(body(b"x" * 10_000)), time.time())
-    sizes, write = [], client.write
-    client.write = lambda data: (sizes.append(len(data)), write(data))
-    handle, _ = client.attach(receives_from="orders")
-    client.say(sent(p.Flow(0, 5000, 0, 5000, handle, 0, 1000)))
-    assert len(client.heard()) == 500
-    assert max(sizes) < MAX_OUTPUT + 20_000
-    assert len(sizes) >= 5
-
-
 def test_a_client_that_reads_slowly_is_given_no_more_after_a_full_turn(client, namespace):
     queue = namespace.queue("orders")
     for _ in range(500):

@@ -7,10 +7,6 @@ does: files, names, requirements. Python 3.12 to 3.14 are tried where WHEEL_PYTH
 from __future__ import annotations
 
 import re
-import subprocess
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,43 +75,6 @@ def test_the_local_namespace_alone_brings_its_command_and_its_fixtures(install: 
 @pytest.fixture(scope="module")
 def control_plane(install: Install) -> Installed:
     return install("paired-namespaces", "servicebus-amqp10", "servicebus-emulator", "paired-namespaces-control-plane")
-
-
-def page(address: str, web: subprocess.Popen[str]) -> str:
-    """What an address answers, redirections followed; waits until the process answers at all."""
-    deadline = time.monotonic() + 120
-    while True:
-        try:
-            with urllib.request.urlopen(address, timeout=60) as answer:
-                return str(answer.read().decode())
-        except urllib.error.HTTPError:
-            raise
-        except OSError:
-            assert web.poll() is None
-            assert time.monotonic() < deadline
-
-
-def test_the_control_plane_serves_its_pages_from_its_wheel(control_plane: Installed, redis_url: str) -> None:
-    environment = {"REDIS_URL": redis_url}
-    control_plane.run("paired-namespaces", "migrate", "-v0", **environment)
-    assert "no issues" in control_plane.run("paired-namespaces", "check", **environment)
-    assert (control_plane.folder / ".state" / "control-plane.sqlite3").exists()
-
-    port = str(free_port())
-    address = f"http://127.0.0.1:{port}"
-    with control_plane.running("paired-namespaces", "web", "--port", port, **environment) as web:
-        signing_in = page(f"{address}/", web)
-        assert "Sign in" in signing_in
-        static = set(re.findall(r'(?:href|src)="(/static/[^"]+)"', signing_in))
-        assert {Path(path).suffix.partition("?")[0] for path in static} >= {".css", ".js"}
-        for path in static:
-            assert page(f"{address}{path}", web)
-        assert "csrfmiddlewaretoken" in page(f"{address}/admin/login/", web)
-
-
-def test_worker_and_beat_are_commands_of_the_control_plane(control_plane: Installed, redis_url: str) -> None:
-    assert "celery worker" in control_plane.run("paired-namespaces", "worker", "--help", REDIS_URL=redis_url)
-    assert "celery beat" in control_plane.run("paired-namespaces", "beat", "--help", REDIS_URL=redis_url)
 
 
 def test_the_demo_runs_from_the_wheel(control_plane: Installed) -> None:

@@ -57,11 +57,6 @@ def test_an_export_is_read_however_its_account_type_spells_the_columns(account: 
     assert (parsed.currency, parsed.rows, parsed.skipped) == ("USD", 1, {})
 
 
-def test_case_spaces_and_semicolons_do_not_matter() -> None:
-    head, row = SPELLINGS["EA"]
-    assert export(f"{head.upper().replace(',', ';')}\n{row.replace(',', ';')}").rows == 1
-
-
 def rows(*lines: str) -> str:
     return "\n".join([SPELLINGS["EA"][0], *lines])
 

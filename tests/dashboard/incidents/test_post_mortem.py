@@ -105,7 +105,8 @@ def test_the_page_has_one_timeline_with_absolute_times(story, as_role):
     assert f"{began:%Y-%m-%d %H:%M:%S}" in table
     assert "data-relative" not in table
     assert table.index("hush") < table.index("ticket 7") < table.index("Backlog seen to be empty")
-    assert "450 operations" in page
+    for words in ("450 operations", "First failure", "Over", "Drained", "400", "1 min 15 s"):
+        assert words in page.replace("\N{NO-BREAK SPACE}", " "), words
 
 
 def test_the_timeline_is_a_file_for_a_spreadsheet_without_formulas(story, as_role):
