@@ -17,7 +17,7 @@ from emulator.broker.errors import (
     MessageNotFound,
     QuotaExceeded,
 )
-from emulator.broker.message import PING_CONTENT_TYPE, MessageState, parse, parse_batch
+from emulator.broker.message import PING_CONTENT_TYPE, MessageState, parse
 from emulator.broker.namespace import Namespace, parse_address
 from emulator.broker.schedule import Schedule
 from emulator.throttle import Throttle
@@ -121,11 +121,6 @@ def test_what_is_no_message_is_refused(data):
         parse(data)
 
 
-def test_a_batch_of_something_else_than_messages_is_refused():
-    with pytest.raises(DecodeError):
-        parse_batch(b"\x00\x53\x75\xa1\x01x")
-
-
 def test_the_longest_lives_stand_in_the_timestamps():
     days = 86400 * 1000
     properties = [(8, Timestamp(100 * days)), (9, Timestamp(0))]
@@ -175,17 +170,6 @@ def test_a_locked_message_expires_when_its_lock_ends(namespace, make):
     queue.deliveries.receive(NOW)
     namespace.advance(NOW + 30)
     assert (len(queue), queue.counters.expired) == (0, 1)
-
-
-def test_a_scheduled_message_becomes_active_with_a_new_number(namespace, make):
-    queue = make()
-    at = Timestamp(int((NOW + 60) * 1000))
-    queue.enqueue(message(b"later", annotations={"x-opt-scheduled-enqueue-time": at}), NOW)
-    queue.enqueue(message(b"now"), NOW)
-    assert (queue.contents.scheduled_count, queue.contents.active_count, namespace.next_due()) == (1, 1, NOW + 60)
-    namespace.advance(NOW + 60)
-    assert [stored.sequence_number for stored in queue.contents.messages()] == [2, 3]
-    assert list(queue.contents.messages())[1].enqueued_at == NOW + 60
 
 
 def test_cancelling_is_all_or_nothing(make):

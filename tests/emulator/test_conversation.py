@@ -280,9 +280,6 @@ def test_an_empty_receive_is_credit_that_ends_without_a_delivery(client, namespa
     assert host.meter.billed("orders")["receive_empty"] == 3
 
 
-# --- sessions over management ---------------------------------------------------------------------------------------
-
-
 # --- our own errors -------------------------------------------------------------------------------------------------
 
 

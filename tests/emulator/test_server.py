@@ -8,9 +8,7 @@ import time
 import pytest
 
 from emulator.broker.descriptions import QueueDescription
-from emulator.broker.message import parse
 from emulator.broker.namespace import Namespace
-from emulator.faults import fault_from_json
 from emulator.listening.server import NamespaceServer
 
 GREETING = b"AMQP\x03\x01\x00\x00"
@@ -55,41 +53,6 @@ async def end_of(reader):
 async def test_a_client_that_says_too_little_gives_its_place_to_others(connect, monkeypatch, data):
     monkeypatch.setattr("emulator.listening.sniffing.GREETING_TIMEOUT_S", 0.05)
     await end_of(await connect(data))
-
-
-async def test_a_silenced_connection_ends_with_its_fault(server, connect):
-    fault = fault_from_json({"operation": "connect", "effect": "silent"}, time.time())
-    server.host.add_fault(fault)
-    reader = await connect(GREETING)
-    while not fault.unanswered:
-        await asyncio.sleep(0)
-    server.host.faults.remove(fault.id)
-    assert await end_of(reader) == b""
-
-
-async def test_a_fault_with_seconds_is_removed_by_the_timer(server, connect):
-    server.host.add_fault(fault_from_json({"operation": "connect", "effect": "silent", "seconds": 0.2}, time.time()))
-    assert await end_of(await connect(GREETING)) == b""
-    assert list(server.host.faults) == []
-
-
-async def test_locks_lapse_by_the_timer(server):
-    delivered = asyncio.Queue()
-
-    class Receiver:
-        deletes = False
-
-        def accepts(self, now):
-            return True
-
-        def deliver(self, stored, now):
-            delivered.put_nowait(stored.delivery_count)
-
-    queue = server.host.namespace.queue("orders")
-    queue.receivers.wait(Receiver(), time.time())
-    queue.enqueue(parse(b"\x00\x53\x75\xa0\x01x"), time.time())
-    server.host.commit()
-    assert [await asyncio.wait_for(delivered.get(), 20) for _ in range(3)] == [0, 1, 2]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the segment size has no such limit")

@@ -408,6 +408,3 @@ def test_an_answer_without_an_end_costs_no_more_than_the_time_of_an_attempt(answ
         socket.create_connection(server.getsockname()).close()  # on a stalled machine the attempt did not even connect
         thread.join(60)
         assert not thread.is_alive()
-
-
-# -- somebody on the Redis network ------------------------------------------------------------------------------------
