@@ -20,14 +20,15 @@ def names() -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("benchmark", nargs="*", help=f"which to run; all without one ({', '.join(names())})")
-    wanted = parser.parse_args().benchmark or names()
+    parser.add_argument("--output", type=Path, default=Path("benchmarks.json"), help="the file of the figures")
+    given = parser.parse_args()
     results: dict[str, object] = {"python": platform.python_version(), "machine": platform.machine()}
-    for name in wanted:
+    for name in given.benchmark or names():
         print(f"{name} …", flush=True)
         results[name] = importlib.import_module(f"tests.benchmarks.bench_{name}").run()
         print(json.dumps(results[name], indent=2, default=str), flush=True)
-        Path("benchmarks.json").write_text(json.dumps(results, indent=2, default=str) + "\n")
-    print("written to benchmarks.json")
+        given.output.write_text(json.dumps(results, indent=2, default=str) + "\n", encoding="utf-8")
+    print(f"written to {given.output}")
 
 
 if __name__ == "__main__":

@@ -14,14 +14,16 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-ENTITIES, SAMPLES, ROUNDS = 10_000, 1_000_000, 31
+from tests.benchmarks.processes import size
+
+ENTITIES, SAMPLES, ROUNDS = size(10_000, 60), size(1_000_000, 400), size(31, 1)
 BATCH = 20_000
 OF_A_TRANSACTION = ("BEGIN", "COMMIT")
 """A page is read in one transaction. Its two statements are no queries."""
 SPANS = ("6h", "1d", "7d", "30d")
 
 
-def run(entities: int = ENTITIES, samples: int = SAMPLES, rounds: int = ROUNDS) -> dict[str, Any]:
+def run() -> dict[str, Any]:
     """Server time of one answer in ms (median, worst) and its queries; in a process and database of its own."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {
@@ -33,13 +35,13 @@ def run(entities: int = ENTITIES, samples: int = SAMPLES, rounds: int = ROUNDS) 
             "ALLOWED_HOSTS": "testserver",
             "DEMO": "0",
         }
-        command = (sys.executable, "-m", "tests.benchmarks.bench_dashboard", str(entities), str(samples), str(rounds))
+        command = (sys.executable, "-m", "tests.benchmarks.bench_dashboard")
         done = subprocess.run(command, env=environment, cwd=Path(__file__).parents[2], check=True, capture_output=True)
     answer: dict[str, Any] = json.loads(done.stdout.decode().splitlines()[-1])
     return answer
 
 
-def measure(entities: int, samples: int, rounds: int) -> dict[str, Any]:
+def measure() -> dict[str, Any]:
     """Fill the database that the environment names, and ask for pages."""
     import django
 
@@ -47,7 +49,7 @@ def measure(entities: int, samples: int, rounds: int) -> dict[str, Any]:
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0)
-    client = _fill(entities, samples)
+    client = _fill(ENTITIES, SAMPLES)
     pages = {
         "overview": "/",
         "search": "/?q=entity-099",
@@ -59,10 +61,10 @@ def measure(entities: int, samples: int, rounds: int) -> dict[str, Any]:
     }
     rolled_up_s = _rolled_up()
     return {
-        "entities": entities,
-        "samples": samples,
+        "entities": ENTITIES,
+        "samples": SAMPLES,
         "rolled_up_s": rolled_up_s,
-        **{name: _timed(client, url, rounds) for name, url in pages.items()},
+        **{name: _timed(client, url) for name, url in pages.items()},
     }
 
 
@@ -111,7 +113,7 @@ def _rolled_up() -> float:
     return round(perf_counter() - began, 2)
 
 
-def _timed(client: Any, url: str, rounds: int) -> dict[str, float]:
+def _timed(client: Any, url: str) -> dict[str, float]:
     from django.db import connection
 
     headers = {"HX-Request": "true"}
@@ -121,7 +123,7 @@ def _timed(client: Any, url: str, rounds: int) -> dict[str, float]:
     queries = sum(not query["sql"].startswith(OF_A_TRANSACTION) for query in connection.queries_log)
     connection.force_debug_cursor = False
     took = []
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         began = perf_counter()
         answer = client.get(url, headers=headers)
         took.append(1000 * (perf_counter() - began))
@@ -130,4 +132,4 @@ def _timed(client: Any, url: str, rounds: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(*map(int, sys.argv[1:]))))
+    print(json.dumps(measure()))

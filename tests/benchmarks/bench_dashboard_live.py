@@ -21,10 +21,11 @@ import redis
 
 from pairing.fleet.coordination import SharedState
 from pairing.fleet.shared_health import SharedHealth
+from tests.benchmarks.processes import size
 from tests.conftest import start_redis
 from tests.ports import free_port
 
-PAGES, QUIET_S, EVENTS = 200, 20.0, 15
+PAGES, QUIET_S, EVENTS = size(200, 5), size(20, 1), size(15, 3)
 ROOT = Path(__file__).resolve().parents[2]
 SEED = """
 from django.contrib.auth.models import Group, User
@@ -54,7 +55,7 @@ collectors.collect_health(threading.Event())
 """
 
 
-def run(pages: int = PAGES, quiet_s: float = QUIET_S, events: int = EVENTS) -> dict[str, Any]:
+def run() -> dict[str, Any]:
     """Percent of a core that open pages cost, compared with none; milliseconds until a change is sent and visible."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -85,7 +86,7 @@ def run(pages: int = PAGES, quiet_s: float = QUIET_S, events: int = EVENTS) -> d
             subprocess.Popen((sys.executable, "-c", COLLECTOR), cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
         )
         stack.callback(collector.terminate)
-        return asyncio.run(_measure(web, web_port, cookie, url, pages, quiet_s, events))
+        return asyncio.run(_measure(web, web_port, cookie, url))
 
 
 def _manage(environment: dict[str, str], *arguments: str) -> str:
@@ -93,27 +94,25 @@ def _manage(environment: dict[str, str], *arguments: str) -> str:
     return subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
 
 
-async def _measure(
-    web: subprocess.Popen[bytes], port: int, cookie: str, url: str, pages: int, quiet_s: float, events: int
-) -> dict[str, Any]:
+async def _measure(web: subprocess.Popen[bytes], port: int, cookie: str, url: str) -> dict[str, Any]:
     await _until_it_answers(port)
-    none_open = await _core_share(web.pid, quiet_s)
-    streams = [await Stream.opened(port, cookie) for _ in range(pages)]
+    none_open = await _core_share(web.pid, QUIET_S)
+    streams = [await Stream.opened(port, cookie) for _ in range(PAGES)]
     await asyncio.sleep(1)  # the opening itself is not measured
-    all_open = await _core_share(web.pid, quiet_s)
+    all_open = await _core_share(web.pid, QUIET_S)
     client = redis.Redis.from_url(url, decode_responses=True)
     while not client.pubsub_numpat():  # the collector listens
         await asyncio.sleep(0.05)
     shared = SharedState(client, "contoso")
     reported, read = [], []
-    for number in range(events):
+    for number in range(EVENTS):
         first, last = await _one_event(shared, streams, port, cookie, f"outage {uuid.uuid4().hex}", number)
         reported.append(first)
         read.append(last)
     for stream in streams:
         stream.writer.close()
     return {
-        "pages": pages,
+        "pages": PAGES,
         "percent_of_a_core": round(100 * (all_open - none_open), 2),
         "reported_all_ms": {"median": round(median(reported), 1), "worst": round(max(reported), 1)},
         "on_the_page_ms": {"median": round(median(read), 1), "worst": round(max(read), 1)},

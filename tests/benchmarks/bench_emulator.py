@@ -2,7 +2,7 @@
 
 Ratios are taken within one run, so they mean the same on any machine: how much of the time for a message is spent in
 the namespace, how much of it in the client that drives it, and how much an asyncio server would take that does nothing
-but answer. `BENCH_MESSAGES`, `BENCH_BACKLOG` and `BENCH_CONNECTIONS` make it smaller.
+but answer.
 
 Run: python -m tests.benchmarks.bench_emulator
 With BENCH_BESIDE=CHECKOUT it measures the patterns only, in turns with the namespace of another checkout.
@@ -31,6 +31,7 @@ from azure.servicebus.management import ServiceBusAdministrationClient
 
 from amqp10 import performatives as p
 from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
+from tests.benchmarks.processes import size
 
 BODY = b"x" * 256
 
@@ -198,7 +199,7 @@ def _patterns(checkout: str | None, count: int) -> dict[str, float]:
         }
 
 
-def backlog(count: int = 1_000_000) -> dict[str, Any]:
+def backlog(count: int) -> dict[str, Any]:
     """Messages of 256 bytes stored and drained by the SDK over AMQP: memory for each, and the server's CPU."""
     with server() as target, ServiceBusClient.from_connection_string(target.connection_string) as client:
         before = target.resident_bytes()
@@ -238,7 +239,7 @@ def opened(port: int) -> socket.socket:
     return client
 
 
-def connections(count: int = 1000) -> dict[str, Any]:
+def connections(count: int) -> dict[str, Any]:
     """Connections that are open at the same time, each with a session: memory of each, and the CPU of opening one."""
     with server() as target, ExitStack() as stack:
         port = int(target.connection_string.split(":")[2].split(";")[0])
@@ -261,7 +262,7 @@ class PlainTransport(RequestsTransport):
         return super().send(request, **kwargs)
 
 
-def listing(count: int = 5000) -> dict[str, Any]:
+def listing(count: int) -> dict[str, Any]:
     """All entities listed with their counts, page by page: the server's CPU for each."""
     entities = [argument for number in range(count) for argument in ("--entity", f"bench/listed/{number}")]
     with server(*entities) as target:
@@ -273,7 +274,7 @@ def listing(count: int = 5000) -> dict[str, Any]:
         return {"entities": count, **listed}
 
 
-def keeping(count: int = 2000) -> dict[str, Any]:
+def keeping(count: int) -> dict[str, Any]:
     """What `--store` adds to a message: each is on the disk before it is acknowledged."""
     with (
         TemporaryDirectory() as directory,
@@ -289,7 +290,7 @@ def keeping(count: int = 2000) -> dict[str, Any]:
 
 def run() -> dict[str, Any]:
     """All figures, with the ratios that mean something anywhere."""
-    count = int(os.environ.get("BENCH_MESSAGES", "5000"))
+    count = size(5000, 200)
     if checkout := os.environ.get("BENCH_BESIDE"):
         return beside(checkout, count)
     patterns = throughput(count)
@@ -304,10 +305,10 @@ def run() -> dict[str, Any]:
             "server share of receive and complete": patterns["receive and complete"]["server_share"],
             "single send over a batched one": round(single / (patterns["batch send of 100"]["server_us"] or 1.0), 1),
         },
-        "backlog": backlog(int(os.environ.get("BENCH_BACKLOG", "1000000"))),
-        "connections": connections(int(os.environ.get("BENCH_CONNECTIONS", "1000"))),
-        "listing": listing(),
-        "with a store": keeping(),
+        "backlog": backlog(size(1_000_000, 1000)),
+        "connections": connections(size(1000, 10)),
+        "listing": listing(size(5000, 100)),
+        "with a store": keeping(size(2000, 200)),
     }
 
 

@@ -25,8 +25,9 @@ from azure.servicebus.aio import ServiceBusClient
 from emulator.running import running
 from pairing import SendAvailabilityOptions
 from pairing.aio import PairedServiceBusClient
+from tests.benchmarks.processes import size
 
-ROUNDS, LINKS = 7, 5
+ROUNDS, LINKS = size(7, 1), 5
 _TICK_S = 0.001
 _OPTIONS = SendAvailabilityOptions(
     primary_namespace="contoso",

@@ -1,6 +1,6 @@
 """What one fleet costs: how fast a word is known to all, what 10,000 entities take, metering, and the event collector.
 
-`FLEET_SIZE` processes (default 50) send one message a second each. The collector writes into SQLite, and into a
+50 processes send one message a second each. The collector writes into SQLite, and into a
 PostgreSQL of its own where there is one; `DATABASE_URL` may name another, whose tables it fills: give it a database of
 its own. Alone: `python -m tests.benchmarks fleet`; only the collector: `python -m tests.benchmarks.bench_fleet stores`.
 """
@@ -30,13 +30,15 @@ from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import SharedState
 from pairing.telemetry.metering import UsageMeter
 from tests.acceptance.fleet import ROOT, Fleet, Member, Namespaces, RedisServer
+from tests.benchmarks.processes import size
 from tests.postgres import cluster, programs
 
-SIZE = int(os.environ.get("FLEET_SIZE", "50"))
-ROUNDS = 6
-ENTITIES, CHANGES = 10_000, 200
-COUNTS = 200_000
-EVENTS, PATHS = 20_000, 50
+SIZE = size(50, 3)
+ROUNDS = size(6, 1)
+ENTITIES, CHANGES = size(10_000, 100), size(200, 8)
+COUNTS = size(200_000, 1000)
+EVENTS, PATHS = size(20_000, 500), 50
+KEY = "SharedAccessKeyName=bench;SharedAccessKey=eA=="
 
 
 def run() -> dict[str, float | dict[str, float]]:
@@ -169,6 +171,8 @@ def _measured(what: str, database: str = "") -> dict[str, float]:
                 "STATE_DIR": folder,
                 "REDIS_URL": server.url,
                 "PAIRS_FILE": str(_pairs_file(folder)),
+                "PRIMARY": f"Endpoint=sb://contoso.example.com/;{KEY}",
+                "SECONDARY": f"Endpoint=sb://contoso-dr.example.com/;{KEY}",
                 "DJANGO_SETTINGS_MODULE": "dashboard.settings",
             }
             command = [sys.executable, "-m", "tests.benchmarks.bench_fleet", what]
@@ -182,8 +186,8 @@ def _measured(what: str, database: str = "") -> dict[str, float]:
 def _pairs_file(folder: str) -> Path:
     file = Path(folder) / "pairs.toml"
     file.write_text(
-        '[pairs.contoso]\nprimary = { connection_string_env = "A", namespace = "contoso" }\n'
-        'secondary = { connection_string_env = "B", namespace = "contoso-dr" }\nentities = ["orders"]\n'
+        '[pairs.contoso]\nprimary = { connection_string_env = "PRIMARY", namespace = "contoso" }\n'
+        'secondary = { connection_string_env = "SECONDARY", namespace = "contoso-dr" }\nentities = ["orders"]\n'
     )
     return file
 

@@ -12,7 +12,9 @@ import subprocess
 import sys
 from statistics import median
 
-ROUNDS = 41
+from tests.benchmarks.processes import size
+
+ROUNDS = size(41, 1)
 WORLDS = {
     "blocking": ("azure.servicebus", "pairing"),
     "asyncio": ("azure.servicebus.aio, azure.servicebus.aio.management", "pairing.aio"),

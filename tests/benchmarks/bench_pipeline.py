@@ -22,14 +22,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.benchmarks.processes import Timed, printed, timed
+from tests.benchmarks.processes import Timed, printed, size, timed
 
 MONTH, DAYS = "2026-10", 31
 GROWN = "15"
 """The day that gets a file more."""
 COMPARED = (("full", "duckdb"), ("one_day_grown", "full"), ("one_day_grown", "duckdb"))
 """Whose seconds and CPU times are divided."""
-ROWS = int(os.environ.get("BENCH_ROWS", 10_000_000))
+ROWS = int(os.environ.get("BENCH_ROWS", size(10_000_000, 50_000)))
 
 GENERATE = textwrap.dedent("""
     import sys

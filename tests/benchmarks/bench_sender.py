@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import os
 import random
 import subprocess
 import sys
@@ -32,12 +31,13 @@ import pairing.aio
 from pairing import Fault, PairedServiceBusClient, SendAvailabilityOptions, classify
 from pairing.messages.rewriting import to_backlog
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient, ManualClock
+from tests.benchmarks.processes import size
 
 BODY = b"x" * 256
 _OPENING_S = 0.46
-BLOCKS = 61
-SINGLES, BATCHES, SWITCHES = 50, 4, 31
-DAYS_SENDS = int(os.environ.get("BENCH_DAYS_SENDS", "100000"))
+BLOCKS = size(61, 2)
+SINGLES, BATCHES, SWITCHES = 50, 4, size(31, 2)
+DAYS_SENDS = size(100_000, 100)
 """Redirected sends of a compressed day: about one a second."""
 
 

@@ -7,7 +7,7 @@ sends no message. Figures are processor time, which other work on the machine ha
 PSS, which divides shared pages among those who share them.
 
 `python -m tests.benchmarks sizing`; `python -m tests.benchmarks.bench_sizing table` also writes the tables of
-docs/sizing.md. `SIZING_S`: seconds of each measurement (30).
+docs/sizing.md.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from pairing.fleet.shared_state import SharedState
 from tests import postgres
 from tests.acceptance.deployment import Deployment, DurableRedis
 from tests.acceptance.fleet import ROOT, Fleet, Namespaces
+from tests.benchmarks.processes import size
 from tests.postgres import _children as children
 
 PAGE = ROOT / "docs" / "sizing.md"
-SECONDS = float(os.environ.get("SIZING_S", "30"))
+SECONDS = size(30, 1)
 TICKS = os.sysconf("SC_CLK_TCK")
 KINDS = {
     "pings and syphons": "pings,syphons",
@@ -44,7 +45,7 @@ KINDS = {
 USED = 10
 """Entities to which a simulated process sends."""
 COMPARES_S, REPORTS_S = 5.0, 10.0
-CLIENTS = 10
+CLIENTS = size(10, 2)
 PAIRS = """
 [pairs.contoso]
 primary = {{ connection_string_env = "FLEET_PRIMARY", namespace = "contoso" }}
@@ -75,7 +76,7 @@ class Scenario:
         return f"{self.processes:,} processes, {self.entities:,} entities, {self.failed_over:,} failed over"
 
 
-SCENARIOS = (Scenario(10, 100), Scenario(100, 100), Scenario(1_000, 100), Scenario(1_000, 10_000, 100))
+SCENARIOS = (Scenario(10, 100), Scenario(100, 100), Scenario(1_000, 100), Scenario(1_000, 10_000, 100))[: size(4, 1)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,10 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 import pairing.aio
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
 from pairing.messages.rewriting import to_backlog
+from tests.benchmarks.processes import size
 
-BLOCKS, MESSAGES = 7, 900
-SLOW_MESSAGES, NAIVE_MESSAGES, ONE_WAY_S = 1000, 40, 0.010
+BLOCKS, MESSAGES = size(7, 1), size(900, 90)
+SLOW_MESSAGES, NAIVE_MESSAGES, ONE_WAY_S = size(1000, 100), size(40, 4), 0.010
 QUEUE = "orders"
 
 

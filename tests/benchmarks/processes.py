@@ -9,6 +9,14 @@ import time
 from pathlib import Path
 from threading import Event, Thread
 
+SMALL = "BENCH_SMALL"
+"""The environment variable that makes every benchmark small: the nightly run shows that each of them starts."""
+
+
+def size(full: int, small: int) -> int:
+    """How many of something this run measures."""
+    return small if os.environ.get(SMALL) else full
+
 
 class Timed:
     """A process that ended well: how long it took, the memory and CPU time of it and its children, its last line."""

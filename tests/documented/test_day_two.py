@@ -44,9 +44,12 @@ def control_plane(here: Stage, folder: Path, database: str) -> Iterator[Terminal
     for name, there in {".venv": Path(sys.prefix), "manage.py": ROOT / "manage.py"}.items():
         if not (folder / name).exists():
             (folder / name).symlink_to(there)
+    (folder / "database_url").write_text(database, encoding="utf-8")
+    (folder / "usage").mkdir(exist_ok=True)
     variables = {
-        **here.variables,
-        "DATABASE_URL": database,
+        **{name: value for name, value in here.variables.items() if name != "DATABASE_URL"},
+        "DATABASE_URL_FILE": str(folder / "database_url"),
+        "USAGE_DIR": str(folder / "usage"),
         "STATE_DIR": str(folder / ".state"),
         "PYTHONPATH": str(ROOT),
         "PATH": f"{Path(sys.prefix) / 'bin'}{os.pathsep}{os.environ['PATH']}",
@@ -110,11 +113,12 @@ def test_everything_that_was_kept_is_there_after_a_restore(kind: str, here: Stag
             shell.succeed(f'{MANAGE} pairing fail-over contoso orders --user {USER} --reason "{REASON}"')
             until_that(lambda: REASON in events(here), "the event is stored")
             until_that(lambda: here.namespaces.in_backlog() > 5, "messages are sent into the backlog")
-            write_usage(folder / ".state/metering")
+            write_usage(folder / "usage")
             before = kept(here, shell)
             shell.follow(postgres_dump if kind == "postgres" else sqlite_backup)
             shell.follow(usage)
 
+        shutil.rmtree(folder / "usage")
         shutil.rmtree(folder / ".state")
         (folder / ".state").mkdir()
         if kind == "postgres":

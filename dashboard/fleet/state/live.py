@@ -85,19 +85,19 @@ _broadcasts: WeakKeyDictionary[asyncio.AbstractEventLoop, Broadcast] = WeakKeyDi
 async def stream(may_go_on: Callable[[], Awaitable[bool]] | None = None) -> AsyncGenerator[bytes, None]:
     """Server-sent events: `changed` (changes in quick succession are merged), and keep-alive comments.
 
-    Ends when `may_go_on`, which is called before an event at most every ASKED_AGAIN_S, returns False.
+    Ends when `may_go_on`, which is called before a `changed` at most every ASKED_AGAIN_S, returns False.
     """
     broadcast = _broadcasts.setdefault(asyncio.get_running_loop(), Broadcast())
     woken, asked = broadcast.join(), time.monotonic()
     try:
         yield b"retry: 3000\n" + CHANGED_MESSAGE
         while True:
-            reported = CHANGED_MESSAGE if await _is_woken(woken) else b": still here\n\n"
-            if may_go_on and time.monotonic() - asked >= ASKED_AGAIN_S:
+            is_woken = await _is_woken(woken)
+            if is_woken and may_go_on and time.monotonic() - asked >= ASKED_AGAIN_S:
                 if not await may_go_on():
                     return
                 asked = time.monotonic()
-            yield reported
+            yield CHANGED_MESSAGE if is_woken else b": still here\n\n"
             await asyncio.sleep(LEAST_GAP_S)
     finally:
         broadcast.leave(woken)

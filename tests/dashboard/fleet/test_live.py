@@ -189,3 +189,22 @@ async def test_a_listener_that_swallows_a_cancellation_ends_all_the_same(monkeyp
         await asyncio.wait([listener])
     assert listener.cancelled()
     assert swallowed == 3
+
+
+async def test_an_idle_page_costs_no_look_at_rights(redis_here, monkeypatch) -> None:
+    monkeypatch.setattr(live, "ASKED_AGAIN_S", 0.0)
+    asked = []
+
+    async def may_go_on() -> bool:
+        asked.append(True)
+        return True
+
+    opened = live.stream(may_go_on)
+    await anext(opened)
+    await next_change(opened)
+    before = len(asked)
+    monkeypatch.setattr(live, "KEEP_ALIVE_S", 0.01)
+    async with asyncio.timeout(DEADLINE_S):
+        assert await anext(opened) == b": still here\n\n"
+    await opened.aclose()
+    assert (before, len(asked)) == (1, 1)
