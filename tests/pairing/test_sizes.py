@@ -7,12 +7,13 @@ from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 from azure.servicebus._pyamqp._encode import encode_payload
 from azure.servicebus._pyamqp.message import BatchMessage
 from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
+from azure.servicebus.amqp import AmqpAnnotatedMessage
 from azure.servicebus.exceptions import MessageSizeExceededError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairing.messages.payload import STANDARD_LIMIT, PairedMessageBatch, payload
-from pairing.messages.rewriting import to_backlog
+from pairing.messages.rewriting import as_message, to_backlog
 from pairing.messages.sizes import NEAR, STEP, backlog_overhead, backlog_size, encoded_size, message_size, size_bound
 from tests.selection import depth
 
@@ -69,10 +70,6 @@ def test_the_size_is_exact_near_a_limit():
 
 
 def test_a_body_that_is_no_data_is_encoded_to_know_its_size():
-    from azure.servicebus.amqp import AmqpAnnotatedMessage
-
-    from pairing.messages.rewriting import as_message
-
     message = as_message(AmqpAnnotatedMessage(value_body=["x" * 100]))
     assert size_bound(message) is None
     assert message_size(message) == size_on_the_wire(message)
