@@ -152,19 +152,14 @@ async def asked_in_asyncio(stranger: Stranger, ask: Callable[[Any], Any]) -> Any
         return await ask(client)
 
 
-def options() -> SendAvailabilityOptions:
-    return SendAvailabilityOptions(
+async def opened(module: Any, stranger: Stranger) -> None:
+    options = SendAvailabilityOptions(
         primary_namespace="contoso",
         secondary_namespace="contoso-dr",
         backlog_queue_count=1,
         creation_retry_interval=timedelta(0),
     )
-
-
-async def opened(module: Any, stranger: Stranger) -> None:
-    client = module.PairedServiceBusClient.from_connection_string(
-        PRIMARY, stranger.connection_string, options=options()
-    )
+    client = module.PairedServiceBusClient.from_connection_string(PRIMARY, stranger.connection_string, options=options)
     try:
         if inspect.iscoroutinefunction(client.open):
             await client.open()

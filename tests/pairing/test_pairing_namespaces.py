@@ -167,21 +167,12 @@ async def test_opening_succeeds_while_the_primary_is_unreachable(world, primary,
     assert client.state == "opened"
 
 
-async def test_opening_with_a_wrong_key_says_so_at_once(world, primary, secondary):
-    wrong = secondary.connection_string.replace("SharedAccessKey=", "SharedAccessKey=wrong")
-    client = world.module.PairedServiceBusClient.from_connection_string(
-        primary.connection_string, wrong, options=SendAvailabilityOptions(primary_namespace="contoso")
-    )
-    with pytest.raises(BacklogCreationError, match="credentials") as raised:
-        await world(client.open)
-    assert "wronglocal" not in str(raised.value)
-
-
 async def test_a_client_that_could_not_open_opens_once_the_secondary_is_back(world, secondary, queue):
     secondary.fault(operation="admin", effect="status", status=401)
     client = world.client()
-    with pytest.raises(BacklogCreationError):
+    with pytest.raises(BacklogCreationError, match="credentials") as raised:
         await world(client.open)
+    assert "local-namespace-key" not in str(raised.value)
     secondary.mend()
     await world(client.open)
     assert (client.state, client.backlog_queue_count) == ("opened", 2)
