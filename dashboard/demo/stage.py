@@ -15,13 +15,11 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.demo import guardian
-from dashboard.demo.configuration import FAILOVER_INTERVAL_S, PING_INTERVAL_S, demo_prices
+from dashboard.demo.configuration import demo_prices
 from dashboard.demo.history.scenery import LIVE, LIVE_PAIR, secondary_of
 from dashboard.demo.processes import DemoError
 from dashboard.site.environment import Environment
 from dashboard.site.places import BASE_DIR, CODE_DIR
-
-__all__ = ["FAILOVER_INTERVAL_S", "PING_INTERVAL_S"]  # names of the stage, too, for those who watch a demo
 
 HOST = "127.0.0.1"
 PAIR = LIVE_PAIR

@@ -3,7 +3,7 @@
 from django import forms
 from django.db.models import Q, QuerySet
 
-from dashboard.models import EntityHealth, FailoverEvent
+from dashboard.models import EntityHealth
 from dashboard.models.records import kinds
 from dashboard.site.forms import Filter, TimeField
 
@@ -24,15 +24,14 @@ class EntityFilter(Filter):
     under = forms.CharField(required=False, max_length=260, strip=False, label="Folder")
     group = forms.ChoiceField(required=False, choices=[("", "worst first"), ("folder", "by folder")], label="Order")
 
-    def apply(self, entities: QuerySet[EntityHealth]) -> QuerySet[EntityHealth]:
-        self.is_valid()
+    lookups = {"under": "path__startswith"}  # noqa: RUF012
+
+    def apply(self, rows: QuerySet[EntityHealth]) -> QuerySet[EntityHealth]:  # type: ignore[override]
         if text := self.cleaned_data.get("q"):
-            entities = entities.filter(Q(path__icontains=text) | Q(pair__name__icontains=text))
+            rows = rows.filter(Q(path__icontains=text) | Q(pair__name__icontains=text))
         if state := self.cleaned_data.get("state"):
-            entities = entities.filter(STATES[state])
-        if folder := self.cleaned_data.get("under"):
-            entities = entities.filter(path__startswith=folder)
-        return entities
+            rows = rows.filter(STATES[state])
+        return super().apply(rows)
 
     @property
     def is_grouped(self) -> bool:
@@ -53,14 +52,10 @@ class EventFilter(Filter):
     since = TimeField(label="From (UTC)")
     until = TimeField(label="Before (UTC)")
 
-    def apply(self, events: QuerySet[FailoverEvent]) -> QuerySet[FailoverEvent]:
-        self.is_valid()
-        given = {name: value for name, value in self.cleaned_data.items() if value}
-        lookups = {
-            "pair": "pair",
-            "entity": "entity__icontains",
-            "kind": "kind",
-            "since": "time__gte",
-            "until": "time__lt",
-        }
-        return events.filter(**{lookups[name]: value for name, value in given.items()})
+    lookups = {  # noqa: RUF012
+        "pair": "pair",
+        "entity": "entity__icontains",
+        "kind": "kind",
+        "since": "time__gte",
+        "until": "time__lt",
+    }

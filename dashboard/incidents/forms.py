@@ -25,14 +25,9 @@ class IncidentFilter(Filter):
             raise forms.ValidationError("Write it as YYYY-MM, for example 2026-10.")
         return month
 
-    def apply(self, begun: QuerySet[FailoverEvent]) -> QuerySet[FailoverEvent]:
-        """The incidents that match."""
-        self.is_valid()
-        given = self.cleaned_data
-        if pair := given.get("pair"):
-            begun = begun.filter(pair=pair)
-        if entity := given.get("entity"):
-            begun = begun.filter(entity__icontains=entity)
-        if month := given.get("month"):
-            begun = in_month(begun, month)
-        return still_open(begun) if given.get("state") else begun
+    lookups = {"pair": "pair", "entity": "entity__icontains"}  # noqa: RUF012
+
+    def apply(self, rows: QuerySet[FailoverEvent]) -> QuerySet[FailoverEvent]:  # type: ignore[override]
+        if month := self.cleaned_data.get("month"):
+            rows = in_month(rows, month)
+        return super().apply(still_open(rows) if self.cleaned_data.get("state") else rows)

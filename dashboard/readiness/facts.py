@@ -32,11 +32,10 @@ class Probe:
 
     @classmethod
     def from_json(cls, reported: Any) -> Probe | None:
-        """Parse the stored text; None if it is invalid."""
-        try:
-            return cls(Answer(reported["answer"]), datetime.fromisoformat(reported["at"]), str(reported["reason"]))
-        except (ValueError, KeyError, TypeError):
+        """Parse the stored probe; None if there is none."""
+        if not reported:
             return None
+        return cls(Answer(reported["answer"]), datetime.fromisoformat(reported["at"]), reported["reason"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dashboard.models import EntityHealth, Pair, Readiness
 from dashboard.readiness.boards import STATES, entity_board, is_stale, pair_lines
 from dashboard.readiness.score import Check, faults_of
 from dashboard.site.database import from_one_reading
-from dashboard.site.forms import Filter
+from dashboard.site.forms import Filter, Row
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
 
@@ -30,16 +30,11 @@ class ReadinessFilter(Filter):
         required=False, choices=[("", "any score"), *((state, state) for state in STATES)], label="Score"
     )
 
-    def apply(self, rows: QuerySet[Readiness]) -> QuerySet[Readiness]:
-        self.is_valid()
-        given = self.cleaned_data
-        if text := given.get("q"):
-            rows = rows.filter(entity__icontains=text)
-        if pair := given.get("pair"):
-            rows = rows.filter(pair__name=pair)
-        if state := given.get("state"):
-            rows = rows.filter(STATES[state])
-        return rows
+    lookups = {"q": "entity__icontains", "pair": "pair__name"}  # noqa: RUF012
+
+    def apply(self, rows: QuerySet[Row]) -> QuerySet[Row]:
+        state = self.cleaned_data.get("state")
+        return super().apply(rows.filter(STATES[state]) if state else rows)
 
 
 @require_GET

@@ -1,10 +1,12 @@
 """Shared by the forms of several rooms."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, TypeVar
 
 from django import forms
+from django.db.models import Model, QuerySet
 
+Row = TypeVar("Row", bound=Model)
 LARGEST_BYTES = 64 * 1024 * 1024
 """The size limit of an uploaded file."""
 
@@ -28,6 +30,14 @@ class TimeField(forms.DateTimeField):
 
 class Filter(forms.Form):
     """The filters of a list, which `site/filter_bar.html` draws in the order of the fields."""
+
+    lookups: ClassVar[Mapping[str, str]] = {}
+    """The lookup of each field that filters by its value as it is."""
+
+    def apply(self, rows: QuerySet[Row]) -> QuerySet[Row]:
+        """The rows that match."""
+        given = self.given
+        return rows.filter(**{lookup: given[name] for name, lookup in self.lookups.items() if name in given})
 
     @property
     def is_used(self) -> bool:

@@ -13,7 +13,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from dashboard.demo.stage import FAILOVER_INTERVAL_S, PING_INTERVAL_S, QUEUES
+from dashboard.demo.configuration import FAILOVER_INTERVAL_S, PING_INTERVAL_S
+from dashboard.demo.stage import QUEUES
 from pairing import emulator_transport
 from pairing.backlog.administration import CREATED_WITH
 from tests.acceptance.demo_client import Demo, DemoClient, eventually

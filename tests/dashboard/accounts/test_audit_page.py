@@ -55,7 +55,7 @@ def test_entries_are_found_by_who_what_where_when_and_text(trail, as_role, query
     assert [name in shown for name in ("ticket 7", "primary is busy", "transfer/7")] == [n in names for n in "abc"]
 
 
-@pytest.mark.parametrize("verb", ["download", "compute_charges", "set_budget", "set_cost_terms", "reconcile_export"])
+@pytest.mark.parametrize("verb", ["download", "compute_charges", "set_budget", "set_cost_rule", "reconcile_export"])
 def test_what_no_button_of_a_pair_does_is_offered_as_an_action_too(trail, as_role, verb):
     page = as_role("viewer").get("/audit/", {"verb": verb}).text
 
