@@ -22,11 +22,6 @@ class Result(StrEnum):
     BAD = "bad"
     UNKNOWN = "unknown"
 
-    @classmethod
-    def _missing_(cls, value: object) -> Result:
-        """A stored result that this version has no name for, written by a later one during an update."""
-        return cls.UNKNOWN
-
 
 @dataclass(frozen=True, slots=True)
 class Weight:

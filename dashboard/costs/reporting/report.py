@@ -12,7 +12,6 @@ from fractions import Fraction
 from django.db.models import QuerySet, Sum
 
 from dashboard.access.visibility import sees_all
-from dashboard.costs.reporting.availability import PairAvailability, by_pair
 from dashboard.costs.reporting.chart import DayOf, DaysChart, days_chart
 from dashboard.costs.reporting.explanation import Explanation, explain
 from dashboard.costs.reporting.insight import EXTRA_KINDS, Added, Change, Idle, added_by, bandwidth_of, change, idle
@@ -144,10 +143,6 @@ class Report:
     def has_several_pairs(self) -> bool:
         """Whether the rows of a namespace may belong to more than one pair."""
         return len({row.pair for row in self.rows if row.pair}) > 1
-
-    @property
-    def availability_by_pair(self) -> list[PairAvailability]:
-        return by_pair(self.availability, [each.outage for each in self.outages])
 
     @property
     def tiers(self) -> list[TierUse]:

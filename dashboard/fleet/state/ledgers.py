@@ -75,21 +75,16 @@ def _fillings(ledgers: Mapping[str, str]) -> Iterator[Filling]:
 
 def _filling(queue: str, reported: Mapping[str, Any], ledger: Mapping[str, Any]) -> Filling:
     """Call within `reading`."""
-    ended = _aware(reported["ended_at"]) if reported.get("ended_at") else None
+    ended = datetime.fromisoformat(reported["ended_at"]) if reported.get("ended_at") else None
     return Filling(
         queue=queue,
-        began_at=_aware(reported["began_at"]),
+        began_at=datetime.fromisoformat(reported["began_at"]),
         ended_at=ended,
         enqueued=whole(reported, "enqueued"),
         fates={fate: whole(reported["fates"], fate) for fate in reported["fates"]},
         missing=whole(reported, "missing") if ended and reported.get("missing") is not None else None,
         reporter=str(ledger.get("reporter", "")),
     )
-
-
-def _aware(written: str) -> datetime:
-    at = datetime.fromisoformat(written)
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _kept(pair: Pair, filling: Filling, now: datetime) -> bool:

@@ -9,7 +9,6 @@ from pairing.fleet.shared_state import USAGE
 
 LATE = timedelta(minutes=5)
 """Much longer than records are held before they are written, and than a restart of a worker takes."""
-_MOST_MS = 4_102_444_800_000  # the year 2100: nobody of ours has written a later one
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,5 +27,5 @@ def unwritten_usage() -> Unwritten | None:
         records = int(connection().xlen(USAGE))
     except RedisError:
         return None
-    at_ms = int(str(first[0][0]).partition("-")[0]) if first else _MOST_MS
-    return Unwritten(records, datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms < _MOST_MS else None)
+    oldest = datetime.fromtimestamp(int(str(first[0][0]).partition("-")[0]) / 1000, UTC) if first else None
+    return Unwritten(records, oldest)
