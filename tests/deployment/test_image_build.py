@@ -25,11 +25,11 @@ PLACES = re.compile(r"/(?=opt/|wheels\b)")
 def passed(rules: list[str], path: PurePath) -> bool:
     """Whether an engine sends the file to the build: the last rule that matches it or one of its folders decides."""
     names = [str(path), *(str(parent) for parent in path.parents)]
-    verdict = True
+    is_passed = True
     for rule in rules:
         if any(fnmatch(name, rule.lstrip("!").replace("**/", "*")) for name in names):
-            verdict = rule.startswith("!")
-    return verdict
+            is_passed = rule.startswith("!")
+    return is_passed
 
 
 def context(folder: Path) -> Path:
