@@ -21,8 +21,8 @@ from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
 from pairing.messages.rewriting import to_backlog
 from tests.benchmarks.processes import size
 
-BLOCKS, MESSAGES = size(7, 1), size(900, 90)
-SLOW_MESSAGES, NAIVE_MESSAGES, ONE_WAY_S = size(1000, 100), size(40, 4), 0.010
+BLOCKS, MESSAGES = size(7, 1), size(900, 300)
+SLOW_MESSAGES, NAIVE_MESSAGES, ONE_WAY_S = size(1000, 300), size(40, 4), 0.010
 QUEUE = "orders"
 
 
