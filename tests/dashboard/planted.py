@@ -31,6 +31,7 @@ from dashboard.models import (
     Outage,
     Pair,
     PrunedCount,
+    ReadinessChange,
 )
 from dashboard.models.visibility import OfPair
 from pipeline.price_tiers import OPERATIONS
@@ -109,6 +110,7 @@ ABOUT = {
     Invoice: {"rule": "published", "currency": "EUR", "exact": "1", "scope": CONTENT},
     Outage: {"extra": {"published": 1, "settlements": 1, "crossing_bytes": 0, "places": []}},
     PrunedCount: {"pair": HIDDEN},
+    ReadinessChange: {"results": {CONTENT: "bad"}},
 }
 """What some rows say beyond what their fields need, so that pages show them."""
 NUMBERS = {"exact": "1", "cost": "1", "quantity": "1", "currency": "EUR", "rule": "published", "kind": "ping"}

@@ -454,7 +454,7 @@ def test_a_month_is_computed_budgeted_and_compared_with_its_bill(operator, tmp_p
     bill = tmp_path / "bill.csv"
     bill.write_text("this is no export\n")
     operator.goto("/costs/reconcile/")
-    operator.get_by_label("File").set_input_files(bill)
+    operator.get_by_label("Azure cost export (CSV)").set_input_files(bill)
     operator.get_by_role("button", name="Compare").click()
     expect(operator.get_by_role("alert").or_(operator.get_by_role("status")).first).to_be_visible()
 
