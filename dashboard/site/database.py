@@ -29,7 +29,7 @@ REFUSALS = ("42501", "3F000")
 """SQLSTATE of a missing right, and of a schema that the role cannot see."""
 MOST_OF_A_REASON = 300
 BATCH = 500
-"""Rows in one statement."""
+"""Rows in one statement of Django's own."""
 
 
 class Unavailable(Exception):
@@ -63,11 +63,25 @@ def note_sizes() -> None:
 
 
 def upsert(rows: Sequence[Model], key: Sequence[str], sets: Sequence[str]) -> None:
-    """Store rows; of one whose key is known, set these fields."""
-    if rows:
-        type(rows[0])._base_manager.bulk_create(
-            rows, batch_size=BATCH, update_conflicts=True, unique_fields=key, update_fields=sets
-        )
+    """Store rows; of one whose key is known, set these fields.
+
+    It is one statement for all: Django's own takes at most 999 values on SQLite, which is few rows.
+    """
+    if not rows:
+        return
+    meta, quoted = type(rows[0])._meta, connection.ops.quote_name
+    fields = [field for field in meta.concrete_fields if not field.primary_key or "pk" in key]
+    columns = {"pk" if field.primary_key else field.name: quoted(str(field.column)) for field in fields}
+    changed = ", ".join(f"{columns[name]} = excluded.{columns[name]}" for name in sets)
+    # The names are those of the model.
+    statement = (
+        f"INSERT INTO {quoted(meta.db_table)} ({', '.join(columns.values())}) "  # noqa: S608
+        f"VALUES ({', '.join(['%s'] * len(columns))}) "
+        f"ON CONFLICT ({', '.join(columns[name] for name in key)}) DO UPDATE SET {changed}"
+    )
+    values = [[field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields] for row in rows]
+    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
+        cursor.executemany(statement, values)
 
 
 def report() -> None:

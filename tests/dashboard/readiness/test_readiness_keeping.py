@@ -177,7 +177,7 @@ def test_ten_thousand_entities_that_change_alike_take_a_few_questions(
     checked(ready_pair)
     SyphonPause.objects.create(pair=ready_pair, by="ada", at=timezone.now())
 
-    with django_assert_max_num_queries(200):
+    with django_assert_max_num_queries(50):
         checked(ready_pair)
 
 
