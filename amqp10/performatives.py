@@ -284,9 +284,6 @@ class SaslOutcome:
     additional_data: bytes | None = None
 
 
-Performative = Open | Begin | Attach | Flow | Transfer | Disposition | Detach | End | Close
-SaslPerformative = SaslMechanisms | SaslInit | SaslOutcome
-
 _AMQP: dict[int, type[Any]] = {
     kind.CODE: kind for kind in (Open, Begin, Attach, Flow, Transfer, Disposition, Detach, End, Close)
 }
