@@ -1,123 +1,30 @@
 """Operations one step at a time: the stand-ins of a world yield what they are asked for, and a test answers."""
 
+from collections import namedtuple
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from typing import Any
 
-
-@dataclass
-class ToPrimary:
-    work: Any
-    timeout_s: float
-
-
-@dataclass
-class ToBacklog:
-    work: Any
-    queue: str
-    timeout_s: float
-
-
-@dataclass
-class Wait:
-    seconds: float
-
-
-@dataclass
-class Pause:
-    seconds: float
-
-
-@dataclass
-class Ask:
-    question: Callable[[], Any]
-
-
-@dataclass
-class Receive:
-    count: int
-    wait_s: float
-
-
-@dataclass
-class Fetch:
-    numbers: list[int]
-
-
-@dataclass
-class Peek:
-    number: int
-
-
-@dataclass
-class Count:
-    pass
-
-
-@dataclass
-class Send:
-    path: str
-    items: list[Any]
-
-
-@dataclass
-class Settle:
-    verb: str
-    items: list[Any]
-    reason: str = ""
-    description: str = ""
-
-
-@dataclass
-class Keep:
-    ledger: Any
-
-
-@dataclass
-class Renew:
-    items: list[Any]
-
-
-@dataclass
-class Rest:
-    seconds: float
-
-
-@dataclass
-class Barred:
-    pass
-
-
-@dataclass
-class Bar:
-    keys: list[str]
-
-
-@dataclass
-class Lift:
-    drained: dict[str, int]
-
-
-@dataclass
-class Hold:
-    keys: list[str]
-    seconds: float
-
-
-@dataclass
-class ListQueues:
-    pass
-
-
-@dataclass
-class CreateQueue:
-    path: str
-
-
-@dataclass
-class PauseBetween:
-    seconds: float
-    reason: str
+ToPrimary = namedtuple("ToPrimary", "work timeout_s")
+ToBacklog = namedtuple("ToBacklog", "work queue timeout_s")
+Wait = namedtuple("Wait", "seconds")
+Pause = namedtuple("Pause", "seconds")
+Ask = namedtuple("Ask", "question")
+Receive = namedtuple("Receive", "count wait_s")
+Fetch = namedtuple("Fetch", "numbers")
+Peek = namedtuple("Peek", "number")
+Count = namedtuple("Count", "")
+Send = namedtuple("Send", "path items")
+Settle = namedtuple("Settle", "verb items reason description", defaults=("", ""))
+Keep = namedtuple("Keep", "ledger")
+Renew = namedtuple("Renew", "items")
+Rest = namedtuple("Rest", "seconds")
+Barred = namedtuple("Barred", "")
+Bar = namedtuple("Bar", "keys")
+Lift = namedtuple("Lift", "drained")
+Hold = namedtuple("Hold", "keys seconds")
+ListQueues = namedtuple("ListQueues", "")
+CreateQueue = namedtuple("CreateQueue", "path")
+PauseBetween = namedtuple("PauseBetween", "seconds reason")
 
 
 def asking(step: type) -> Callable[..., Generator[Any, Any, Any]]:
