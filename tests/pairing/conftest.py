@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,10 +21,12 @@ import hypothesis  # noqa: F401  # early: imported late, CPython 3.11 may miscou
 import pytest
 from azure.servicebus import ServiceBusClient
 from azure.servicebus.management import ServiceBusAdministrationClient
+from redis import Redis
 
 import pairing
 import pairing.aio
 from pairing import SendAvailabilityOptions
+from pairing.fleet.coordination import RedisCoordination, SharedHealth, SharedState
 from tests.pace import GUARD
 from tests.pairing import leftovers
 from tests.pairing.model_redis import NearRedis
@@ -152,6 +156,35 @@ def near_redis(server: RedisServer) -> Iterator[NearRedis]:
         yield client
 
 
+@pytest.fixture
+def shared(redis_client: Redis) -> SharedState:
+    """What the processes of the pair ``contoso`` share."""
+    return SharedState(redis_client, "contoso")
+
+
+class Reader:
+    """A process without threads, that reads when the test says so."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self.coordination = RedisCoordination(url, "contoso", name)
+        self.reported: list[SharedHealth] = []
+        self.coordination._on_change = self.reported.append
+
+    def reads(self) -> None:
+        self.coordination._reconcile()
+
+    def hears(self, news: SharedHealth) -> None:
+        self.coordination._read(news.to_json())
+
+
+@pytest.fixture
+def one(redis_url: str) -> Iterator[Reader]:
+    """A process of that pair."""
+    reader = Reader(redis_url, "one")
+    yield reader
+    reader.coordination.close()
+
+
 @pytest.fixture(autouse=True)
 def what_lives_already() -> None:
     """What a module before has kept for its process is not counted as left behind."""
@@ -223,6 +256,17 @@ class World:
         client = self.client(**options)
         await self(client.open)
         return client
+
+    @asynccontextmanager
+    async def syphon(self, client: Any) -> AsyncIterator[Any]:
+        """A syphon at work, which is stopped in the end."""
+        syphon, stop = self.module.Syphon(client), threading.Event() if self.name == "sync" else asyncio.Event()
+        running = asyncio.ensure_future(self(syphon.run, stop))
+        try:
+            yield syphon
+        finally:
+            stop.set()
+            await running
 
     @property
     def reported(self) -> list[str]:

@@ -9,7 +9,6 @@ from pairing.backlog.administration import BacklogQueueInfo
 from pairing.backlog.capacity import Fill, seen
 from pairing.fleet.coordination import RedisCoordination
 from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
-from pairing.fleet.shared_state import SharedState
 from pairing.operations.maintenance import MaintenanceCore
 from tests.pace import eventually
 
@@ -53,8 +52,8 @@ def test_looks_close_together_say_nothing_of_the_rate():
 
 
 @pytest.fixture
-def backlog(redis_client):
-    return SharedBacklog(SharedState(redis_client, "contoso"))
+def backlog(shared):
+    return SharedBacklog(shared)
 
 
 def test_one_process_of_a_fleet_looks_and_one_warns(backlog):

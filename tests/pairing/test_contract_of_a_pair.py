@@ -4,8 +4,6 @@ The fakes of ``pairing.testing`` claim sending, failing over, rewriting, pings, 
 links, locks, sessions, subscriptions, schedules and the passing of time inside a call they do not claim.
 """
 
-import asyncio
-import threading
 from datetime import timedelta
 
 import pytest
@@ -14,8 +12,6 @@ from azure.servicebus import exceptions as sdk
 from azure.servicebus.amqp import AmqpAnnotatedMessage
 from azure.servicebus.exceptions import ServiceBusError
 
-import pairing
-import pairing.aio
 from pairing import BacklogUnavailableError, PairingError, SendAvailabilityOptions
 from pairing.messages.rewriting import restore
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient
@@ -75,17 +71,16 @@ class InMemory:
 class Local:
     """Local namespaces, in one of the two worlds."""
 
-    def __init__(self, world, primary, secondary, queue):
-        self.world, self.primary, self.secondary, self.queue = world, primary, secondary, queue
+    def __init__(self, world):
+        self.world = self.do = world
+        self.primary, self.secondary = world.primary, world.secondary
+        self.queue = self.primary.create_queue()
 
     async def open(self, **options):
         # The interval is also how long a ping may take: not the shortest one, as pings are made by hand here.
         settings = {"ping_primary_interval": timedelta(minutes=1)} | options
         self.client = await self.world.open(enable_pings=False, **settings)
         return self.client
-
-    async def do(self, function, *arguments, **keywords):
-        return await self.world(function, *arguments, **keywords)
 
     def fail(self, condition, path=None):
         self.primary.fault(entity=path or self.queue, operation="send", effect="reject", condition=condition)
@@ -111,15 +106,11 @@ class Local:
 
     async def bring_home(self, count):
         before = self.primary.stats(self.queue)["enqueued"]
-        module = pairing if self.world.name == "sync" else pairing.aio
-        stop = threading.Event() if self.world.name == "sync" else asyncio.Event()
-        syphoning = asyncio.ensure_future(self.world(module.Syphon(self.client).run, stop))
-        await self.world.until(lambda: self.primary.stats(self.queue)["enqueued"] == before + count, within_s=30)
-        stop.set()
-        await syphoning
+        async with self.world.syphon(self.client):
+            await self.world.until(lambda: self.primary.stats(self.queue)["enqueued"] == before + count)
 
     async def close(self):
-        """The world closes it."""
+        await self.world.close()
 
 
 @pytest.fixture(
@@ -134,14 +125,10 @@ async def pair(request):
         found = InMemory()
     else:
         name = "sync" if request.param.endswith("blocking") else "asyncio"
-        primary, secondary = request.getfixturevalue("primary"), request.getfixturevalue("secondary")
-        world = request.getfixturevalue("make_world")(name)
-        found = Local(world, primary, secondary, primary.create_queue())
+        found = Local(request.getfixturevalue("make_world")(name))
     yield found
     found.mend()
     await found.close()
-    if isinstance(found, Local):
-        await found.world.close()
 
 
 def bodies(messages):
@@ -165,12 +152,17 @@ async def test_one_message_a_list_and_a_batch_arrive_in_their_order(pair):
 async def test_every_form_of_a_message_is_taken(pair):
     client = await pair.open()
     sender = client.get_queue_sender(pair.queue)
+    mapping = {"body": "mapping", "message_id": "m", "application_properties": {"n": 1}}
     foreign = ServiceBusMessageBatch()
     foreign.add_message(ServiceBusMessage("foreign"))
     generator = (ServiceBusMessage(text) for text in ("from", "generator"))
-    for form in ({"body": "mapping"}, AmqpAnnotatedMessage(data_body=b"annotated"), foreign, generator):
+    for form in (mapping, AmqpAnnotatedMessage(data_body=b"annotated"), foreign, generator):
         await pair.do(sender.send_messages, form)
-    assert bodies(pair.received(5)) == ["mapping", "annotated", "foreign", "from", "generator"]
+    received = pair.received(5)
+    assert bodies(received) == ["mapping", "annotated", "foreign", "from", "generator"]
+    await pair.do(sender.send_messages, received[0])
+    (again,) = pair.received(1)
+    assert (bodies([again]), again.message_id, again.application_properties) == (["mapping"], "m", {b"n": 1})
 
 
 async def test_nothing_is_no_error(pair):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 import redis
 
-from pairing.fleet.coordination import RedisCoordination, SharedHealth, SharedState
+from pairing.fleet.coordination import SharedHealth, SharedState
 from pairing.fleet.known_health import has_forgotten
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -41,33 +41,6 @@ def test_redis_has_forgotten_where_it_says_less_than_was_known(stands, known, ex
 def test_failing_is_no_sign_of_loss_in_a_redis_that_was_not_emptied():
     """Its author may not know of the failover because it has ended."""
     assert not has_forgotten(health("failing", 8).to_json(), health("failed_over"), was_emptied=False)
-
-
-class Reader:
-    """A process without threads, that reads when the test says so."""
-
-    def __init__(self, url: str, name: str) -> None:
-        self.coordination = RedisCoordination(url, "contoso", name)
-        self.reported: list[SharedHealth] = []
-        self.coordination._on_change = self.reported.append
-
-    def reads(self) -> None:
-        self.coordination._reconcile()
-
-    def hears(self, news: SharedHealth) -> None:
-        self.coordination._read(news.to_json())
-
-
-@pytest.fixture
-def one(redis_url):
-    reader = Reader(redis_url, "one")
-    yield reader
-    reader.coordination.close()
-
-
-@pytest.fixture
-def shared(redis_client):
-    return SharedState(redis_client, "contoso")
 
 
 def force(shared: SharedState) -> SharedHealth:

@@ -13,11 +13,6 @@ from pairing.telemetry.metering import UsageRecord
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-@pytest.fixture
-def shared(redis_client):
-    return SharedState(redis_client, "contoso")
-
-
 def saw(state: str, *, by: str = "p1", after_s: float = 0, knew: int = 0, **fields) -> SharedHealth:
     """What a process saw of ``orders``, some seconds after noon."""
     since = NOON + timedelta(seconds=after_s)

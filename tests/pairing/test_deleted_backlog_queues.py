@@ -1,7 +1,6 @@
 """A backlog queue that somebody deletes while clients live is created again (docs/specification.md, section 6)."""
 
 import asyncio
-import threading
 from datetime import timedelta
 from uuid import uuid4
 
@@ -88,21 +87,17 @@ async def test_one_process_of_a_fleet_creates_it_and_all_use_it_again(world, sec
 async def test_a_syphon_drains_the_queue_that_was_created_in_the_place_of_another(world, primary, secondary, queue):
     client = await world.open(backlog_queue_count=1)
     [path] = client.backlog_paths
-    syphon = world.module.Syphon(client)
-    stop = asyncio.Event() if world.name == "asyncio" else threading.Event()
-    running = asyncio.ensure_future(world(syphon.run, stop))
-    client.fail_over(queue, "test")
-    sender = client.get_queue_sender(queue)
-    await world(sender.send_messages, [ServiceBusMessage("lost with its queue"), ServiceBusMessage("too")])
-    await world.until(lambda: path in syphon.progress and syphon.progress[path].deferred == 2)
-    before = syphon.progress[path].ledger
-    delete(secondary, path)
-    await world.until(lambda: syphon.progress[path].ledger is not before)  # nobody has sent: the syphon has seen it
-    await send_until_accepted(world, sender)
-    await world(client.mark_healthy, queue)
-    await world.until(lambda: syphon.progress[path].ledger.count("restored") == 1)
-    ledger = syphon.progress[path].ledger
-    assert (ledger.balance(0).enqueued, ledger.balance(0).missing) == (1, 0)
-    stop.set()
-    await running
+    async with world.syphon(client) as syphon:
+        client.fail_over(queue, "test")
+        sender = client.get_queue_sender(queue)
+        await world(sender.send_messages, [ServiceBusMessage("lost with its queue"), ServiceBusMessage("too")])
+        await world.until(lambda: path in syphon.progress and syphon.progress[path].deferred == 2)
+        before = syphon.progress[path].ledger
+        delete(secondary, path)
+        await world.until(lambda: syphon.progress[path].ledger is not before)  # nobody has sent: the syphon has seen it
+        await send_until_accepted(world, sender)
+        await world(client.mark_healthy, queue)
+        await world.until(lambda: syphon.progress[path].ledger.count("restored") == 1)
+        ledger = syphon.progress[path].ledger
+        assert (ledger.balance(0).enqueued, ledger.balance(0).missing) == (1, 0)
     assert [str(message) for message in primary.drain(queue)] == ["x"]

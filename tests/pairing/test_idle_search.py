@@ -83,11 +83,6 @@ def test_the_gaps_wait_for_settlements_in_doubt() -> None:
     assert holder.kept_at == [6.0]  # what has become of them, and no gap afterwards
 
 
-@pytest.fixture
-def shared(redis_client: Any) -> SharedState:
-    return SharedState(redis_client, "contoso")
-
-
 def test_a_ledger_that_is_left_while_the_holder_idles_fills_its_gaps_within_thirty_seconds(
     shared: SharedState, redis_client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,6 @@
 """What a message looks like on its way through a backlog queue (docs/specification.md, sections 6 and 7)."""
 
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
 
 import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
@@ -13,10 +12,8 @@ from pairing.messages.property_types import CannotEncodeError
 from pairing.messages.rewriting import (
     RESERVED,
     PoisonedMessage,
-    as_message,
     check_reserved,
     copy_for_send,
-    ensure_message_id,
     is_ping,
     ping_message,
     restore,
@@ -125,24 +122,6 @@ def test_a_body_that_was_decoded_but_cannot_be_encoded_is_distinguished_from_a_p
 
     with pytest.raises(CannotEncodeError):
         restore(Received())
-
-
-def test_a_message_without_an_id_gets_one_and_keeps_it():
-    message = ServiceBusMessage("body")
-    ensure_message_id(message)
-    given = message.message_id
-    ensure_message_id(message)
-    assert UUID(given).version == 4
-    assert message.message_id == given
-
-
-def test_a_mapping_an_annotated_and_a_received_message_can_all_be_sent():
-    annotated = AmqpAnnotatedMessage(value_body="v")
-    assert as_message(annotated).raw_amqp_message is annotated
-    assert as_message({"body": "b", "subject": "s"}).subject == "s"
-    assert as_message(received(a_message())).message_id == "m-1"
-    with pytest.raises(TypeError, match="int"):
-        as_message(5)
 
 
 def test_what_the_first_broker_wrote_on_a_message_is_not_sent_on():

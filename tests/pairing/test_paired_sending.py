@@ -58,16 +58,6 @@ async def test_a_send_that_was_accepted_is_not_repeated_where_the_entity_fails_o
     assert in_backlog(client, secondary, 0) == []
 
 
-async def test_a_received_message_can_be_sent_on(world, primary, queue):
-    client = await world.open()
-    sender = client.get_queue_sender(queue)
-    await world(sender.send_messages, ServiceBusMessage("x", application_properties={"n": 1}, message_id="m"))
-    (received,) = primary.receive(queue, 1)
-    await world(sender.send_messages, received)
-    (again,) = primary.receive(queue, 1)
-    assert (bodies([again]), again.message_id, again.application_properties) == (["x"], "m", {b"n": 1})
-
-
 async def test_a_topic_is_sent_to_as_a_queue_is(world, primary, secondary):
     topic = primary.create_topic()
     client = await world.open()

@@ -12,11 +12,6 @@ from pairing.drain.shared.stored_ledger import StoredLedger
 from pairing.fleet.coordination import SharedState
 
 
-@pytest.fixture
-def shared(redis_client):
-    return SharedState(redis_client, "contoso")
-
-
 def ledger_of(
     shared, token, *, created_at="today", process="host:1:a", is_connected=True, holds=lambda: True
 ) -> StoredLedger:
