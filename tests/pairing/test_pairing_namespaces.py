@@ -1,33 +1,16 @@
 """Opening a pair, its life and its end, in both worlds (docs/specification.md, sections 4 and 9)."""
 
-import inspect
+import asyncio
 import threading
 from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ServiceRequestError
 from azure.servicebus import ServiceBusMessage
 
-import pairing
-import pairing.aio
-from pairing import (
-    BacklogCreationError,
-    PairedNamespaceFaultedError,
-    PairedServiceBusClient,
-    PairingError,
-    SendAvailabilityOptions,
-)
-from pairing.aio import PairedServiceBusClient as AsyncPairedServiceBusClient
-from pairing.backlog.administration import (
-    CREATED_WITH,
-    backlog_queues,
-    deviations,
-    find_or_create,
-    is_forever,
-)
-from pairing.ends import Endpoint
+from pairing import BacklogCreationError, PairedNamespaceFaultedError, PairingError
+from pairing.backlog.administration import CREATED_WITH, backlog_queues, deviations, find_or_create, is_forever
 from pairing.testing import ManualClock
 from tests.pairing.steps import Administration, CreateQueue, ListQueues, PauseBetween, answered
 
@@ -65,7 +48,6 @@ class Namespace:
 
 PATHS = [f"contoso/x-servicebus-transfer/{i}" for i in range(3)]
 BROKEN = ServiceRequestError("unreachable")
-CREDENTIAL = AzureNamedKeyCredential("name", "key")
 
 
 def refused(status):
@@ -189,8 +171,6 @@ async def test_where_the_options_allow_it_the_client_opens_degraded_and_goes_on_
 
 
 async def test_two_processes_that_open_at_once_share_the_queues(world, secondary):
-    import asyncio
-
     first, second = world.client(), world.client()
     second.primary.namespace = first.primary.namespace
     await asyncio.gather(world(first.open), world(second.open))
@@ -198,118 +178,6 @@ async def test_two_processes_that_open_at_once_share_the_queues(world, secondary
     with secondary.administration() as administration:
         assert len(backlog_queues(administration, first.primary.namespace)) == 2
     second.pair_state.rotation.replace([])  # the fixture deletes them once
-
-
-def test_the_name_of_the_primary_comes_from_its_host():
-    client = PairedServiceBusClient("contoso.servicebus.windows.net", "dr.servicebus.windows.net", CREDENTIAL)
-    assert (client.primary.namespace, client.secondary.namespace, client.pair) == ("contoso", "dr", "contoso")
-
-
-KEY = "SharedAccessKeyName=a;SharedAccessKey=s3cret"
-GOOD, OTHER = (f"Endpoint=sb://{name}.servicebus.windows.net;{KEY}" for name in ("contoso", "contoso-dr"))
-HOST = "dr.servicebus.windows.net"
-WRONG = {
-    **{
-        f"the host {host} shows nothing": ((host, HOST, CREDENTIAL), {}, ValueError, "primary_namespace")
-        for host in ("127.0.0.1:5672", "localhost", "[::1]:5672")
-    },
-    "a malformed string": ((GOOD, "SharedAccessKey=s3cret"), {}, ValueError, "secondary connection string"),
-    "an empty string": (("", GOOD), {}, ValueError, "the primary connection string is empty: copy it from"),
-    "no string": ((None, GOOD), {}, ValueError, "the primary connection string is empty: copy it from"),
-    "options of another type": (
-        (GOOD, OTHER),
-        {"options": {"backlog_queue_count": 3}},
-        TypeError,
-        "options must be SendAvailabilityOptions or None, not dict",
-    ),
-    "a misspelt keyword": ((GOOD, OTHER), {"transporttype": 1}, TypeError, "transporttype"),
-    "a misspelt keyword beside a host": (("a.example", "b.example", object()), {"retry_totla": 3}, TypeError, "totla"),
-}
-CLASSES = pytest.mark.parametrize(
-    "class_", [PairedServiceBusClient, AsyncPairedServiceBusClient], ids=["blocking", "asyncio"]
-)
-
-
-@CLASSES
-@pytest.mark.parametrize(("arguments", "keywords", "error", "text"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_refused_at_once_and_not_repeated(class_, arguments, keywords, error, text):
-    make = class_ if len(arguments) == 3 else class_.from_connection_string
-    with pytest.raises(error, match=text) as raised:
-        make(*arguments, **keywords)
-    assert "s3cret" not in str(raised.value)
-
-
-TWINS = {
-    "the same string": ("Endpoint=sb://contoso.example;", "Endpoint=sb://contoso.example;"),
-    "another case": ("Endpoint=sb://contoso.example;", "Endpoint=sb://Contoso.Example/;"),
-    "a port that the SDK drops": ("Endpoint=sb://contoso.example;", "Endpoint=sb://contoso.example:5671;"),
-    "one emulator": (
-        "Endpoint=sb://127.0.0.1:5672;UseDevelopmentEmulator=true;",
-        "Endpoint=sb://127.0.0.1:5672/;UseDevelopmentEmulator=true;",
-    ),
-}
-
-
-@pytest.mark.parametrize(("first", "second"), TWINS.values(), ids=TWINS.keys())
-@CLASSES
-def test_a_namespace_cannot_be_paired_with_itself(class_, first, second):
-    options = SendAvailabilityOptions(primary_namespace="contoso")
-    with pytest.raises(ValueError, match="the same namespace") as raised:
-        class_.from_connection_string(first + KEY, second + KEY, options=options)
-    assert "s3cret" not in str(raised.value)
-
-
-def test_two_emulators_on_one_host_are_two_namespaces():
-    strings = [f"Endpoint=sb://127.0.0.1:{port};UseDevelopmentEmulator=true;{KEY}" for port in (5672, 5673)]
-    options = SendAvailabilityOptions(primary_namespace="contoso")
-    assert PairedServiceBusClient.from_connection_string(*strings, options=options).state == "created"
-
-
-@pytest.mark.parametrize("name", ["", " ", None])
-@CLASSES
-def test_a_sender_without_an_entity_is_refused_by_name(class_, name):
-    client = class_("contoso.example", "contoso-dr.example", CREDENTIAL)
-    with pytest.raises(ValueError, match="queue_name must be the name of an entity"):
-        client.get_queue_sender(name)
-    with pytest.raises(ValueError, match="topic_name must be the name of an entity"):
-        client.get_topic_sender(name)
-
-
-def test_no_repr_holds_a_credential():
-    client = PairedServiceBusClient.from_connection_string(GOOD, OTHER)
-    shown = [repr(thing) for thing in (client, client.primary, client.primary.endpoint, client.options, vars(client))]
-    assert "s3cret" not in "".join(shown)
-
-
-@pytest.mark.parametrize(
-    ("module", "spelt"), [(pairing, "proxy"), (pairing.aio, "http://proxy")], ids=["sync", "asyncio"]
-)
-async def test_the_sdks_keywords_are_passed_through(module, spelt):
-    from azure.servicebus import TransportType
-
-    client = module.PairedServiceBusClient(
-        "contoso.servicebus.windows.net",
-        "dr.servicebus.windows.net",
-        CREDENTIAL,
-        transport_type=TransportType.AmqpOverWebsocket,
-        http_proxy={"proxy_hostname": "proxy", "proxy_port": 8080, "username": "u", "password": "p"},
-        user_agent="mine",
-        custom_endpoint_address="gateway.example",
-    )
-    for end in (client.primary, client.secondary):
-        configuration = end.sdk._config
-        assert configuration.transport_type == TransportType.AmqpOverWebsocket
-        assert configuration.http_proxy["proxy_hostname"] == spelt
-        assert configuration.user_agent == "mine"
-        assert "gateway.example" in configuration.custom_endpoint_address
-        assert configuration.retry_total == 0
-    assert client.primary.receiving._config.retry_total == 3
-
-
-def test_an_emulator_is_administered_over_plain_http():
-    text = "Endpoint=sb://127.0.0.1:5672;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;"
-    assert Endpoint.from_connection_string("primary", text, {}).emulator
-    assert not Endpoint.from_connection_string("primary", text.replace("=true", "=True"), {}).emulator
 
 
 # Life and end
@@ -436,25 +304,3 @@ async def test_a_failing_callback_disturbs_nobody(world, primary, queue):
     client.on_event(reported.append)
     client.fail_over(queue, "test", operator="ann")
     assert [(event.kind, event.operator, event.pair) for event in reported] == [("forced", "ann", client.pair)]
-
-
-# The same names as in the SDK
-
-
-def parameters(function):
-    found = inspect.signature(function).parameters
-    return [name for name, p in found.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-
-
-@pytest.mark.parametrize("name", ["PairedSender", "PairedServiceBusClient"])
-def test_both_worlds_have_the_same_names_and_arguments(name):
-    def public(class_):
-        return {
-            member: parameters(function)
-            for member, function in inspect.getmembers(class_, inspect.isfunction)
-            if not member.startswith("_")
-        }
-
-    only_blocking = set(public(getattr(pairing, name))) ^ set(public(getattr(pairing.aio, name)))
-    assert only_blocking == set()
-    assert public(getattr(pairing, name)) == public(getattr(pairing.aio, name))

@@ -187,3 +187,12 @@ def test_a_receivers_arguments_are_the_sdks(ours, theirs, name):
     named = [p for p in annotated(mine) if p[0] != "self"]
     assert named == [p for p in annotated(sdks) if p[0] != "self"][: len(named)]
     assert any(p.kind is p.VAR_KEYWORD for p in inspect.signature(mine).parameters.values())
+
+
+@pytest.mark.parametrize("name", ["PairedSender", "PairedServiceBusClient"])
+def test_both_worlds_have_the_same_names_and_arguments(name):
+    def public(class_):
+        found = inspect.getmembers(class_, inspect.isfunction)
+        return {member: annotated(function) for member, function in found if not member.startswith("_")}
+
+    assert public(getattr(pairing, name)) == public(getattr(pairing.aio, name))

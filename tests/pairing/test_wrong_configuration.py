@@ -5,41 +5,98 @@ import re
 import subprocess
 import sys
 from datetime import timedelta
-from typing import Any
 
 import azure.identity
 import azure.identity.aio
 import pytest
-from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+from azure.core.credentials import AzureSasCredential
+from azure.servicebus import TransportType
 
 import pairing
 import pairing.aio
 from pairing import BacklogCreationError, SendAvailabilityOptions
+from pairing.ends import Endpoint
 from tests.ports import free_port
 
 HOSTS = ("contoso.servicebus.windows.net", "contoso-dr.servicebus.windows.net")
-STRINGS = [f"Endpoint=sb://{host};SharedAccessKeyName=a;SharedAccessKey=s3cret" for host in HOSTS]
+KEY = "SharedAccessKeyName=a;SharedAccessKey=s3cret"
+STRINGS = [f"Endpoint=sb://{host};{KEY}" for host in HOSTS]
 SIGNATURE = AzureSasCredential("signature")
+TWINS = {
+    "the same string": ("contoso.example", "contoso.example"),
+    "another case": ("contoso.example", "Contoso.Example/"),
+    "a port that the SDK drops": ("contoso.example", "contoso.example:5671"),
+    "one emulator": ("127.0.0.1:5672;UseDevelopmentEmulator=true", "127.0.0.1:5672/;UseDevelopmentEmulator=true"),
+}
+NONE = "the credential of the {} is a {}: give one of azure-identity"
+WRONG = {
+    "no credential": ((*HOSTS, None), {}, TypeError, NONE.format("primary", "NoneType")),
+    "a key": ((*HOSTS, "s3cret"), {}, TypeError, NONE.format("primary", "str")),
+    "an object": ((*HOSTS, object()), {"secondary_credential": SIGNATURE}, TypeError, NONE.format("primary", "object")),
+    "a key of the other": (
+        (*HOSTS, SIGNATURE),
+        {"secondary_credential": "s3cret"},
+        TypeError,
+        NONE.format("secondary", "str"),
+    ),
+    "strings for hosts": (
+        (*STRINGS, SIGNATURE),
+        {},
+        ValueError,
+        "the primary namespace is a connection string: use from_conn",
+    ),
+    **{
+        f"the host {host} shows nothing": ((host, HOSTS[1], SIGNATURE), {}, ValueError, "primary_namespace")
+        for host in ("127.0.0.1:5672", "localhost", "[::1]:5672")
+    },
+    "a malformed string": ((STRINGS[0], "SharedAccessKey=s3cret"), {}, ValueError, "secondary connection string"),
+    "an empty string": (("", STRINGS[1]), {}, ValueError, "the primary connection string is empty: copy it from"),
+    "no string": ((None, STRINGS[1]), {}, ValueError, "the primary connection string is empty: copy it from"),
+    "no options": (STRINGS, {"options": {}}, TypeError, "options must be SendAvailabilityOptions or None, not dict"),
+    "a misspelt keyword": (STRINGS, {"transporttype": 1}, TypeError, "transporttype"),
+    "a misspelt keyword beside a host": ((*HOSTS, object()), {"retry_totla": 3}, TypeError, "totla"),
+    **{
+        f"a namespace twice, {name}": (
+            [f"Endpoint=sb://{host};{KEY}" for host in hosts],
+            {"options": SendAvailabilityOptions(primary_namespace="contoso")},
+            ValueError,
+            "the same namespace",
+        )
+        for name, hosts in TWINS.items()
+    },
+}
 LIBRARIES = pytest.mark.parametrize("library", [pairing, pairing.aio], ids=["blocking", "asyncio"])
 
 
 @LIBRARIES
-@pytest.mark.parametrize(
-    ("own", "of_the_secondary", "wrong"),
-    [
-        (None, None, "primary"),
-        ("s3cret", None, "primary"),
-        (object(), SIGNATURE, "primary"),
-        (SIGNATURE, "s3cret", "secondary"),
-        (SIGNATURE, object(), "secondary"),
-    ],
-)
-async def test_what_is_no_credential_is_refused_when_the_client_is_made(
-    library: Any, own: object, of_the_secondary: object, wrong: str
-) -> None:
-    with pytest.raises(TypeError, match=f"the credential of the {wrong} is a .*: give one of azure-identity") as raised:
-        library.PairedServiceBusClient(*HOSTS, own, secondary_credential=of_the_secondary)
+@pytest.mark.parametrize(("arguments", "keywords", "error", "text"), WRONG.values(), ids=WRONG)
+async def test_what_is_wrong_is_refused_at_once_and_not_repeated(library, arguments, keywords, error, text):
+    class_ = library.PairedServiceBusClient
+    make = class_ if len(arguments) == 3 else class_.from_connection_string
+    with pytest.raises(error, match=text) as raised:
+        make(*arguments, **keywords)
     assert "s3cret" not in str(raised.value)
+
+
+def test_the_name_of_the_primary_comes_from_its_host():
+    client = pairing.PairedServiceBusClient(*HOSTS, SIGNATURE)
+    assert (client.primary.namespace, client.secondary.namespace, client.pair) == ("contoso", "contoso-dr", "contoso")
+
+
+@LIBRARIES
+@pytest.mark.parametrize("name", ["", " ", None])
+def test_a_sender_without_an_entity_is_refused_by_name(library, name):
+    client = library.PairedServiceBusClient(*HOSTS, SIGNATURE)
+    with pytest.raises(ValueError, match="queue_name must be the name of an entity"):
+        client.get_queue_sender(name)
+    with pytest.raises(ValueError, match="topic_name must be the name of an entity"):
+        client.get_topic_sender(name)
+
+
+def test_no_repr_holds_a_credential():
+    client = pairing.PairedServiceBusClient.from_connection_string(*STRINGS)
+    shown = [repr(thing) for thing in (client, client.primary, client.primary.endpoint, client.options, vars(client))]
+    assert "s3cret" not in "".join(shown)
 
 
 @pytest.mark.parametrize(
@@ -49,24 +106,37 @@ async def test_what_is_no_credential_is_refused_when_the_client_is_made(
         (pairing.aio, azure.identity.DefaultAzureCredential, "from azure.identity.aio"),
     ],
 )
-async def test_a_credential_of_the_other_world_is_refused(library: Any, credential: Any, instead: str) -> None:
+async def test_a_credential_of_the_other_world_is_refused(library, credential, instead):
     with pytest.raises(TypeError, match=f"import it {instead}"):
         library.PairedServiceBusClient(*HOSTS, credential())
 
 
-@LIBRARIES
-async def test_credentials_of_both_kinds_are_accepted(library: Any) -> None:
-    own = (azure.identity.aio if library is pairing.aio else azure.identity).DefaultAzureCredential()
-    for credential in (own, AzureNamedKeyCredential("name", "key"), SIGNATURE):
-        client = library.PairedServiceBusClient(*HOSTS, credential, secondary_credential=own)
-        assert client.state == "created"
+@pytest.mark.parametrize(
+    ("module", "spelt"), [(pairing, "proxy"), (pairing.aio, "http://proxy")], ids=["sync", "asyncio"]
+)
+async def test_the_sdks_keywords_are_passed_through(module, spelt):
+    client = module.PairedServiceBusClient(
+        *HOSTS,
+        SIGNATURE,
+        transport_type=TransportType.AmqpOverWebsocket,
+        http_proxy={"proxy_hostname": "proxy", "proxy_port": 8080, "username": "u", "password": "p"},
+        user_agent="mine",
+        custom_endpoint_address="gateway.example",
+    )
+    for end in (client.primary, client.secondary):
+        configuration = end.sdk._config
+        assert configuration.transport_type == TransportType.AmqpOverWebsocket
+        assert configuration.http_proxy["proxy_hostname"] == spelt
+        assert configuration.user_agent == "mine"
+        assert "gateway.example" in configuration.custom_endpoint_address
+        assert configuration.retry_total == 0
+    assert client.primary.receiving._config.retry_total == 3
 
 
-@LIBRARIES
-async def test_a_connection_string_in_place_of_a_host_is_recognized_and_not_repeated(library: Any) -> None:
-    with pytest.raises(ValueError, match="the primary namespace is a connection string: use from_conn") as raised:
-        library.PairedServiceBusClient(*STRINGS, SIGNATURE)
-    assert "s3cret" not in str(raised.value)
+def test_an_emulator_is_administered_over_plain_http():
+    text = "Endpoint=sb://127.0.0.1:5672;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;"
+    assert Endpoint.from_connection_string("primary", text, {}).emulator
+    assert not Endpoint.from_connection_string("primary", text.replace("=true", "=True"), {}).emulator
 
 
 @pytest.mark.parametrize(
@@ -76,7 +146,7 @@ async def test_a_connection_string_in_place_of_a_host_is_recognized_and_not_repe
         ("opentelemetry", "tracing=True", "tracing=True needs an extra: pip install '…[tracing]'"),
     ],
 )
-def test_a_missing_extra_is_named_when_the_client_is_made(missing: str, options: str, extra: str) -> None:
+def test_a_missing_extra_is_named_when_the_client_is_made(missing, options, extra):
     script = (
         f"import sys; sys.modules[{missing!r}] = None; import pairing;"
         "from azure.core.credentials import AzureSasCredential as Credential;"
