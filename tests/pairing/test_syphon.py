@@ -5,14 +5,12 @@ import asyncio
 import contextlib
 import inspect
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -32,8 +30,8 @@ from pairing.events import count_in, is_expiry
 from pairing.messages.rewriting import as_message, to_backlog
 from tests.pace import Stopwatch, eventually, slowed
 from tests.pairing.metered import metered
+from tests.pairing.processes import command_of
 
-HERE = Path(__file__).parent
 PAUSE = timedelta(seconds=0.1)
 LOCK_S = 3.0
 OWN_SLICE_S = drain_flow._SLICE_S
@@ -541,9 +539,8 @@ def test_an_idle_poll_is_one_empty_receive_however_long_it_waits(home, secondary
 
 
 def run_to_its_end(program: str, *arguments: str) -> int:
-    """What a process that runs this file says when it ends."""
-    command = [sys.executable, str(HERE / program), *arguments]
-    return subprocess.run(command, timeout=90, cwd=HERE.parents[1], env={"PYTHONPATH": "."}, check=False).returncode
+    """What a process that runs this program says when it ends."""
+    return subprocess.run(**command_of(program, *arguments), timeout=90, check=False).returncode
 
 
 def test_a_crash_between_send_and_complete_doubles_messages_and_loses_none(home, primary, secondary, queue):
@@ -564,7 +561,7 @@ def test_a_crash_between_send_and_complete_doubles_messages_and_loses_none(home,
     assert stored == 66, "22 messages died unsent; 22 more, of which nobody knew, and all of them were sent again"
     arrived = (queue, sessions, f"{topic}/Subscriptions/audit", later)
     while not all(primary.stats(path).get("enqueued") for path in arrived):  # one receive may not bring them all
-        assert run_to_its_end("crashing_syphon.py", *strings, name) == -9
+        assert run_to_its_end("serving_syphon.py", *strings, name, "", "die") == -9
     assert secondary.stats(backlog)["completed"] == 0
     with here.syphon() as progress:
         eventually(lambda: progress.ledger.count("restored") == stored, within_s=60)
