@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from azure.servicebus import ServiceBusMessage
 
-from pairing import PairingError, SendAvailabilityOptions
+from pairing import PairingError
 from pairing.aio import PairedServiceBusClient, Syphon
 
 CALLS: dict[str, Callable[[Any, Any], Any]] = {
@@ -46,10 +46,8 @@ def at_home(home) -> Callable[[Any], Any]:
 
 
 @pytest.fixture
-def client(primary, secondary, queue, at_home) -> Iterator[PairedServiceBusClient]:
-    options = SendAvailabilityOptions(primary_namespace=f"loop-{queue}", backlog_queue_count=1)
-    strings = primary.connection_string, secondary.connection_string
-    client = PairedServiceBusClient.from_connection_string(*strings, options=options)
+def client(make_world, at_home) -> Iterator[PairedServiceBusClient]:
+    client = make_world("asyncio").client(backlog_queue_count=1)
     at_home(client.open())
     yield client
     at_home(client.close())
@@ -88,10 +86,8 @@ def test_a_close_in_another_loop_is_done_by_the_loop_of_the_client(client, queue
     assert at_home(left()) == []
 
 
-def test_once_its_loop_has_ended_a_client_is_refused_and_can_be_closed(primary, secondary, queue):
-    options = SendAvailabilityOptions(primary_namespace=f"loop-{queue}", backlog_queue_count=1)
-    strings = primary.connection_string, secondary.connection_string
-    client = PairedServiceBusClient.from_connection_string(*strings, options=options)
+def test_once_its_loop_has_ended_a_client_is_refused_and_can_be_closed(make_world, queue):
+    client = make_world("asyncio").client(backlog_queue_count=1)
     sender = client.get_queue_sender(queue)
     asyncio.run(client.open())
     with pytest.raises(PairingError, match="another event loop"):

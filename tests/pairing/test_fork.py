@@ -9,16 +9,14 @@ from collections.abc import Callable
 import pytest
 from azure.servicebus import ServiceBusMessage
 
-from pairing import PairedNamespaceFaultedError, PairedServiceBusClient, SendAvailabilityOptions
+from pairing import PairedNamespaceFaultedError
 
 HUNG_S = 60
 
 
 @pytest.fixture
-def client(primary, secondary, queue):
-    options = SendAvailabilityOptions(primary_namespace=f"fork-{queue}", backlog_queue_count=1)
-    strings = primary.connection_string, secondary.connection_string
-    with PairedServiceBusClient.from_connection_string(*strings, options=options) as client:
+def client(make_world):
+    with make_world("sync").client(backlog_queue_count=1, enable_pings=False) as client:
         yield client
 
 
@@ -88,10 +86,8 @@ def test_a_child_of_multiprocessing_that_only_exits_leaves_the_parents_link_open
     assert bodies(primary, queue, 2) == ["before", "after"]
 
 
-def test_a_client_that_was_not_open_yet_works_in_the_child(primary, secondary, queue):
-    options = SendAvailabilityOptions(primary_namespace=f"fork-{queue}", backlog_queue_count=1, enable_pings=False)
-    strings = primary.connection_string, secondary.connection_string
-    client = PairedServiceBusClient.from_connection_string(*strings, options=options)
+def test_a_client_that_was_not_open_yet_works_in_the_child(make_world, primary, queue):
+    client = make_world("sync").client(backlog_queue_count=1, enable_pings=False)
 
     def work() -> None:
         with client, client.get_queue_sender(queue) as sender:

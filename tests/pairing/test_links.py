@@ -115,21 +115,6 @@ def test_a_link_that_is_closed_while_it_opens_keeps_nothing_open(watchdog):
     assert sender.sent == []
 
 
-def test_a_watchdog_whose_tick_fails_goes_on():
-    ticks, twice = [], threading.Event()
-
-    def tick():
-        ticks.append(None)
-        if len(ticks) == 2:
-            twice.set()
-        raise RuntimeError
-
-    watchdog = Watchdog(tick)
-    watchdog.start()
-    assert twice.wait(60)
-    watchdog.stop(5.0)
-
-
 def test_an_overdue_send_is_interrupted_also_while_the_application_blocks_a_tick():
     ours, theirs = socket.socketpair()
     blocked, gate = threading.Event(), threading.Event()

@@ -11,7 +11,7 @@ import pairing.aio
 from tests.pairing.first_failover import EFFECTS, IN_ORDER
 
 NOT_FOR_SENDING = ("pairing.drain", "pairing.fleet", "pairing.syphon", "pairing.testing")
-NOT_FOR_EVERY_CLIENT = ("asyncio", "pairing.aio", "pairing.sessions.order", "pairing.telemetry.tracing")
+NOT_FOR_EVERY = ("asyncio", "opentelemetry", "pairing.aio", "pairing.sessions.order", "pairing.telemetry.tracing")
 
 
 def printed(*arguments: str) -> str:
@@ -20,12 +20,17 @@ def printed(*arguments: str) -> str:
     return ended.stdout
 
 
-def test_importing_the_library_loads_nothing_that_only_some_clients_need() -> None:
-    loaded = printed("-c", "import sys, pairing; print(*sys.modules)").split()
+def loaded_with(library: str, unwanted: tuple[str, ...]) -> list[str]:
+    """What a client that was made without options has loaded of this."""
+    string = "Endpoint=sb://{}.example;SharedAccessKeyName=n;SharedAccessKey=k"
+    made = f"PairedServiceBusClient.from_connection_string({string.format('a')!r}, {string.format('b')!r})"
+    loaded = printed("-c", f"import sys, {library} as library; library.{made}; print(*sys.modules)").split()
+    return [name for name in loaded if name.startswith(unwanted)]
 
-    assert not [name for name in loaded if name.startswith((*NOT_FOR_SENDING, *NOT_FOR_EVERY_CLIENT))]
-    in_asyncio = printed("-c", "import sys, pairing.aio; print(*sys.modules)").split()
-    assert not [name for name in in_asyncio if name.startswith((*NOT_FOR_SENDING, "pairing.aio.syphon"))]
+
+def test_a_client_loads_nothing_that_only_some_clients_need() -> None:
+    assert loaded_with("pairing", (*NOT_FOR_SENDING, *NOT_FOR_EVERY)) == []
+    assert loaded_with("pairing.aio", (*NOT_FOR_SENDING, "pairing.aio.syphon", "opentelemetry")) == []
 
 
 @pytest.mark.slow

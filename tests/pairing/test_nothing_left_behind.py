@@ -21,96 +21,81 @@ def left_of_ours():
     return leftovers.threads(), leftovers.tasks()
 
 
-async def nothing(world, client, primary, secondary, queue):
+TIMEOUT = 8.0  # half of it is the primary's; in the rest a busy machine opens a link to the backlog
+
+
+async def nothing(world, client, queue):
     """It was only opened."""
 
 
-async def a_send(world, client, primary, secondary, queue):
-    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+async def a_send(world, client, queue):
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=slowed(TIMEOUT))
 
 
-async def many_senders(world, client, primary, secondary, queue):
+async def many_senders(world, client, queue):
     for _ in range(3):
-        await a_send(world, client, primary, secondary, queue)
+        await a_send(world, client, queue)
 
 
-async def a_failover(world, client, primary, secondary, queue):
-    primary.fault(entity=queue, operation="send", effect="reset")
-    await a_send(world, client, primary, secondary, queue)
+def failing(operation, effect):
+    async def a_failing_send(world, client, queue):
+        world.primary.fault(operation=operation, effect=effect, entity=None if operation == "connect" else queue)
+        await a_send(world, client, queue)
+
+    return a_failing_send
 
 
-async def an_unanswered_attach(world, client, primary, secondary, queue):
-    primary.fault(entity=queue, operation="attach", effect="silent")
-    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=slowed(TIMEOUT))
+async def a_frozen_primary(world, client, queue):
+    await a_send(world, client, queue)
+    world.primary.freeze()
 
 
-async def an_unanswered_send(world, client, primary, secondary, queue):
-    primary.fault(entity=queue, operation="send", effect="silent")
-    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=slowed(TIMEOUT))
-
-
-async def an_unanswered_connection(world, client, primary, secondary, queue):
-    primary.fault(operation="connect", effect="silent")
-    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=slowed(TIMEOUT))
-
-
-async def a_frozen_primary(world, client, primary, secondary, queue):
-    await a_send(world, client, primary, secondary, queue)
-    primary.freeze()
-
-
-async def a_frozen_secondary(world, client, primary, secondary, queue):
+async def a_frozen_secondary(world, client, queue):
     client.fail_over(queue, "test")
-    await a_send(world, client, primary, secondary, queue)
-    secondary.freeze()
+    await a_send(world, client, queue)
+    world.secondary.freeze()
 
 
-async def a_receiver_in_use(world, client, primary, secondary, queue):
-    receiver = client.get_queue_receiver(queue)
-    await world(receiver.peek_messages)
+async def a_receiver_in_use(world, client, queue):
+    await world(client.get_queue_receiver(queue).peek_messages)
 
 
-async def a_primary_end_closed(world, client, primary, secondary, queue):
-    await a_send(world, client, primary, secondary, queue)
+async def a_primary_end_closed(world, client, queue):
+    await a_send(world, client, queue)
     await world(client.primary.close)
 
 
-async def a_secondary_end_faulted(world, client, primary, secondary, queue):
-    await a_send(world, client, primary, secondary, queue)
+async def a_secondary_end_faulted(world, client, queue):
+    await a_send(world, client, queue)
     await world(client.secondary.fault, RuntimeError("gone"))
 
 
-async def both_ends_closed(world, client, primary, secondary, queue):
+async def both_ends_closed(world, client, queue):
     await world(client.primary.close)
     await world(client.secondary.close)
     await world.until(lambda: client.state == "closed")
 
 
-TIMEOUT = 8.0  # half of it is the primary's; in the rest a busy machine opens a link to the backlog
-
-SITUATIONS = [
-    nothing,
-    a_send,
-    many_senders,
-    a_failover,
-    an_unanswered_attach,
-    an_unanswered_send,
-    an_unanswered_connection,
-    a_frozen_primary,
-    a_frozen_secondary,
-    a_receiver_in_use,
-    a_primary_end_closed,
-    a_secondary_end_faulted,
-    both_ends_closed,
-]
-
-
-ENDS_DOWN = [a_primary_end_closed, a_secondary_end_faulted, both_ends_closed]
-WITH_A_SYPHON = [nothing, a_send, a_failover, a_frozen_primary, a_frozen_secondary, a_receiver_in_use, *ENDS_DOWN]
-
-
-def named(situation):
-    return situation.__name__.replace("_", " ")
+ENDS_DOWN = {
+    "a primary end closed": a_primary_end_closed,
+    "a secondary end faulted": a_secondary_end_faulted,
+    "both ends closed": both_ends_closed,
+}
+WITH_A_SYPHON = {
+    "nothing": nothing,
+    "a send": a_send,
+    "a failover": failing("send", "reset"),
+    "a frozen primary": a_frozen_primary,
+    "a frozen secondary": a_frozen_secondary,
+    "a receiver in use": a_receiver_in_use,
+    **ENDS_DOWN,
+}
+SITUATIONS = WITH_A_SYPHON | {
+    "many senders": many_senders,
+    "an unanswered attach": failing("attach", "silent"),
+    "an unanswered send": failing("send", "silent"),
+    "an unanswered connection": failing("connect", "silent"),
+}
 
 
 @contextlib.asynccontextmanager
@@ -123,30 +108,30 @@ async def leaving_nothing(world, open_sockets):
     await world.until(lambda: leftovers.sockets(open_sockets) <= sockets)
 
 
-@pytest.mark.parametrize("situation", WITH_A_SYPHON, ids=named)
-async def test_after_hosting_a_syphon(world, primary, secondary, queue, open_sockets, caplog, situation):
+@pytest.mark.parametrize("situation", WITH_A_SYPHON)
+async def test_after_hosting_a_syphon(world, queue, open_sockets, caplog, situation):
     async with leaving_nothing(world, open_sockets):
         client = await world.open(enable_syphon=True, backlog_queue_count=1)
-        await close_after(situation, client, world, primary, secondary, queue, caplog)
+        await close_after(SITUATIONS[situation], client, world, queue, caplog)
     assert situation in ENDS_DOWN or complaints(caplog) == []
 
 
 @pytest.mark.sampled("world")
-@pytest.mark.parametrize("situation", SITUATIONS, ids=named)
-async def test_after(world, primary, secondary, queue, open_sockets, caplog, situation):
+@pytest.mark.parametrize("situation", SITUATIONS)
+async def test_after(world, queue, open_sockets, caplog, situation):
     async with leaving_nothing(world, open_sockets):
         client = await world.open(backlog_queue_count=1)
-        await close_after(situation, client, world, primary, secondary, queue, caplog)
+        await close_after(SITUATIONS[situation], client, world, queue, caplog)
     assert complaints(caplog) == []
 
 
-async def close_after(situation, client, world, primary, secondary, queue, caplog):
-    await situation(world, client, primary, secondary, queue)
+async def close_after(situation, client, world, queue, caplog):
+    await situation(world, client, queue)
     caplog.clear()
     with contextlib.suppress(PairingError):
         await world(client.close)
-    primary.thaw()
-    secondary.thaw()
+    world.primary.thaw()
+    world.secondary.thaw()
 
 
 def complaints(caplog):

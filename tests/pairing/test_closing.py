@@ -1,0 +1,149 @@
+"""A client is closed wherever that is called and whatever its process lacks (docs/specification.md, section 9)."""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from datetime import timedelta
+
+import pytest
+from azure.servicebus import ServiceBusMessage
+from azure.servicebus.aio import ServiceBusClient
+
+from pairing.aio.links import Background, Link
+from pairing.fleet.shared_state import SharedState
+from tests.pace import GUARD
+
+CLOSED = ("closed", "closed", "closed")
+
+
+def states(client):
+    return client.state, client.primary.state, client.secondary.state
+
+
+# By a callback of the application, on whichever of the threads the event was seen
+
+
+@pytest.fixture
+def closing(make_world):
+    """A client that is closed at the first event of a kind, and the threads on which that has happened."""
+
+    def make(kind, **options):
+        client = make_world("sync").client(backlog_queue_count=1, **options)
+        has_closed, threads = threading.Event(), []
+
+        def close(event):
+            if event.kind == kind and not threads:
+                threads.append(threading.current_thread().name)
+                try:
+                    client.close()
+                finally:
+                    has_closed.set()
+
+        def on_thread():
+            assert has_closed.wait(GUARD * 30)
+            assert states(client) == CLOSED
+            return threads[0]
+
+        client.on_event(close)
+        return client, on_thread
+
+    return make
+
+
+def test_on_the_thread_of_the_syphon(closing):
+    client, on_thread = closing("syphon_started", enable_syphon=True)
+    client.open()
+    assert on_thread() == "pairing-syphon"
+
+
+def test_on_a_thread_that_hears_of_the_fleet(closing, redis_url, redis_client):
+    client, on_thread = closing("forced", coordination=redis_url)
+    client.open()
+    SharedState(redis_client, client.pair).fail_over("orders", reason="drill", operator="ada", process="elsewhere")
+    assert on_thread() in (f"pairing-news-{client.pair}", f"pairing-outbox-{client.pair}")  # whichever is faster
+
+
+def test_on_the_thread_of_a_ping(closing, queue):
+    client, on_thread = closing("recovered")
+    with client:
+        client.fail_over(queue, "drill", hold=False)
+        assert on_thread() == "pairing-ping"
+
+
+@pytest.mark.parametrize("kind", ["failing", "forced"])
+def test_on_the_thread_of_the_caller(closing, primary, queue, kind):
+    client, on_thread = closing(kind, failover_interval=timedelta(minutes=1))
+    client.open()
+    if kind == "forced":
+        client.fail_over(queue, "drill")
+    else:
+        primary.fault(entity=queue, operation="send", effect="reject")
+        with pytest.raises(Exception, match="Fault"):
+            client.get_queue_sender(queue).send_messages(ServiceBusMessage("x"))
+    assert on_thread() == "MainThread"
+
+
+# By who lacks something
+
+
+def test_a_client_is_closed_where_no_thread_can_be_started(make_world, queue, monkeypatch):
+    def refuse_to_start(thread):
+        raise RuntimeError("can't start new thread")
+
+    with make_world("sync").client(backlog_queue_count=1) as client:
+        sender = client.get_queue_sender(queue)
+        sender.send_messages(ServiceBusMessage("x"))
+        monkeypatch.setattr(threading.Thread, "start", refuse_to_start)
+    assert states(client) == CLOSED
+    with pytest.raises(Exception, match="closed"):
+        sender.send_messages(ServiceBusMessage("x"))
+
+
+async def test_a_cancelled_close_is_finished_in_the_background_and_awaited_by_the_next(make_world, queue):
+    client = await make_world("asyncio").open(enable_syphon=True, backlog_queue_count=1)
+    await client.get_queue_sender(queue).send_messages(ServiceBusMessage("x"))
+    others = asyncio.all_tasks()
+    closing = asyncio.create_task(client.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await closing
+    await client.close()
+    assert states(client) == CLOSED
+    assert not [task for task in others if task.get_name().startswith("pairing-") and not task.done()]
+
+
+@pytest.mark.parametrize("kind", ["sender", "receiver"])
+@pytest.mark.parametrize("silent", ["connect", "open", "attach", "cbs"])
+async def test_closing_under_an_opening_that_is_not_answered_is_nothing_to_complain_about(
+    secondary, queue, caplog, kind, silent
+):
+    sdk = ServiceBusClient.from_connection_string(secondary.connection_string, retry_total=0)
+    secondary.fault(operation=silent, effect="silent")
+    background, opening = Background(), asyncio.Event()
+
+    async def make():
+        opening.set()
+        return sdk.get_queue_sender(queue) if kind == "sender" else sdk.get_queue_receiver(queue)
+
+    link = Link(make, background)
+    warming = asyncio.create_task(link.warm(10.0))
+    await opening.wait()
+    await link.close(0.2)
+    await sdk.close()
+    assert (await warming).error
+    await background.end(2.0)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_a_tick_that_fails_is_not_the_last(world, monkeypatch):
+    client, ticks = world.client(), []
+
+    def tick():
+        ticks.append(None)
+        raise RuntimeError
+
+    monkeypatch.setattr(client.pair_state, "tick", tick)
+    await world(client.open)
+    await world.until(lambda: len(ticks) >= 2)
