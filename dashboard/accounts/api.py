@@ -16,7 +16,6 @@ from dashboard.api.fields import WHOLE, Body, Word
 from dashboard.api.idempotency import Key, identity
 from dashboard.api.operations import operation
 from dashboard.api.paging import Between, Page, page
-from dashboard.api.problems import PROBLEMS
 from dashboard.models import ApiToken, AuditEntry
 
 router = Router(tags=["records"])
@@ -70,7 +69,7 @@ class AuditQuery(Between):
     operator: Word = ""
 
 
-@router.get("/audit", response={200: Page[AuditRecord], **PROBLEMS}, operation_id="audit")
+@router.get("/audit", response=Page[AuditRecord], operation_id="audit")
 def audit(request: HttpRequest, query: Annotated[AuditQuery, Query()]) -> dict[str, Any]:
     """Actions of operators, newest first."""
     rows = query.of(AuditEntry.objects.all(), "at")
@@ -80,7 +79,7 @@ def audit(request: HttpRequest, query: Annotated[AuditQuery, Query()]) -> dict[s
     )
 
 
-@router.get("/tokens", response={200: list[Token], **PROBLEMS}, operation_id="tokens", auth=PEOPLE)
+@router.get("/tokens", response=list[Token], operation_id="tokens", auth=PEOPLE)
 def listing(request: HttpRequest) -> list[dict[str, Any]]:
     """The tokens of the person; of everybody for administrators."""
     rows, now = tokens.visible_to(_person(request)).select_related("owner")[:500], timezone.now()

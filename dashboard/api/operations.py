@@ -10,7 +10,6 @@ from ninja.constants import NOT_SET
 from dashboard.access.declaration import Action, Operation
 from dashboard.api.fields import Body
 from dashboard.api.idempotency import ActionResult, Key
-from dashboard.api.problems import PROBLEMS
 
 A = TypeVar("A", bound=Action)
 View = TypeVar("View", bound=Callable[..., dict[str, Any]])
@@ -33,7 +32,7 @@ def operation(
         added: View = router.post(
             declared.path,
             auth=auth,
-            response={200: response, **PROBLEMS},
+            response=response,
             operation_id=declared.id,
             summary=declared.summary,
             description=declared.description,

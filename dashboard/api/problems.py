@@ -41,8 +41,17 @@ class Problem(Schema):
     errors: list[Fault] = Field(default_factory=list)
 
 
-PROBLEMS = {STATUSES: Problem}
-"""Added to the responses of each operation."""
+def document() -> tuple[dict[int, Any], dict[str, Any]]:
+    """The responses that the OpenAPI document adds to each operation, and the schemas that they refer to.
+
+    Declared to Ninja they would be a model for each operation and status, half of what the process imports.
+    """
+    schema = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    responses: dict[int, Any] = {}
+    for status in sorted(STATUSES):
+        responses[status] = {"description": HTTPStatus(status).phrase, "content": content}
+    return responses, {**schema.pop("$defs"), "Problem": schema}
 
 
 class ApiError(Exception):

@@ -20,15 +20,15 @@ ABOUT = (
 
 
 class ControlPlaneApi(NinjaAPI):
-    """Ninja's API, with the media type of problems in the document."""
+    """Ninja's API, with problems in the document."""
 
     def get_openapi_schema(self, **where: Any) -> Any:
         document = super().get_openapi_schema(**where)
+        responses, schemas = problems.document()
+        document["components"]["schemas"] |= schemas
         for operations in document["paths"].values():
             for operation in operations.values():
-                for status, response in operation["responses"].items():
-                    if int(status) >= 400 and "application/json" in response.get("content", {}):
-                        response["content"] = {problems.MEDIA_TYPE: response["content"]["application/json"]}
+                operation["responses"] |= responses
         return document
 
 

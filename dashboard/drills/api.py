@@ -12,7 +12,6 @@ from dashboard.api.fields import WHOLE, Body, Number, Reason, Why, Word, pair_or
 from dashboard.api.idempotency import Key, perform
 from dashboard.api.operations import operation
 from dashboard.api.paging import Cursor, Page, page
-from dashboard.api.problems import PROBLEMS
 from dashboard.drills.actions import ABORT_DRILL, START_DRILL
 from dashboard.drills.canary import canary_of
 from dashboard.drills.requests import LEAST, MOST, USUAL, Wanted, as_json
@@ -51,7 +50,7 @@ class StartDrill(Body):
     ] = "queue"
 
 
-@router.get("/drills", response={200: Page[DrillStory], **PROBLEMS}, operation_id="drills")
+@router.get("/drills", response=Page[DrillStory], operation_id="drills")
 def drills(request: HttpRequest, query: Annotated[Cursor, Query()]) -> dict[str, Any]:
     """Drills, newest first."""
     return page(Drill.objects.select_related("pair"), ("-at", "-id"), query, as_json)

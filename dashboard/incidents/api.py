@@ -9,7 +9,6 @@ from pydantic import Field
 
 from dashboard.api.fields import Word
 from dashboard.api.paging import NEWEST_FIRST, Between, Page, page
-from dashboard.api.problems import PROBLEMS
 from dashboard.api.schemas import EventKind, PaceLimit, Pause
 from dashboard.incidents.document import document
 from dashboard.incidents.finding import find
@@ -118,7 +117,7 @@ class IncidentStory(IncidentSummary):
     depth: list[tuple[datetime, int]]
 
 
-@router.get("/incidents", response={200: Page[IncidentSummary], **PROBLEMS}, operation_id="incidents")
+@router.get("/incidents", response=Page[IncidentSummary], operation_id="incidents")
 def incidents(request: HttpRequest, query: Annotated[IncidentQuery, Query()]) -> dict[str, Any]:
     """Incidents, newest first; at most 50 per page."""
     rows = query.of(beginnings(), "time")
@@ -127,7 +126,7 @@ def incidents(request: HttpRequest, query: Annotated[IncidentQuery, Query()]) ->
     return {**found, "items": [one for one in found["items"] if one]}
 
 
-@router.get("/incidents/{pair}/{event_id}", response={200: IncidentStory, **PROBLEMS}, operation_id="incident")
+@router.get("/incidents/{pair}/{event_id}", response=IncidentStory, operation_id="incident")
 def incident(request: HttpRequest, pair: str, event_id: str) -> dict[str, Any]:
     """The incident that an event belongs to, from the first failure to the last drained message."""
     if "\0" in pair + event_id:

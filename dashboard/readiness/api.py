@@ -10,7 +10,6 @@ from ninja import Query, Router, Schema
 
 from dashboard.api.fields import Word, pair_or_404
 from dashboard.api.paging import Cursor, Page, page
-from dashboard.api.problems import PROBLEMS
 from dashboard.models import Pair, PairReadiness, Readiness
 from dashboard.readiness.boards import STATES, is_stale
 from dashboard.readiness.score import READY
@@ -76,7 +75,7 @@ class ReadinessQuery(Cursor):
     state: Literal["", "ready", "weak", "endangered"] = ""
 
 
-@router.get("/readiness", response={200: Page[EntityReadiness], **PROBLEMS}, operation_id="readiness")
+@router.get("/readiness", response=Page[EntityReadiness], operation_id="readiness")
 def readiness(request: HttpRequest, query: Annotated[ReadinessQuery, Query()]) -> dict[str, Any]:
     """Whether the failover of each entity would work, lowest score first."""
     rows, now = Readiness.objects.select_related("pair"), timezone.now()
@@ -89,7 +88,7 @@ def readiness(request: HttpRequest, query: Annotated[ReadinessQuery, Query()]) -
     return page(rows, ("score", "id"), query, lambda row: _ready(row, now))
 
 
-@router.get("/readiness/summary", response={200: Summary, **PROBLEMS}, operation_id="readiness_summary")
+@router.get("/readiness/summary", response=Summary, operation_id="readiness_summary")
 def readiness_summary(request: HttpRequest, query: Annotated[SummaryQuery, Query()]) -> dict[str, Any]:
     """Whether failover would work for every entity, and for which it would not: for a gate or a monitor."""
     if query.pair:
@@ -112,7 +111,7 @@ def readiness_summary(request: HttpRequest, query: Annotated[SummaryQuery, Query
     }
 
 
-@router.get("/pairs/{pair}/readiness", response={200: SharedReadiness, **PROBLEMS}, operation_id="pair_readiness")
+@router.get("/pairs/{pair}/readiness", response=SharedReadiness, operation_id="pair_readiness")
 def pair_readiness(request: HttpRequest, pair: str) -> dict[str, Any]:
     """The checks that all entities of the pair share."""
     row = PairReadiness.objects.filter(pair=pair_or_404(pair)).first()

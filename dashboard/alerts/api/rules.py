@@ -17,7 +17,6 @@ from dashboard.api.fields import WHOLE, Body, Number, Reason, Why, Word
 from dashboard.api.idempotency import ActionResult, Key, perform
 from dashboard.api.operations import operation
 from dashboard.api.paging import Cursor, Page, page
-from dashboard.api.problems import PROBLEMS
 from dashboard.models import AlertRule, Notice
 
 router = Router(tags=["readiness and alerts"])
@@ -112,13 +111,13 @@ class DeliveryQuery(Cursor):
     state: Literal["", "waiting", "sent", "given_up"] = ""
 
 
-@router.get("/alerts/rules", response={200: Page[RuleRecord], **PROBLEMS}, operation_id="alert_rules")
+@router.get("/alerts/rules", response=Page[RuleRecord], operation_id="alert_rules")
 def rules(request: HttpRequest, query: Annotated[Cursor, Query()]) -> dict[str, Any]:
     """The alert rules, by name."""
     return page(AlertRule.objects.all(), ("name", "id"), query, _rule)
 
 
-@router.get("/alerts/rules/{rule}", response={200: RuleRecord, **PROBLEMS}, operation_id="alert_rule")
+@router.get("/alerts/rules/{rule}", response=RuleRecord, operation_id="alert_rule")
 def rule(request: HttpRequest, rule: Number) -> dict[str, Any]:
     """One rule."""
     return _rule(_rule_or_404(rule))
@@ -142,14 +141,14 @@ def delete_rule(request: HttpRequest, rule: Number, body: Why, key: Key = "") ->
     return perform(request, key, ALL_PAIRS, "*", body.reason, run)
 
 
-@router.get("/alerts/channels", response={200: Channels, **PROBLEMS}, operation_id="channels")
+@router.get("/alerts/channels", response=Channels, operation_id="channels")
 def channels(request: HttpRequest) -> dict[str, Any]:
     """The notification channels and their states."""
     items, problem = channel_board.channels()
     return {"items": items, "problem": problem}
 
 
-@router.get("/alerts/deliveries", response={200: Page[Delivery], **PROBLEMS}, operation_id="deliveries")
+@router.get("/alerts/deliveries", response=Page[Delivery], operation_id="deliveries")
 def deliveries(request: HttpRequest, query: Annotated[DeliveryQuery, Query()]) -> dict[str, Any]:
     """The messages sent and their results, newest first, including tests."""
     wanted = {name: value for name in ("channel", "state") if (value := getattr(query, name))}

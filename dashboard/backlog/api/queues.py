@@ -9,7 +9,6 @@ from ninja import Query, Router, Schema
 
 from dashboard.api.fields import Number, Path, Word, pair_or_404
 from dashboard.api.paging import Cursor, Page, page
-from dashboard.api.problems import PROBLEMS
 from dashboard.backlog import browsing
 from dashboard.backlog.browsing import Shown, Wanted
 from dashboard.backlog.places import place
@@ -104,7 +103,7 @@ class Job(Schema):
     total: int
 
 
-@router.get("/backlog", response={200: Page[Queue], **PROBLEMS}, operation_id="backlog")
+@router.get("/backlog", response=Page[Queue], operation_id="backlog")
 def backlog(request: HttpRequest, query: Annotated[QueueQuery, Query()]) -> dict[str, Any]:
     """Backlog queues: all, orphans, those with dead letters, or deviating ones."""
     rows = BacklogQueue.objects.filter(is_gone=False).select_related("pair")
@@ -121,7 +120,7 @@ def backlog(request: HttpRequest, query: Annotated[QueueQuery, Query()]) -> dict
     return page(rows, ("path", "id"), query, lambda row: _queue(row, pauses))
 
 
-@router.get("/pairs/{pair}/messages", response={200: Messages, **PROBLEMS}, operation_id="messages")
+@router.get("/pairs/{pair}/messages", response=Messages, operation_id="messages")
 def messages(request: HttpRequest, pair: str, query: Annotated[MessageQuery, Query()]) -> dict[str, Any]:
     """Messages or dead letters of one backlog queue, or dead letters of an entity, peeked without changes."""
     row = pair_or_404(pair)
@@ -141,7 +140,7 @@ def messages(request: HttpRequest, pair: str, query: Annotated[MessageQuery, Que
     return {"items": items, "scanned": found.scanned, "after": found.goes_on_at}
 
 
-@router.get("/pairs/{pair}/jobs", response={200: list[Job], **PROBLEMS}, operation_id="jobs")
+@router.get("/pairs/{pair}/jobs", response=list[Job], operation_id="jobs")
 def jobs(request: HttpRequest, pair: str) -> list[dict[str, Any]]:
     """Current and recent jobs of workers on dead letters and orphans of the pair, newest first."""
     row = pair_or_404(pair)

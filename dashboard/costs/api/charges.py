@@ -14,7 +14,6 @@ from dashboard.api.fields import WHOLE, Body, Month, Word, pair_or_404
 from dashboard.api.idempotency import Key, perform
 from dashboard.api.operations import operation
 from dashboard.api.paging import Cursor, Page, page
-from dashboard.api.problems import PROBLEMS
 from dashboard.costs.actions import (
     COMPUTE_CHARGES,
     SET_BUDGET,
@@ -131,7 +130,7 @@ class RuleBody(Body):
     allocation: Literal["time", "pro-rata"] = "time"
 
 
-@router.get("/invoices", response={200: list[Bill], **PROBLEMS}, operation_id="invoices")
+@router.get("/invoices", response=list[Bill], operation_id="invoices")
 def invoices(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[dict[str, Any]]:
     """The month's bills, one for each billing scope."""
     rows = Invoice.objects.filter(month=query.month)
@@ -139,7 +138,7 @@ def invoices(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list
     return [_bill(row) for row in rows]
 
 
-@router.get("/charges", response={200: Page[ChargeRow], **PROBLEMS}, operation_id="charges")
+@router.get("/charges", response=Page[ChargeRow], operation_id="charges")
 def charges(request: HttpRequest, query: Annotated[ChargeQuery, Query()]) -> dict[str, Any]:
     """The rows of the month's bills."""
     rows = Charge.objects.filter(invoice__month=query.month)
@@ -148,7 +147,7 @@ def charges(request: HttpRequest, query: Annotated[ChargeQuery, Query()]) -> dic
     return page(rows.select_related("invoice"), ("id",), query, _row)
 
 
-@router.get("/charges/runs", response={200: list[Run], **PROBLEMS}, operation_id="charge_runs")
+@router.get("/charges/runs", response=list[Run], operation_id="charge_runs")
 def runs(request: HttpRequest, month: Annotated[Month, Query()]) -> list[ChargeRun]:
     """The computations of a month, newest first."""
     return list(ChargeRun.objects.filter(month=month)[:50])
@@ -169,7 +168,7 @@ def rule(request: HttpRequest, body: RuleBody, key: Key = "") -> dict[str, Any]:
     return perform(request, key, ALL_PAIRS, "*", "", lambda of: set_cost_rule(of, body.rule, body.allocation))
 
 
-@router.get("/budgets", response={200: list[BudgetUse], **PROBLEMS}, operation_id="budgets")
+@router.get("/budgets", response=list[BudgetUse], operation_id="budgets")
 def budgets(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[dict[str, Any]]:
     """The budgets, and how much of each the month has used."""
     return [

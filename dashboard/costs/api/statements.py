@@ -13,7 +13,7 @@ from dashboard.access.audited import Request
 from dashboard.access.rights import require
 from dashboard.api.authentication import via
 from dashboard.api.fields import Month
-from dashboard.api.problems import PROBLEMS, ApiError
+from dashboard.api.problems import ApiError
 from dashboard.costs.actions import RECONCILE_EXPORT, reconcile_export
 from dashboard.costs.bill.reconciliation import read_bounded
 from dashboard.costs.bill.statements import StatementError, read_export
@@ -52,7 +52,7 @@ class UploadResult(Schema):
     skipped: dict[str, int] = Field(default_factory=dict)
 
 
-@router.get("/statements", response={200: list[StatementRow], **PROBLEMS}, operation_id="statements")
+@router.get("/statements", response=list[StatementRow], operation_id="statements")
 def statements(request: HttpRequest, month: Annotated[Month, Query()]) -> list[Statement]:
     """The statement that the month is compared with, if there is one."""
     return list(Statement.objects.filter(month=month))
@@ -60,7 +60,7 @@ def statements(request: HttpRequest, month: Annotated[Month, Query()]) -> list[S
 
 @router.post(
     "/statements",
-    response={200: UploadResult, **PROBLEMS},
+    response=UploadResult,
     operation_id="give_statement",
 )
 def give(

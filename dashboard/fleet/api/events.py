@@ -8,7 +8,6 @@ from ninja import Query, Router, Schema
 
 from dashboard.api.fields import Word
 from dashboard.api.paging import NEWEST_FIRST, Between, Page, page
-from dashboard.api.problems import PROBLEMS
 from dashboard.api.schemas import EventKind
 from dashboard.models import FailoverEvent
 
@@ -35,7 +34,7 @@ class EventQuery(Between):
     kind: Word = ""
 
 
-@router.get("/events", response={200: Page[Event], **PROBLEMS}, operation_id="events")
+@router.get("/events", response=Page[Event], operation_id="events")
 def events(request: HttpRequest, query: Annotated[EventQuery, Query()]) -> dict[str, Any]:
     """Failover events, newest first."""
     rows = query.of(FailoverEvent.objects.all(), "time")

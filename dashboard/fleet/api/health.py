@@ -11,7 +11,6 @@ from ninja import Query, Router, Schema
 from dashboard.access.rights import Right, may
 from dashboard.api.fields import Word, pair_or_404
 from dashboard.api.paging import Cursor, Page, page
-from dashboard.api.problems import PROBLEMS
 from dashboard.api.schemas import PaceLimit, Pause
 from dashboard.fleet.boards import headline_of, last_heartbeat, status_of, watched_pairs
 from dashboard.fleet.depth.outlook import outlooks
@@ -141,7 +140,7 @@ class Me(Schema):
     may: list[Literal["read", "operate", "administer"]]
 
 
-@router.get("/health", response={200: Health, **PROBLEMS}, operation_id="health")
+@router.get("/health", response=Health, operation_id="health")
 def health(request: HttpRequest) -> dict[str, Any]:
     """The headline, and every pair with its entities by status."""
     with one_reading():
@@ -162,7 +161,7 @@ def _health(now: datetime) -> dict[str, Any]:
     }
 
 
-@router.get("/pairs", response={200: list[PairState], **PROBLEMS}, operation_id="pairs")
+@router.get("/pairs", response=list[PairState], operation_id="pairs")
 def pairs(request: HttpRequest) -> list[dict[str, Any]]:
     """All pairs, by name."""
     now = timezone.now()
@@ -171,7 +170,7 @@ def pairs(request: HttpRequest) -> list[dict[str, Any]]:
         return _pairs(watched_pairs(now), now, silent)
 
 
-@router.get("/pairs/{pair}", response={200: PairState, **PROBLEMS}, operation_id="pair")
+@router.get("/pairs/{pair}", response=PairState, operation_id="pair")
 def pair(request: HttpRequest, pair: str) -> dict[str, Any]:
     """One pair."""
     now = timezone.now()
@@ -180,7 +179,7 @@ def pair(request: HttpRequest, pair: str) -> dict[str, Any]:
         return _pairs(watched_pairs(now).filter(pk=row.pk), now, is_silent(last_heartbeat(), now))[0]
 
 
-@router.get("/entities", response={200: Page[Entity], **PROBLEMS}, operation_id="entities")
+@router.get("/entities", response=Page[Entity], operation_id="entities")
 def entities(request: HttpRequest, query: Annotated[EntityQuery, Query()]) -> dict[str, Any]:
     """Entities by path, of one pair or all. A deleted entity is returned only if requested by `path`."""
     rows = EntityHealth.objects.select_related("pair")
@@ -198,7 +197,7 @@ def entities(request: HttpRequest, query: Annotated[EntityQuery, Query()]) -> di
     return page(rows, ("path", "id"), query, lambda row: _entity(row, status_of(row, now, silent)))
 
 
-@router.get("/workers", response={200: list[Worker], **PROBLEMS}, operation_id="workers")
+@router.get("/workers", response=list[Worker], operation_id="workers")
 def workers(request: HttpRequest) -> list[dict[str, Any]]:
     """Workers, most recent heartbeat first."""
     now = timezone.now()
@@ -209,7 +208,7 @@ def workers(request: HttpRequest) -> list[dict[str, Any]]:
     ]
 
 
-@router.get("/me", response={200: Me, **PROBLEMS}, operation_id="me")
+@router.get("/me", response=Me, operation_id="me")
 def me(request: HttpRequest) -> dict[str, Any]:
     """The owner and permissions of this session or token."""
     scopes = {"read": Right.VIEW, "operate": Right.OPERATE, "administer": Right.ADMINISTER}
