@@ -74,7 +74,7 @@ def send(client: PairedServiceBusClient, queue: str, given: argparse.Namespace, 
             number = accounts.next_number(queue)
             try:
                 sender.send_messages(ServiceBusMessage(letter(queue, number)), timeout=10)
-            except (ServiceBusError, PairingError) as error:
+            except ServiceBusError as error:
                 if isinstance(error, ServiceBusAuthenticationError) and not was_accepted:
                     raise
                 accounts.refused(queue)

@@ -11,6 +11,7 @@ from pairing.errors import (
     PairedNamespaceFaultedError,
     PairingError,
     ScheduledInBacklogError,
+    ServerBusyError,
 )
 from pairing.events import Event
 from pairing.health.availability import State
@@ -42,6 +43,7 @@ __all__ = [
     "PingResult",
     "ScheduledInBacklogError",
     "SendAvailabilityOptions",
+    "ServerBusyError",
     "State",
     "Syphon",
     "classify",

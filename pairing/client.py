@@ -12,7 +12,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusReceiver, ServiceBusSen
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from pairing.backlog.administration import emulator_transport
-from pairing.clock import Clock, joined, left_until, seconds
+from pairing.clock import Clock, joined, left_until
 from pairing.drive import run
 from pairing.ends import End, Endpoint, Role, SdkEnd, close_all
 from pairing.health.flows import PingResult
@@ -160,7 +160,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         began = time.monotonic()
         self._pinger.stop()
         self._join("pinger", 1.0)
-        grace = min(seconds(self.options.close_grace), CLOSE_S - 2.0)
+        grace = min(self.options.close_grace.total_seconds(), CLOSE_S - 2.0)
         flying_until = min(time.monotonic() + grace, began + 3.5)
         self._stop_syphon.set()
         self._join("syphon", left_until(flying_until))

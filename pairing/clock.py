@@ -2,7 +2,7 @@
 
 import threading
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Protocol
 
 _TOLERATED_S = 0.5
@@ -44,11 +44,6 @@ class SystemClock:
         if abs(offset - self._offset) > _TOLERATED_S:  # the wall clock was set, or the machine slept
             self._offset = offset
         return self._offset
-
-
-def seconds(duration: timedelta) -> float:
-    """A duration as float seconds, as the hot paths want it."""
-    return duration.total_seconds()
 
 
 def joined(thread: threading.Thread, timeout_s: float | None) -> None:

@@ -120,15 +120,11 @@ class Runtime(Protocol):
         ...
 
     def spawn(self, operation: Operation[Any], name: str) -> Any:
-        """Run an operation concurrently; returns a worker for ``is_busy``, ``wait`` and ``cancel``."""
+        """Run an operation concurrently; returns a worker for ``wait`` and ``cancel``."""
         ...
 
-    def is_busy(self, worker: Any) -> bool:
-        """Whether it is still running."""
-        ...
-
-    def wait(self, workers: list[Any], seconds: float | None) -> Eventually[None]:
-        """Wait until they have ended, or for this time."""
+    def wait(self, workers: list[Any], seconds: float | None) -> Eventually[list[Any]]:
+        """Wait until they have ended, or for this time; returns those that are still running."""
         ...
 
     def cancel(self, workers: list[Any]) -> Eventually[None]:

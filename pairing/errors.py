@@ -1,8 +1,13 @@
 """The errors of the library. Errors of the SDK about the caller's own message pass through unchanged."""
 
+import pickle
 from collections.abc import Mapping
 from enum import Enum
+from typing import Any
 
+from azure.servicebus.exceptions import ServiceBusError, ServiceBusServerBusyError
+
+TOO_LITTLE_TIME = "the timeout left no time to try a queue"
 RETRY_AFTER_S = 10.0
 """How long to wait before the next request to a busy server."""
 
@@ -20,11 +25,44 @@ class Fault(Enum):
     """Wrong key or missing right: the configuration must be changed."""
 
 
-class PairingError(Exception):
-    """Base of this library's errors; the error of the SDK, if any, is its ``__cause__``."""
+class PairingError(ServiceBusError):
+    """Base of this library's errors; the error of the SDK, if any, is its ``__cause__``, in other processes too."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Portable(self).__reduce__()
 
 
-TOO_LITTLE_TIME = "the timeout left no time to try a queue"
+class _Portable:
+    """Pickles an error with its cause: those of the SDK cannot be unpickled, and their tracebacks not be pickled."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        error = self.error
+        if _portable(type(error)) is None:
+            return PairingError, (repr(error),)
+        state = _portable({**vars(error), "__cause__": error.__cause__})
+        return type(error).__new__, (type(error), *map(_portable, error.args)), state
+
+
+def _portable(value: Any) -> Any:
+    """What can be pickled of a value; None if nothing can."""
+    if isinstance(value, BaseException):
+        return _Portable(value)
+    if isinstance(value, dict):
+        return {key: _portable(one) for key, one in value.items()}
+    try:
+        pickle.dumps(value)
+    except Exception:
+        return None
+    return value
+
+
+class ServerBusyError(ServiceBusServerBusyError, PairingError):
+    """The server is busy: send again after ``retry_after`` seconds. The SDK's error is the ``__cause__``."""
+
+    retry_after = RETRY_AFTER_S
 
 
 class BacklogUnavailableError(PairingError):

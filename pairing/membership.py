@@ -122,12 +122,6 @@ class Fleet:
         """What the fleet knows of the backlog queues; None while Redis does not answer."""
         return self._backlog if self.answers else None
 
-    def claim_ping(self, path: str, interval_s: float, grace_s: float) -> bool:
-        """Whether this process should ping; a process without its fleet pings itself."""
-        if self.coordination is None:
-            return True
-        return self.coordination.claim_ping(path, interval_s, grace_s) is not False
-
     def record_ping(self, result: PingResult, next_due: datetime | None) -> None:
         """Store the result of a ping for display; may take two seconds."""
         if self.coordination is not None:

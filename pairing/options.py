@@ -77,7 +77,6 @@ class SendAvailabilityOptions:
     """Name of the pair; None: the primary namespace's."""
     enable_pings: bool = True
     """Whether this client pings failed-over entities itself; False if a worker calls ``ping_due``."""
-
     tracing: bool | None = None
     """Whether to trace sends and drains with OpenTelemetry; None: if ``OTEL_…`` variables name an exporter."""
 

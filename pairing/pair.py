@@ -15,7 +15,7 @@ from typing import NamedTuple
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from pairing.backlog.rotation import Rotation, RotationEvent
-from pairing.clock import Clock, seconds
+from pairing.clock import Clock
 from pairing.errors import Fault
 from pairing.events import Event
 from pairing.health.availability import FAILED_OVER, FAILING, HEALTHY, News, Origin, PathAvailability, State, Transition
@@ -73,7 +73,7 @@ class Pair:
         self.clock = clock
         self.condition = threading.Condition()
         """Held for every change; notified after each."""
-        self.rotation = Rotation((), probation_s=seconds(options.backlog_probation), random=random)
+        self.rotation = Rotation((), probation_s=options.backlog_probation.total_seconds(), random=random)
         self.on_change: Callable[[Change], None] = lambda change: None
         """Called for each state change that this process caused, in order; must not block."""
         self.on_report: Callable[[Event], None] = lambda event: None
@@ -100,8 +100,8 @@ class Pair:
     def _new(self, path: str) -> PathAvailability:
         return PathAvailability(
             path,
-            failover_interval_s=seconds(self.options.failover_interval),
-            ping_interval_s=seconds(self.options.ping_primary_interval),
+            failover_interval_s=self.options.failover_interval.total_seconds(),
+            ping_interval_s=self.options.ping_primary_interval.total_seconds(),
             flap_damping=self.options.flap_damping,
             now=self.clock.now(),
         )
@@ -228,8 +228,8 @@ class Pair:
         if isinstance(expires, datetime) and expires.utcoffset() is None:
             raise ValueError(f"expires must be an aware datetime, and {expires} has no time zone")
         now = self.clock.now()
-        until = now + seconds(expires) if isinstance(expires, timedelta) else self.clock.at(expires)
-        if not now < until <= now + seconds(_LONGEST_HOLD):
+        until = now + expires.total_seconds() if isinstance(expires, timedelta) else self.clock.at(expires)
+        if not now < until <= now + _LONGEST_HOLD.total_seconds():
             raise ValueError(f"expires must be in the future, and within 100 years, not {expires}")
         return until
 

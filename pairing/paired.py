@@ -13,7 +13,7 @@ from weakref import WeakSet
 from pairing.backlog.administration import Paired
 from pairing.clock import Clock, SystemClock
 from pairing.ends import End, Endpoint, LifeCycle, Role
-from pairing.errors import RETRY_AFTER_S, Fault, PairedNamespaceFaultedError, PairingError
+from pairing.errors import Fault, PairedNamespaceFaultedError, PairingError, ServerBusyError
 from pairing.events import Event
 from pairing.health.availability import PathAvailability
 from pairing.health.faults import describe, has_expired, is_ambiguous, is_gone, may_be_gone
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 ClientState = Literal["created", "opened", "closing", "closed", "faulted"]
 CLOSE_S = 5.0
 """The time limit of closing a client or a sender."""
-
 
 _clients: "WeakSet[PairedClient]" = WeakSet()
 """The clients of this process, which a fork copies without their threads."""
@@ -223,34 +222,35 @@ class PairedClient:
     # Sending -------------------------------------------------------------------------------------------------------
 
     def failed(self, error: Exception, path: str, *, reused: bool) -> Failed:
-        """A failure of the primary as the flows see it; the error of a busy server gets ``retry_after``, in seconds.
+        """A failure of the primary as the flows see it; that of a busy server is a ServerBusyError.
 
         The SDK's text for refused credentials does not say what to do, so a note is added to the error.
         """
-        if isinstance(error, LinkCrowdedError):
-            return Failed(Fault.CALLER, error, is_crowded=True)
-        if reused and has_expired(error):
-            return Failed(Fault.OUTAGE, error, repeatable=True)
+        return self._failed(error, lambda error: self._classified(error, path), reused)
+
+    def backlog_failed(self, error: Exception, *, reused: bool) -> Failed:
+        """A failure of a backlog queue as the flows see it."""
+        return self._failed(error, self.pair_state.classify_backlog, reused)
+
+    def _classified(self, error: Exception, path: str) -> Fault:
         fault = self.pair_state.classify(error, path)
         if fault is Fault.CONFIGURATION and not getattr(error, "__notes__", None):
             error.add_note(
                 f"{path} in namespace {self.primary.namespace}: {describe(error)}. "
                 "Check the connection string or the credential's rights, and the entity's name."
             )
-        return self._classified(error, fault, reused)
+        return fault
 
-    def backlog_failed(self, error: Exception, *, reused: bool) -> Failed:
-        """A failure of a backlog queue as the flows see it."""
+    def _failed(self, error: Exception, classify: Callable[[Exception], Fault], reused: bool) -> Failed:
         if isinstance(error, LinkCrowdedError):
             return Failed(Fault.CALLER, error, is_crowded=True)
         if reused and has_expired(error):
             return Failed(Fault.OUTAGE, error, repeatable=True)
-        return self._classified(error, self.pair_state.classify_backlog(error), reused)
-
-    def _classified(self, error: Exception, fault: Fault, reused: bool) -> Failed:
+        fault, is_hidden = classify(error), is_ambiguous(error)
         if fault is Fault.BUSY:
-            error.retry_after = RETRY_AFTER_S  # type: ignore[attr-defined]
-        return Failed(fault, error, reused and is_ambiguous(error), is_ambiguous(error))
+            cause, error = error, ServerBusyError(message=str(error))
+            error.__cause__ = cause
+        return Failed(fault, error, reused and is_hidden, is_hidden)
 
     def count_send(self, kind: str, namespace: str, work: Payload, *, accepted: bool) -> None:
         """Meter one send; one to a backlog queue is billed to the secondary, and recorded for its destination."""

@@ -27,8 +27,7 @@ class PairedSender(SendOperations):
         self.close()
 
     def send_messages(self, message: Messages | ServiceBusMessageBatch, *, timeout: float | None = None) -> None:
-        """Return once a namespace has accepted the message: one, a list, or a batch; within ``timeout`` seconds, or
-        raise.
+        """Return once a namespace has accepted the message, list or batch; raise after ``timeout`` seconds.
 
         Raises the SDK's own error during the failover interval or for errors of the caller, MessageSizeExceededError
         also for messages that cannot be failed over, BacklogUnavailableError if the entity is failed over and no

@@ -19,7 +19,7 @@ from dashboard.fleet.pairs.current_pairs import PairsFile
 from dashboard.fleet.pairs.pairs_file import PairConfig, PairsFileError, load_pairs, require_connection_strings
 from dashboard.fleet.pairs.sync import sync
 from dashboard.site import database
-from pairing import PairedServiceBusClient, PairingError, SendAvailabilityOptions
+from pairing import PairedServiceBusClient, SendAvailabilityOptions
 
 REST_S = 5.0  # between two attempts to open a pair
 
@@ -141,7 +141,7 @@ def outages_reported(task: str, pair: str) -> Iterator[None]:
     """Turns an outage of a namespace during a task into one line in the log; the next tick tries again."""
     try:
         yield
-    except (AzureError, PairingError, NotConnected) as error:
+    except (AzureError, NotConnected) as error:
         log.warning(
             "the task could not access the namespace", task=task, pair=pair, problem=" ".join(str(error).split())[:500]
         )
@@ -160,7 +160,7 @@ def _connect(pair: PairConfig) -> PairedServiceBusClient:
         raise NotConnected(problem)
     try:
         return _opened(_unopened(pair))
-    except (AzureError, PairingError, PairsFileError) as error:
+    except (AzureError, PairsFileError) as error:
         _failed[pair.name] = (time.monotonic() + REST_S, str(error))
         raise NotConnected(str(error)) from error
 

@@ -19,7 +19,7 @@ from dashboard.site.redis import RedisError
 from pairing import PairingError
 from pairing.health.faults import describe
 
-TROUBLES = (AzureError, PairingError, ActionError, RedisError, OSError)
+TROUBLES = (AzureError, ActionError, RedisError, OSError)
 LIMITS_S: Mapping[Step, float] = {
     Step.PREPARING: 60,
     Step.SENDING: 90,
@@ -126,7 +126,7 @@ class Drilling:
             except Unfit as error:
                 raise _Broken(str(error)) from None
             except TROUBLES as error:
-                self.course.trouble = describe(error) if isinstance(error, AzureError | OSError) else str(error)
+                self.course.trouble = str(error) if isinstance(error, PairingError | ActionError) else describe(error)
             self.hands.pause(brief=step is Step.FORCING and not self.course.trouble)
 
     def _enter(self, step: Step) -> None:

@@ -20,7 +20,7 @@ from pairing.aio.links import Background, Link
 from pairing.aio.receivers import MeteredPages, MeteredReceiver, MeteredSession
 from pairing.aio.runtime import Tasks
 from pairing.aio.sender import PairedSender
-from pairing.clock import Clock, seconds
+from pairing.clock import Clock
 from pairing.drive import run_async
 from pairing.ends import End, Endpoint, Role, SdkEnd, close_all
 from pairing.errors import PairingError
@@ -251,7 +251,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
 
     async def _shut_down(self) -> None:
         until = time.monotonic() + CLOSE_S - 1.0
-        grace = min(seconds(self.options.close_grace), CLOSE_S - 2.5)
+        grace = min(self.options.close_grace.total_seconds(), CLOSE_S - 2.5)
         await self.background.cancel(self._work)
         flying_until = min(time.monotonic() + grace, until - 1.0)
         if self._syphon is not None:

@@ -45,14 +45,9 @@ class Tasks:
         """Run an operation in a task."""
         return self._background.start(_reported(run_async(operation), name), name)
 
-    def is_busy(self, worker: "asyncio.Task[Any]") -> bool:
-        """Whether it is still running."""
-        return not worker.done()
-
-    async def wait(self, workers: list["asyncio.Task[Any]"], seconds: float | None) -> None:
-        """Wait until they have ended, or for this time."""
-        if workers:
-            await asyncio.wait(workers, timeout=seconds)
+    async def wait(self, workers: list["asyncio.Task[Any]"], seconds: float | None) -> list["asyncio.Task[Any]"]:
+        """Wait until they have ended, or for this time; returns those that are still running."""
+        return list((await asyncio.wait(workers, timeout=seconds))[1]) if workers else []
 
     async def cancel(self, workers: list["asyncio.Task[Any]"]) -> None:
         """Cancel them until they have ended."""

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from pairing.clock import seconds
 from pairing.drain.backlog_queue import Progress
 from pairing.drain.destinations import Destinations
 from pairing.drain.flow import DrainFlow
@@ -41,7 +40,7 @@ class SyphonCore:
         self._host, self._world = host, world
         self._pacing = Pacing(options.max_rate, threading.Lock())
         self._destinations = Destinations(
-            self._is_failed_over, first_pause_s=seconds(options.syphon_retry_interval), pacing=self._pacing
+            self._is_failed_over, first_pause_s=options.syphon_retry_interval.total_seconds(), pacing=self._pacing
         )
         self._unstored: list[StoredLedger] = []
         """Of drains that ended while Redis did not answer: others must learn of what they did."""
@@ -75,7 +74,7 @@ class SyphonCore:
             while not stop.is_set() and not self._is_over:
                 yield from call(world.block, holder.look)
                 yield from self._leave_unstored(holder)
-                workers = [worker for worker in workers if world.is_busy(worker)]
+                workers = yield from call(world.wait, workers, 0)
                 for queue in holder.vacant():
                     workers += self._begin(queue, holder, stop, ending)
                 yield from call(world.rest, stop, LOOK_S)
@@ -86,12 +85,11 @@ class SyphonCore:
 
     def _end(self, workers: list[Any], holder: LeaseHolder) -> Operation[None]:
         """Wait up to the close grace for operations in progress, then release everything."""
-        world, until = self._world, time.monotonic() + seconds(self._host.options.close_grace)
-        busy = list(filter(world.is_busy, workers))
+        world, until = self._world, time.monotonic() + self._host.options.close_grace.total_seconds()
+        busy = yield from call(world.wait, workers, 0)
         while busy and (left := until - time.monotonic()) > 0:
             yield from call(world.block, partial(holder.look, leaving=True))
-            yield from call(world.wait, busy, min(left, LOOK_S))
-            busy = list(filter(world.is_busy, busy))
+            busy = yield from call(world.wait, busy, min(left, LOOK_S))
         yield from call(world.cancel, busy)
         while (yield from self._leave_unstored(holder)):
             continue
@@ -205,7 +203,7 @@ class SyphonCore:
             may_work=may_work,
             now=time.monotonic,
             utc_now=lambda: datetime.now(UTC),
-            first_pause_s=seconds(options.syphon_retry_interval),
+            first_pause_s=options.syphon_retry_interval.total_seconds(),
             max_attempts=options.max_restore_attempts,
             remaining_ttl=options.ttl_policy == "remaining",
         )

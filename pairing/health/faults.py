@@ -13,9 +13,10 @@ from azure.core.exceptions import AzureError, ClientAuthenticationError, Resourc
 from azure.servicebus import exceptions as sdk
 from azure.servicebus.exceptions import ServiceBusError
 
-from pairing.errors import Fault
+from pairing.errors import Fault, PairingError
 
 TABLE: dict[type[BaseException], Fault] = {
+    PairingError: Fault.OUTAGE,  # that end is closed
     sdk.OperationTimeoutError: Fault.OUTAGE,
     sdk.ServiceBusConnectionError: Fault.OUTAGE,
     sdk.ServiceBusCommunicationError: Fault.OUTAGE,

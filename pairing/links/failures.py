@@ -28,11 +28,6 @@ class LinkFailure(NamedTuple):
         return isinstance(self.error, LinkCrowdedError)
 
 
-def send_client_keywords() -> dict[str, Any]:
-    """Keywords of senders of this library: no keep-alive thread of the SDK, which would slow every close."""
-    return {"keep_alive": 0}
-
-
 class AnyLink(Protocol):
     """A link to one entity, of ``pairing.links.link`` or ``pairing.aio.links``; its calls are awaited in asyncio."""
 

@@ -9,12 +9,12 @@ from typing import Any, Generic, Self, TypeVar
 from azure.servicebus.management import QueueProperties
 
 from pairing.backlog.administration import CREATED_WITH, PAGE, TRIES, Paired, find_or_create, understood
-from pairing.clock import Clock, seconds
+from pairing.clock import Clock
 from pairing.drive import Operation, Runtime, call
 from pairing.ends import Endpoint, Role, check_credential, check_keywords
 from pairing.errors import BacklogCreationError, PairingError
 from pairing.health.faults import describe
-from pairing.links.failures import AnyLink, send_client_keywords
+from pairing.links.failures import AnyLink
 from pairing.operations.receivers import Count, counting, meter_pages, meter_receiver
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import PairedClient
@@ -22,7 +22,6 @@ from pairing.sessions.required import RequiredSessions
 
 _LOGGER = logging.getLogger("pairing")
 _WARM_S = 10.0
-
 
 LinkT = TypeVar("LinkT", bound=AnyLink)
 SenderT = TypeVar("SenderT")
@@ -153,7 +152,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
                 self.secondary.namespace,
                 self.primary.namespace,
                 self.options.backlog_queue_count,
-                pause_s=seconds(self.options.creation_retry_interval),
+                pause_s=self.options.creation_retry_interval.total_seconds(),
                 tries=tries,
             )
         )
@@ -209,7 +208,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         end = self.primary if role == "primary" else self.secondary
         if end.is_down:
             raise PairingError(f"the {role} end is {end.state}")
-        return end.sdk.get_queue_sender(name, **keywords, **send_client_keywords())
+        return end.sdk.get_queue_sender(name, **keywords, keep_alive=0)  # its thread would slow every close
 
     def get_queue_receiver(self, queue_name: str, **keywords: Any) -> ReceiverT:
         """A metered receiver of a queue of the primary; arguments as in the SDK."""

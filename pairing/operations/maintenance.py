@@ -10,7 +10,6 @@ from azure.core.exceptions import ClientAuthenticationError, ResourceNotFoundErr
 
 from pairing.backlog.administration import BacklogQueueInfo, describe_queues
 from pairing.backlog.capacity import Fill, seen
-from pairing.clock import seconds
 from pairing.drive import Operation, call
 from pairing.health.availability import FAILED_OVER
 from pairing.health.faults import describe
@@ -188,10 +187,10 @@ class Maintenance(MaintenanceCore):
 
     def _repair(self) -> Operation[None]:
         """Keep trying to find or create backlog queues, if there are none or one may have been deleted."""
-        pause = max(seconds(self._client.options.creation_retry_interval), TICK_S)
+        pause = max(self._client.options.creation_retry_interval.total_seconds(), TICK_S)
         if self._client.backlog_paths:
             if not self._client.pair_state.rotation.is_doubtful:
                 return
-            pause = max(min(pause, seconds(self._client.options.backlog_probation)), TICK_S)
+            pause = max(min(pause, self._client.options.backlog_probation.total_seconds()), TICK_S)
         if self._is_time("repair", pause) and (yield from call(self._runtime.block, self._may_repair, pause)):
             yield from self._client._find_backlog_again()

@@ -5,15 +5,14 @@ import math
 import threading
 import time
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
-from pairing.clock import seconds
 from pairing.drive import Lock, Operation, call
 from pairing.errors import Fault
 from pairing.health.availability import PathAvailability
 from pairing.health.faults import describe
 from pairing.health.flows import PingResult
-from pairing.links.failures import LinkFailure
 from pairing.messages.rewriting import ping_message
 from pairing.operations.client import ClientOperations
 
@@ -68,11 +67,6 @@ class Places:
         return again_at if tried == due_at else due_at
 
 
-def ping_timeout_s(ping_timeout: float, interval: float) -> float:
-    """The timeout of a ping, so that it ends before the next one of its entity may begin in any process."""
-    return min(ping_timeout, max(interval, 2.0))
-
-
 class Pinger:
     """The pings of one client, each in its own worker, because an outage can make it slow."""
 
@@ -85,9 +79,8 @@ class Pinger:
     def work(self) -> Operation[None]:
         """Ping what is due until stopped."""
         while not self._stop.is_set():
+            self._begin_due(PATIENCE, [])
             yield from call(self._runtime.rest, self._stop, TICK_S)
-            if not self._stop.is_set():
-                self._begin_due(PATIENCE, [])
 
     def stop(self) -> None:
         """Begin no further ping."""
@@ -127,18 +120,17 @@ class Pinger:
             self._places.end(path)
 
     def _claim(self, path: str, patience: float) -> Operation[bool]:
-        client = self._client
-        if client.coordination is None:
+        """Whether this process should ping; one without its fleet pings for itself."""
+        if (coordination := self._client.coordination) is None:
             return True
-        interval_s = client.pair_state.availability(path).ping_interval_s
-        grace_s = min(MOST_GRACE_S, interval_s * patience)
-        claimed: bool = yield from call(self._runtime.block, client.fleet.claim_ping, path, interval_s, grace_s)
-        return claimed
+        interval_s = self._client.pair_state.availability(path).ping_interval_s
+        claim = partial(coordination.claim_ping, path, interval_s, min(MOST_GRACE_S, interval_s * patience))
+        return (yield from call(self._runtime.block, lambda: claim() is not False))
 
     def _ping(self, path: str) -> Operation[PingResult]:
         client = self._client
         interval_s = client.pair_state.availability(path).ping_interval_s
-        timeout_s = ping_timeout_s(seconds(client.options.ping_timeout), interval_s)
+        timeout_s = min(client.options.ping_timeout.total_seconds(), max(interval_s, 2.0))  # before the next one is due
         link = client._link_to("primary", path)
         try:
             result = yield from self._result(path, link, timeout_s)
@@ -157,14 +149,11 @@ class Pinger:
         failure = yield from call(link.warm, min(timeout_s, OPENING_S))
         self._places.free(path)
         if failure is None:
-            failure = yield from self._send_ping(link, max(until - time.monotonic(), 0.001))
+            ping, left_s = ping_message(), max(until - time.monotonic(), 0.001)
+            failure = yield from call(link.attempt, lambda sender, s: sender.send_messages(ping, timeout=s), left_s)
             n, namespace = int(failure is None), self._client.primary.namespace
             self._client.meter.count("ping", namespace, path, messages=n, bytes=PING_BYTES * n, billing_units=n)
         if failure is None:
             return PingResult(path, True, "accepted")
         failed = self._client.failed(failure.error, path, reused=failure.reused)
         return PingResult(path, False, describe(failed.error), failed.fault is Fault.BUSY)
-
-    def _send_ping(self, link: Any, timeout_s: float) -> Operation[LinkFailure | None]:
-        ping = ping_message()
-        return call(link.attempt, lambda sender, left: sender.send_messages(ping, timeout=left), timeout_s)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 from azure.servicebus.exceptions import OperationTimeoutError
 
-from pairing.clock import seconds
 from pairing.drive import Operation, call
 from pairing.errors import Fault, ScheduledInBacklogError
 from pairing.health.availability import HEALTHY
@@ -46,7 +45,7 @@ class SendOperations:
         self._entity = GuardedEntity(client.pair_state, entity_name)
         self._backlog = SenderBacklog(client.pair_state)
         self._now = client.clock.now
-        self._timeout_s = seconds(client.options.send_timeout)
+        self._timeout_s = client.options.send_timeout.total_seconds()
         self._first_timeout_s = min(LONGEST_ATTEMPT_S, self._timeout_s / 2)
         self._machine = self._entity.machine
         self._is_plain = client.tracing is None and not client.options.preserve_session_order
@@ -289,7 +288,7 @@ class SendOperations:
 
     def _close(self) -> Operation[None]:
         self._closed = True
-        yield from call(self._link.close, min(CLOSE_S - 1.0, seconds(self._client.options.close_grace)))
+        yield from call(self._link.close, min(CLOSE_S - 1.0, self._client.options.close_grace.total_seconds()))
 
     def _warm_backlog(self, message: ServiceBusMessage | None = None) -> None:
         """Once a send to the primary was tried, open the link to the probable backlog queue in the background.

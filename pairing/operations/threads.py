@@ -42,15 +42,12 @@ class Threads:
         thread.start()
         return thread
 
-    def is_busy(self, worker: threading.Thread) -> bool:
-        """Whether it is still running."""
-        return worker.is_alive()
-
-    def wait(self, workers: list[threading.Thread], seconds: float | None) -> None:
-        """Wait until they have ended, or for this time."""
+    def wait(self, workers: list[threading.Thread], seconds: float | None) -> list[threading.Thread]:
+        """Wait until they have ended, or for this time; returns those that are still running."""
         until = None if seconds is None else time.monotonic() + seconds
         for thread in workers:
             joined(thread, None if until is None else until - time.monotonic())
+        return [thread for thread in workers if thread.is_alive()]
 
     def cancel(self, workers: list[threading.Thread]) -> None:
         """Threads are daemons, and notice the end of their client themselves."""

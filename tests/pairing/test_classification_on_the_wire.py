@@ -14,7 +14,7 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus import exceptions as sdk
 from azure.servicebus.exceptions import ServiceBusError
 
-from pairing import SendAvailabilityOptions
+from pairing import SendAvailabilityOptions, ServerBusyError
 from tests.pace import Stopwatch, slowed
 
 OUTAGES = [
@@ -52,7 +52,7 @@ RAISED = {
     "com.microsoft:message-lock-lost": sdk.MessageLockLostError,
     "com.microsoft:message-not-found": sdk.MessageNotFoundError,
     "com.microsoft:precondition-failed": ServiceBusError,
-    "com.microsoft:server-busy": sdk.ServiceBusServerBusyError,
+    "com.microsoft:server-busy": ServerBusyError,
     "com.microsoft:session-cannot-be-locked": sdk.SessionCannotBeLockedError,
     "com.microsoft:session-lock-lost": sdk.SessionLockLostError,
 }

@@ -12,7 +12,7 @@ from pairing import SendAvailabilityOptions
 from pairing.aio.links import Background
 from pairing.aio.runtime import Tasks
 from pairing.drive import run, run_async
-from pairing.operations.pinger import OPENING_S, PATIENCE, PLACES, TICK_S, Pinger, Places, ping_timeout_s
+from pairing.operations.pinger import OPENING_S, PATIENCE, PLACES, TICK_S, Pinger, Places
 from pairing.operations.threads import Threads
 from pairing.pair import Pair
 from pairing.testing import ManualClock
@@ -37,14 +37,14 @@ def client(runtime):
         asked.append(path)
         return False
 
-    fleet = SimpleNamespace(claim_ping=refuse, record_ping=lambda result, due: None)
+    fleet = SimpleNamespace(record_ping=lambda result, due: None)
     return SimpleNamespace(
         runtime=runtime,
         pair_state=pair,
         clock=clock,
         fleet=fleet,
         asked=asked,
-        coordination=object(),
+        coordination=SimpleNamespace(claim_ping=refuse),
         options=SendAvailabilityOptions(),
         availability=pair.availability,
         meter=SimpleNamespace(count=lambda *_, **__: None),
@@ -165,6 +165,7 @@ class Links:
         self.made, self.under_way, self.most = 0, 0, 0
         self.paths: set[str] = set()
         self.opened_within: list[float] = []
+        self.answered_within: list[float] = []
         self.lock = threading.Lock()
         self.runtime, self.answered = runtime, runtime.event()
 
@@ -181,6 +182,7 @@ class Links:
         return None if self.opens_at_once else self.wait()
 
     def attempt(self, operation, timeout_s):
+        self.answered_within.append(timeout_s)
         return self.wait()
 
     def wait(self):
@@ -227,6 +229,12 @@ async def test_a_ping_whose_link_does_not_open_spends_no_message_and_says_why(cl
 @pytest.mark.parametrize(
     ("timeout", "interval", "given_up_after"), [(120, 60, 60), (120, 240, 120), (5, 60, 5), (120, 1, 2)]
 )
-def test_a_ping_is_given_up_at_its_timeout_or_before_the_next_is_due(timeout, interval, given_up_after):
+async def test_a_ping_is_given_up_at_its_timeout_or_before_the_next_is_due(client, timeout, interval, given_up_after):
     """Of intervals below two seconds it takes two: a link does not open in less on the way around the world."""
-    assert ping_timeout_s(timeout, interval) == given_up_after
+    client._link_to = links = Links(Threads())
+    links.answered.set()
+    client.coordination = None
+    client.options = SendAvailabilityOptions(ping_timeout=timedelta(seconds=timeout))
+    client.pair_state.options = SendAvailabilityOptions(ping_primary_interval=timedelta(seconds=interval))
+    await run_async(Pinger(client).ping("orders"))
+    assert links.answered_within == [pytest.approx(given_up_after, abs=0.5)]

@@ -10,8 +10,7 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import MessagingEntityNotFoundError
 
-import pairing
-from pairing import Fault, PairedNamespaceFaultedError, PairedServiceBusClient, PairingError, SendAvailabilityOptions
+from pairing import Fault, PairedNamespaceFaultedError, PairedServiceBusClient, SendAvailabilityOptions
 from pairing.backlog.administration import CREATED_WITH
 from pairing.fleet.shared_state import SharedState
 from pairing.health.flows import PingResult
@@ -223,8 +222,3 @@ async def test_neither_getting_nor_entering_a_sender_opens_anything(world, queue
     assert (client.primary.connections, client.secondary.connections) == (0, 0)
     await world(sender.send_messages, ServiceBusMessage("x"))
     assert client.primary.connections == 1
-
-
-def test_the_errors_of_the_library_have_one_root():
-    for name in ("BacklogUnavailable", "PairedNamespaceFaulted", "BacklogCreation", "ScheduledInBacklog"):
-        assert issubclass(getattr(pairing, f"{name}Error"), PairingError)
