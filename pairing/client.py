@@ -105,7 +105,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     def _build(
         self, primary: Endpoint, secondary: Endpoint, options: SendAvailabilityOptions | None, clock: Clock | None
     ) -> None:
-        self.runtime = Threads()
+        self._runtime = Threads()
         super()._build(primary, secondary, options, clock)
         self._opening = threading.Lock()
         self._shutting: threading.Thread | None = None
@@ -133,16 +133,12 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
             self._check_new()  # it may have been closed meanwhile
             self._opened()
             self.watchdog.start()
-            self._workers["maintenance"] = self.runtime.spawn(self._maintenance.work(), "maintenance")
-            self.fleet.start()
+            self._workers["maintenance"] = self._runtime.spawn(self._maintenance.work(), "maintenance")
+            self._fleet.start()
             if self.options.enable_pings:
-                self._workers["pinger"] = self.runtime.spawn(self._pinger.work(), "pinger")
+                self._workers["pinger"] = self._runtime.spawn(self._pinger.work(), "pinger")
             if self.options.enable_syphon:
                 self._start_syphon()
-
-    def repair(self) -> None:
-        """Try again to find the backlog queues, for a client that was opened without the secondary."""
-        run(self._find_backlog_again())
 
     def close(self) -> None:
         """Stop pings, then the syphon, then close both ends; within 5 s, idempotent, safe in ``finally``."""
@@ -170,8 +166,8 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self._maintenance.stop()
         self._join("maintenance", min(left_until(until), 1.0))
         if self.coordination is not None:
-            self.fleet.record(self.meter.drain(self.clock.now(), everything=True))
-        self.fleet.close(max(left_until(until), 0.5))
+            self._fleet.record(self.meter.drain(self.clock.now(), everything=True))
+        self._fleet.close(max(left_until(until), 0.5))
         self.watchdog.stop(max(left_until(until), 0.2))
         self.primary.close(min(left_until(began + CLOSE_S) / 2, 1.0))
         self.secondary.close(min(left_until(began + CLOSE_S), 1.0))
@@ -215,23 +211,19 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self._opening = threading.Lock()
         self.watchdog.forget_links()
 
-    def warm_now(self, path: str) -> None:
-        """Open the link to a backlog queue, and learn its message size limit."""
-        run(self._open_backlog_link(path))
-
     # Pings ---------------------------------------------------------------------------------------------------------
 
     def ping(self, path: str) -> PingResult:
         """Ping the entity now; an accepted ping makes an entity healthy unless it is held."""
-        self.check_open()
+        self._check_open()
         return run(self._pinger.ping(path))
 
     def ping_due(self) -> list[PingResult]:
         """Ping every failed-over entity whose ping is due and which this process can claim; for workers."""
-        self.check_open()
+        self._check_open()
         return run(self._pinger.ping_due())
 
     def _start_syphon(self) -> None:
         from pairing.syphon import Syphon  # only some clients host one
 
-        self._workers["syphon"] = self.runtime.spawn(Syphon(self).running(self._stop_syphon), "syphon")
+        self._workers["syphon"] = self._runtime.spawn(Syphon(self).running(self._stop_syphon), "syphon")

@@ -84,7 +84,7 @@ class Pair:
         """Whether this process has had a sender."""
         self._machines: dict[str, PathAvailability] = {}
         self._known: frozenset[str] = frozenset()
-        self._callbacks: list[Callable[[Event], None]] = []
+        self._callbacks: dict[object, Callable[[Event], None]] = {}
         self._classify: Callable[..., object] = options.classify or classify
 
     # Entities ------------------------------------------------------------------------------------------------------
@@ -263,9 +263,20 @@ class Pair:
 
     # Events --------------------------------------------------------------------------------------------------------
 
-    def on_event(self, callback: Callable[[Event], None]) -> None:
-        """Call back with each event, on the thread that saw it; exceptions of the callback are logged and ignored."""
-        self._callbacks.append(callback)
+    def on_event(self, callback: Callable[[Event], None]) -> Callable[[], object]:
+        """Call back with each event, on the thread that saw it, until the returned function is called."""
+        self._callbacks[key := object()] = callback
+        return lambda: self._callbacks.pop(key, None)
+
+    def backlog_refused(self, path: str, error: Exception, began: float) -> None:
+        """A backlog queue could not be received from, in an operation that began then; a deleted one leaves the
+        rotation.
+        """
+        if is_gone(error):
+            SenderBacklog(self).failed(path, error, self.clock.now(), began)
+        elif may_be_gone(error):
+            with self.condition:
+                self.rotation.doubt(path, is_missing=False, began=began)
 
     def emit(self, kind: str, entity: str, reason: str, operator: str | None = None) -> Event:
         """Report a present event to the callbacks and the fleet."""
@@ -298,7 +309,7 @@ class Pair:
     def _deliver(self, event: Event, *, adopted: bool) -> None:
         if not adopted:
             self.on_report(event)
-        for callback in tuple(self._callbacks):
+        for callback in tuple(self._callbacks.values()):
             try:
                 callback(event)
             except Exception:
@@ -346,11 +357,6 @@ class GuardedEntity:
         """The credentials were refused, which is not an outage but is reported."""
         with self._pair.condition:
             self.machine.refused(now, describe(error))
-
-    def wait(self, wait_s: float) -> None:
-        """Block for this time, or until the entity fails over."""
-        with self._pair.condition:
-            self._pair.condition.wait_for(lambda: self.machine.state is FAILED_OVER, wait_s)
 
 
 class SenderBacklog:

@@ -15,15 +15,14 @@ from pairing.clock import Clock, SystemClock
 from pairing.ends import End, Endpoint, LifeCycle, Role
 from pairing.errors import Fault, PairedNamespaceFaultedError, PairingError, ServerBusyError
 from pairing.events import Event
-from pairing.health.availability import PathAvailability
-from pairing.health.faults import describe, has_expired, is_ambiguous, is_gone, may_be_gone
+from pairing.health.faults import describe, has_expired, is_ambiguous
 from pairing.health.flows import Failed
 from pairing.links.failures import LinkCrowdedError
 from pairing.loading import needing
 from pairing.membership import Fleet
 from pairing.messages.payload import STANDARD_LIMIT, Payload
 from pairing.options import SendAvailabilityOptions
-from pairing.pair import EntityHealth, Pair, SenderBacklog
+from pairing.pair import EntityHealth, Pair
 from pairing.telemetry.metering import UsageMeter
 from pairing.telemetry.trace_context import is_wanted
 
@@ -73,13 +72,13 @@ class PairedClient:
         self.secondary = self._end(secondary, self.options.secondary_namespace or secondary.label or secondary.host)
         self.deviating_backlog_queues: dict[str, dict[str, tuple[Any, Any]]] = {}
         """Path → property → (expected, actual) of backlog queues with deviating properties."""
-        self.backlog_limit = STANDARD_LIMIT
+        self._backlog_limit = STANDARD_LIMIT
         """The size limit of a message in the backlog, in bytes, if known."""
-        self.backlog_batch_limit = STANDARD_LIMIT
+        self._backlog_batch_limit = STANDARD_LIMIT
         """The size limit of a batch in bytes."""
-        self.refusal: Exception | None = PairingError("the paired client is not open")
+        self._refusal: Exception | None = PairingError("the paired client is not open")
         """The error that every call raises now; None while the client is open."""
-        self.fleet = Fleet(self.pair_state, self.options.coordination)
+        self._fleet = Fleet(self.pair_state, self.options.coordination)
         self.tracing = _tracing(self.options.tracing, primary.host, secondary.host)
         self._state: ClientState = "created"
         self._life = LifeCycle()
@@ -97,21 +96,21 @@ class PairedClient:
 
     def _opened(self) -> None:
         self._state = self.primary.state = self.secondary.state = "opened"
-        self.refusal = None
+        self._refusal = None
 
     def _begin_closing(self) -> bool:
         """Whether there is anything to close."""
         if self._state in ("closing", "closed"):
             return False
         if self._state != "faulted":
-            self.refusal = PairingError("the paired client is closed")
+            self._refusal = PairingError("the paired client is closed")
         self._state = "closing"
         return True
 
     def _end_is_down(self, end: End) -> None:
         self._life.down(end.role, self.clock.now(), end.error)
         if self._state == "opened" and end.role == "primary":
-            self.refusal = PairingError(f"the primary end is {end.state}")
+            self._refusal = PairingError(f"the primary end is {end.state}")
 
     def _tick(self) -> None:
         """Called four times a second: apply what is due."""
@@ -126,18 +125,18 @@ class PairedClient:
             self._both_ends_are_down()
 
     def _fault(self, role: Role, error: PairedNamespaceFaultedError) -> None:
-        self._state, self.refusal = "faulted", error
+        self._state, self._refusal = "faulted", error
         (self.primary if role == "primary" else self.secondary).fault(error)
         self._stop_working()
 
     def _both_ends_are_down(self) -> None:
         cause = self._life.error
         if cause is None:
-            self._state, self.refusal = "closed", PairingError("both ends of the pair were closed")
+            self._state, self._refusal = "closed", PairingError("both ends of the pair were closed")
         else:
             error = PairedNamespaceFaultedError("both ends of the pair are down")
             error.__cause__ = cause
-            self._state, self.refusal = "faulted", error
+            self._state, self._refusal = "faulted", error
         self._stop_working()
 
     def _stop_working(self) -> None:
@@ -149,25 +148,21 @@ class PairedClient:
         if self._state == "created":
             return
         self._state = "closed"
-        self.refusal = PairedNamespaceFaultedError(
+        self._refusal = PairedNamespaceFaultedError(
             "the paired client was opened before this process was forked: create one in each process after the fork"
         )
         self.pair_state.condition = threading.Condition()  # a thread of the parent may have held the old one
 
-    def check_open(self) -> None:
+    def _check_open(self) -> None:
         """Raise the error of an unusable client, if any."""
-        if self.refusal is not None:
-            raise self.refusal
+        if self._refusal is not None:
+            raise self._refusal
 
     def _check_name(self, what: str, name: str) -> None:
-        """Raise if no sender can be created: the name is invalid, or the client is unusable."""
+        """Raise if no sender can be created: the name is invalid, or the client is unusable, and not just unopened."""
         check_entity(what, name)
-        self.check_usable()
-
-    def check_usable(self) -> None:
-        """Raise if the client is unusable; senders may be created before it is opened."""
         if self._state in ("faulted", "closing", "closed"):
-            self.check_open()
+            self._check_open()
 
     # Pairing -------------------------------------------------------------------------------------------------------
 
@@ -209,26 +204,16 @@ class PairedClient:
             returned = self.pair_state.rotation.found(paired.paths, self.clock.now())
         self.pair_state.report(returned)
 
-    def backlog_refused(self, path: str, error: Exception, began: float) -> None:
-        """A backlog queue could not be received from, in an operation that began then; a deleted one leaves the
-        rotation.
-        """
-        if is_gone(error):
-            SenderBacklog(self.pair_state).failed(path, error, self.clock.now(), began)
-        elif may_be_gone(error):
-            with self.pair_state.condition:
-                self.pair_state.rotation.doubt(path, is_missing=False, began=began)
-
     # Sending -------------------------------------------------------------------------------------------------------
 
-    def failed(self, error: Exception, path: str, *, reused: bool) -> Failed:
+    def _primary_failed(self, error: Exception, path: str, *, reused: bool) -> Failed:
         """A failure of the primary as the flows see it; that of a busy server is a ServerBusyError.
 
         The SDK's text for refused credentials does not say what to do, so a note is added to the error.
         """
         return self._failed(error, lambda error: self._classified(error, path), reused)
 
-    def backlog_failed(self, error: Exception, *, reused: bool) -> Failed:
+    def _backlog_failed(self, error: Exception, *, reused: bool) -> Failed:
         """A failure of a backlog queue as the flows see it."""
         return self._failed(error, self.pair_state.classify_backlog, reused)
 
@@ -252,7 +237,7 @@ class PairedClient:
             error.__cause__ = cause
         return Failed(fault, error, reused and is_hidden, is_hidden)
 
-    def count_send(self, kind: str, namespace: str, work: Payload, *, accepted: bool) -> None:
+    def _count_send(self, kind: str, namespace: str, work: Payload, *, accepted: bool) -> None:
         """Meter one send; one to a backlog queue is billed to the secondary, and recorded for its destination."""
         if accepted:
             self.meter.count(
@@ -261,21 +246,22 @@ class PairedClient:
         else:
             self.meter.count(kind, namespace, work.path)
 
-    def learn_limit(self, sender: Any) -> None:
+    def _learn_limit(self, sender: Any) -> None:
         """Learn the message size limit of the backlog from an open link."""
-        self.backlog_limit = int(getattr(sender, "_max_message_size_on_link", 0)) or self.backlog_limit
-        self.backlog_batch_limit = int(getattr(sender, "_max_batch_size_on_link", 0)) or self.backlog_batch_limit
+        self._backlog_limit = int(getattr(sender, "_max_message_size_on_link", 0)) or self._backlog_limit
+        self._backlog_batch_limit = int(getattr(sender, "_max_batch_size_on_link", 0)) or self._backlog_batch_limit
 
     # Health --------------------------------------------------------------------------------------------------------
-
-    def availability(self, path: str) -> PathAvailability:
-        """The state machine of an entity, for detailed inspection."""
-        return self.pair_state.availability(path)
 
     def entity_health(self, path: str) -> EntityHealth:
         """The health of an entity, as seen by this process."""
         self._check_path(path)
         return self.pair_state.health(path)
+
+    def health(self) -> list[EntityHealth]:
+        """The health of every entity that this process has used or was told of."""
+        self._check_faulted()
+        return [self.pair_state.health(entity.path) for entity in self.pair_state.entities()]
 
     def fail_over(
         self,
@@ -304,7 +290,7 @@ class PairedClient:
         """End a hold: the entity stays failed over and is pinged immediately."""
         self._check_path(path)
         self.pair_state.release(path, operator or self.process)
-        self.fleet.release(path, operator or self.process)
+        self._fleet.release(path, operator or self.process)
 
     def mark_healthy(self, path: str, *, operator: str | None = None) -> None:
         """End hold and failover together."""
@@ -322,29 +308,25 @@ class PairedClient:
         check_entity("path", path)
 
     def _check_faulted(self) -> None:
-        if isinstance(self.refusal, PairedNamespaceFaultedError):
-            raise self.refusal
+        if isinstance(self._refusal, PairedNamespaceFaultedError):
+            raise self._refusal
 
     # Events --------------------------------------------------------------------------------------------------------
 
     @property
     def coordination(self) -> "RedisCoordination | None":
         """The shared state with the fleet; None without coordination."""
-        return self.fleet.coordination
+        return self._fleet.coordination
 
-    def on_event(self, callback: Callable[[Event], None]) -> None:
-        """Call back with each event, on the thread that saw it; exceptions of the callback are logged only.
+    def on_event(self, callback: Callable[[Event], None]) -> Callable[[], object]:
+        """Call back with each event, on the thread that saw it, until the returned function is called.
 
-        TypeError for a coroutine function, because nothing would await it.
+        Exceptions of the callback are logged only. TypeError for a coroutine function, because nothing would await it.
         """
         self._check_faulted()
         if not callable(callback) or iscoroutinefunction(callback):
             raise TypeError(f"callback must be a function that is called, and not awaited, not {callback!r}")
-        self.pair_state.on_event(callback)
-
-    def emit(self, kind: str, entity: str, reason: str, operator: str | None = None) -> None:
-        """Report an event to the callbacks and to the fleet."""
-        self.pair_state.emit(kind, entity, reason, operator)
+        return self.pair_state.on_event(callback)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.pair}: {self._state}>"

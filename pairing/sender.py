@@ -1,9 +1,9 @@
 """The blocking sender: the SDK's methods, over two namespaces."""
 
 from datetime import datetime
-from typing import Self
+from typing import Never, Self
 
-from azure.servicebus import ServiceBusMessageBatch
+from azure.servicebus import ServiceBusMessageBatch, ServiceBusSender
 
 from pairing.drive import run
 from pairing.links.link import Link
@@ -11,7 +11,7 @@ from pairing.messages.payload import Messages, PairedMessageBatch
 from pairing.operations.sender import SendOperations
 
 
-class PairedSender(SendOperations):
+class PairedSender(SendOperations, ServiceBusSender):  # type: ignore[misc]
     """Sends to one queue or topic: to the primary, or to a backlog queue while the entity is failed over.
 
     At least once: if the result of an attempt is unknown, the message is sent again with the same message_id.
@@ -26,24 +26,28 @@ class PairedSender(SendOperations):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def send_messages(self, message: Messages | ServiceBusMessageBatch, *, timeout: float | None = None) -> None:
+    def send_messages(
+        self, message: Messages | ServiceBusMessageBatch, *, timeout: float | None = None, **unknown: Never
+    ) -> None:
         """Return once a namespace has accepted the message, list or batch; raise after ``timeout`` seconds.
 
         Raises the SDK's own error during the failover interval or for errors of the caller, MessageSizeExceededError
         also for messages that cannot be failed over, BacklogUnavailableError if the entity is failed over and no
         backlog queue accepts.
         """
-        run(self._send(message, timeout))
+        run(self._send(message, timeout, **unknown))
 
     def schedule_messages(
-        self, messages: Messages, schedule_time_utc: datetime, *, timeout: float | None = None
+        self, messages: Messages, schedule_time_utc: datetime, *, timeout: float | None = None, **unknown: Never
     ) -> list[int]:
         """The sequence numbers of the scheduled messages; none if they were scheduled in a backlog queue."""
-        return run(self._schedule(messages, schedule_time_utc, timeout))
+        return run(self._schedule(messages, schedule_time_utc, timeout, **unknown))
 
-    def cancel_scheduled_messages(self, sequence_numbers: int | list[int], *, timeout: float | None = None) -> None:
+    def cancel_scheduled_messages(
+        self, sequence_numbers: int | list[int], *, timeout: float | None = None, **unknown: Never
+    ) -> None:
         """Cancel messages scheduled in the primary; ScheduledInBacklogError for those in a backlog queue."""
-        run(self._cancel(sequence_numbers, timeout))
+        run(self._cancel(sequence_numbers, timeout, **unknown))
 
     def create_message_batch(self, max_size_in_bytes: int | None = None) -> PairedMessageBatch:
         """An empty batch with headroom for the backlog; ValueError if the limit exceeds that of the entity."""

@@ -173,7 +173,7 @@ class InMemoryPairedClient(ClientOperations[InMemoryLink, "InMemoryPairedSender"
     ) -> None:
         self.namespaces: dict[Role, InMemoryNamespace] = {"primary": primary, "secondary": secondary}
         clock = clock or ManualClock()
-        self.runtime = _ManualRuntime(clock)
+        self._runtime = _ManualRuntime(clock)
         self._build(_endpoint("primary", primary), _endpoint("secondary", secondary), options, clock)
         self._pinger = Pinger(self)
 

@@ -107,7 +107,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self, primary: Endpoint, secondary: Endpoint, options: SendAvailabilityOptions | None, clock: Clock | None
     ) -> None:
         self.background = Background()
-        self.runtime = Tasks(self.background)
+        self._runtime = Tasks(self.background)
         self._loop: asyncio.AbstractEventLoop | None = None
         super()._build(primary, secondary, options, clock)
         self._opening = asyncio.Lock()
@@ -125,22 +125,22 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     # Life ----------------------------------------------------------------------------------------------------------
 
     @property
-    def refusal(self) -> Exception | None:
+    def _refusal(self) -> Exception | None:
         """As for the blocking client; and an error in another event loop, where nothing would watch the deadlines."""
-        if self._refusal is None and self._is_elsewhere():
+        if self._own_refusal is None and self._is_elsewhere():
             return PairingError(
                 "the paired client was opened in another event loop: create and open one in each event loop"
             )
-        return self._refusal
+        return self._own_refusal
 
-    @refusal.setter
-    def refusal(self, error: Exception | None) -> None:
-        self._refusal = error
+    @_refusal.setter
+    def _refusal(self, error: Exception | None) -> None:
+        self._own_refusal = error
 
     def _check_loop(self) -> None:
         """Raise in another event loop than the client's."""
         if self._is_elsewhere():
-            self.check_open()
+            self._check_open()
 
     def _is_elsewhere(self) -> bool:
         """Whether another event loop than the client's runs here."""
@@ -186,20 +186,16 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self._check_new()  # it may have been closed meanwhile
         self._loop = asyncio.get_running_loop()
         self._opened()
-        self.fleet.start()
+        self._fleet.start()
         self._watchdog = self.background.start(self._watch_links(), "watchdog")
         self._work = [
             self.background.start(self._watch_time(), "time"),
-            self.runtime.spawn(self._maintenance.work(), "maintenance"),
+            self._runtime.spawn(self._maintenance.work(), "maintenance"),
         ]
         if self.options.enable_pings:
-            self._work.append(self.runtime.spawn(self._pinger.work(), "pinger"))
+            self._work.append(self._runtime.spawn(self._pinger.work(), "pinger"))
         if self.options.enable_syphon:
             self._start_syphon()
-
-    async def repair(self) -> None:
-        """Try once more to find the backlog queues; for a client that was opened without the secondary."""
-        await run_async(self._find_backlog_again())
 
     async def _watch_time(self) -> None:
         while self._state == "opened":
@@ -260,8 +256,8 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         left_s = max(flying_until - time.monotonic(), 0.0)
         await asyncio.gather(*(link.close(left_s) for link in list(self.background.links)))
         if self.coordination is not None:
-            self.fleet.record(self.meter.drain(self.clock.now(), everything=True))
-            leaving = self.background.start(asyncio.to_thread(self.fleet.close), "leaving")
+            self._fleet.record(self.meter.drain(self.clock.now(), everything=True))
+            leaving = self.background.start(asyncio.to_thread(self._fleet.close), "leaving")
             await asyncio.wait([leaving], timeout=max(until - 0.5 - time.monotonic(), 0.5))
         await asyncio.gather(self.primary.close(), self.secondary.close())
         await self.background.cancel([self._watchdog] if self._watchdog else [])
@@ -301,20 +297,16 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         for link in self._all_links():
             link.forget()
 
-    async def warm_now(self, path: str) -> None:
-        """Open the link to a backlog queue, and learn its message size limit."""
-        await run_async(self._open_backlog_link(path))
-
     # Pings ---------------------------------------------------------------------------------------------------------
 
     async def ping(self, path: str) -> PingResult:
         """Ping the entity now; an accepted ping makes an entity healthy unless it is held."""
-        self.check_open()
+        self._check_open()
         return await run_async(self._pinger.ping(path))
 
     async def ping_due(self) -> list[PingResult]:
         """Ping every failed-over entity whose ping is due and which this process can claim; for workers."""
-        self.check_open()
+        self._check_open()
         return await run_async(self._pinger.ping_due())
 
     def _start_syphon(self) -> None:

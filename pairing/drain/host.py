@@ -10,8 +10,8 @@ from pairing.links.failures import AnyLink, LinkFailure
 if TYPE_CHECKING:
     from pairing.clock import Clock
     from pairing.fleet.coordination import RedisCoordination
-    from pairing.health.availability import PathAvailability
     from pairing.options import SendAvailabilityOptions
+    from pairing.pair import Pair
     from pairing.telemetry.metering import UsageMeter
     from pairing.telemetry.tracing import Tracing
 from typing import TypeVar
@@ -43,6 +43,7 @@ class SyphonHost(Protocol):
     tracing: "Tracing | None"
     clock: "Clock"
     pair: str
+    pair_state: "Pair"
     process: str
 
     @property
@@ -59,12 +60,6 @@ class SyphonHost(Protocol):
 
     @property
     def backlog_paths(self) -> tuple[str, ...]: ...
-
-    def availability(self, path: str) -> "PathAvailability": ...
-
-    def emit(self, kind: str, entity: str, reason: str) -> object: ...
-
-    def backlog_refused(self, path: str, error: Exception, began: float) -> None: ...
 
     def sdk_sender(self, role: Literal["primary", "secondary"], name: str) -> Any: ...
 

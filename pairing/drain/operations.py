@@ -150,7 +150,7 @@ class DrainOperations:
     def _note_refusal(self, error: Exception, began: float) -> None:
         if may_be_gone(error):
             self._must_identify, self.is_deleted = True, self.is_deleted or is_gone(error)
-            self._host.backlog_refused(self._queue, error, began)
+            self._host.pair_state.backlog_refused(self._queue, error, began)
 
     def _finds_another(self) -> Operation[bool]:
         """Whether the queue was deleted and created again; False as long as that is unknown."""

@@ -51,7 +51,7 @@ class SyphonCore:
 
     def report(self, kind: str, entity: str, reason: str) -> None:
         """Report an event to callbacks and the fleet."""
-        self._host.emit(kind, entity, reason)
+        self._host.pair_state.emit(kind, entity, reason)
 
     @property
     def _is_over(self) -> bool:
@@ -59,7 +59,7 @@ class SyphonCore:
         return self._host.state in ("closing", "closed", "faulted")
 
     def _is_failed_over(self, path: str) -> bool:
-        return self._host.availability(path).state is State.FAILED_OVER
+        return self._host.pair_state.availability(path).state is State.FAILED_OVER
 
     # The queues ----------------------------------------------------------------------------------------------------
 

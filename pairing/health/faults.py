@@ -14,6 +14,7 @@ from azure.servicebus import exceptions as sdk
 from azure.servicebus.exceptions import ServiceBusError
 
 from pairing.errors import Fault, PairingError
+from pairing.links.failures import is_of_credential
 
 TABLE: dict[type[BaseException], Fault] = {
     PairingError: Fault.OUTAGE,  # that end is closed
@@ -83,11 +84,9 @@ def classify(error: BaseException, *, known: bool) -> Fault:
 
 
 def _nameless(error: ServiceBusError) -> Fault:
-    if cannot_encode(error):
-        return Fault.CALLER
     if _no_token(error) is not None:
         return Fault.CONFIGURATION
-    return Fault.CALLER if condition(error) in CALLERS_CONDITIONS else Fault.OUTAGE
+    return Fault.CALLER if cannot_encode(error) or condition(error) in CALLERS_CONDITIONS else Fault.OUTAGE
 
 
 def is_own_shortage(error: BaseException) -> bool:
@@ -110,9 +109,10 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _no_token(error: BaseException) -> BaseException | None:
-    """The error of azure-identity for which the SDK could not open a link: on a link, no other error is an HTTP one."""
+    """The error of the credential for which the SDK could not open a link: on a link, no other error is an HTTP one."""
     inner = getattr(error, "inner_exception", None)
-    return inner if isinstance(inner, AzureError) and not isinstance(inner, ServiceBusError) else None
+    is_http = isinstance(inner, AzureError) and not isinstance(inner, ServiceBusError)
+    return inner if is_http or (inner is not None and is_of_credential(inner)) else None
 
 
 def cannot_encode(error: BaseException) -> bool:

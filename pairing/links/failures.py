@@ -1,6 +1,7 @@
 """Any link of the library, why an operation on one failed, and whether the link is still usable."""
 
 from collections.abc import Callable
+from traceback import walk_tb
 from typing import Any, NamedTuple, Protocol
 
 from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusConnectionError, ServiceBusError
@@ -51,11 +52,17 @@ def opening_error(error: Exception) -> Exception:
 
     The SDK raises such errors if a peer behind a WebSocket does not answer.
     """
-    if type(error) is not ServiceBusError or not isinstance(error.inner_exception, TypeError):
+    inner = getattr(error, "inner_exception", None)
+    if type(error) is not ServiceBusError or not isinstance(inner, TypeError) or is_of_credential(inner):
         return error
     torn = ServiceBusConnectionError(message=f"The link did not open: {error.message}")
     torn.__cause__ = error
     return torn
+
+
+def is_of_credential(error: BaseException) -> bool:
+    """Whether the credential raised it, or its SDK, instead of giving a token."""
+    return any(frame.f_code.co_name == "get_token" for frame, _ in walk_tb(error.__traceback__))
 
 
 def raise_interruption(error: Exception, handled: BaseException | None) -> None:

@@ -11,7 +11,15 @@ from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType, AmqpMessageProperties
 from azure.servicebus.exceptions import MessageSizeExceededError
 
-from pairing.messages.rewriting import PATH, SESSION_ID, as_message, check_reserved, ensure_message_id, to_backlog
+from pairing.messages.rewriting import (
+    LONGEST_TTL_MS,
+    PATH,
+    SESSION_ID,
+    as_message,
+    check_reserved,
+    ensure_message_id,
+    to_backlog,
+)
 from pairing.messages.sizes import EMPTY_BATCH, ENTRY, STEP, backlog_overhead, backlog_size, envelope_size, message_size
 from pairing.telemetry.metering import billing_units
 
@@ -227,6 +235,9 @@ def ready_message(message: OneMessage) -> ServiceBusMessage:
         raw.properties.message_id = new_id()
     if raw.application_properties:
         check_reserved(ready)
+    ttl_ms = None if raw.header is None else raw.header.time_to_live
+    if ttl_ms is not None and not 0 <= ttl_ms <= LONGEST_TTL_MS:
+        raise ValueError(f"time_to_live must be from 0 to 49 days, not {ready.time_to_live}")
     return ready
 
 

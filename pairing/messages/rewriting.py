@@ -52,7 +52,8 @@ _BROKER_ANNOTATIONS = frozenset(
 _DEAD_LETTER_MARKS = ("DeadLetterReason", "DeadLetterErrorDescription")
 _DATA = AmqpMessageBodyType.DATA
 _TICKS_PER_MILLISECOND = 10_000
-_LONGEST_TTL_MS = 2**32 - 1  # the limit of an AMQP header: 49 days
+LONGEST_TTL_MS = 2**32 - 1
+"""The limit of an AMQP header, 49 days."""
 _FOREVER_TICKS = 2**63 - 1  # TimeSpan.MaxValue
 
 Sendable = ServiceBusMessage | AmqpAnnotatedMessage | Mapping[str, Any]
@@ -139,8 +140,6 @@ def to_backlog(message: ServiceBusMessage, path: str) -> ServiceBusMessage:
     if raw.header is not None:
         header.durable, header.priority = raw.header.durable, raw.header.priority
         if raw.header.time_to_live is not None:
-            if raw.header.time_to_live < 0:  # the syphon could only dead-letter it
-                raise ValueError(f"time_to_live must not be negative, as it is: {message.time_to_live}")
             carried[TIME_TO_LIVE] = typed("LONG", raw.header.time_to_live * _TICKS_PER_MILLISECOND)
             properties.absolute_expiry_time = None  # the SDK computes it from the time-to-live on every send
     if when is not None:
@@ -322,7 +321,7 @@ def _ttl_ms(ticks: int | None) -> int | None:
         return None
     if ticks < 0:
         raise PoisonedMessage(TIME_TO_LIVE, ticks)
-    return min(ticks // _TICKS_PER_MILLISECOND, _LONGEST_TTL_MS)
+    return min(ticks // _TICKS_PER_MILLISECOND, LONGEST_TTL_MS)
 
 
 def _time(name: str, milliseconds: int) -> datetime:

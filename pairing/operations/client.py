@@ -35,7 +35,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
     _metered_classes: tuple[type, type, type]
     """The metered classes of a receiver, a session and pages."""
     _in_asyncio: bool
-    runtime: Runtime
+    _runtime: Runtime
 
     def __init__(
         self,
@@ -86,8 +86,8 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         super()._build(primary, secondary, options, clock)
         self._lock = threading.RLock()
         self._backlog_links: dict[str, LinkT] = {}
-        self._closing = self.runtime.event()
-        self.required_sessions = RequiredSessions()
+        self._closing = self._runtime.event()
+        self._required_sessions = RequiredSessions()
 
     @abstractmethod
     def _link_to(self, role: Role, name: str, *, warm: bool = False, **keywords: Any) -> LinkT:
@@ -110,7 +110,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
 
     def _forked(self) -> None:
         super()._forked()
-        if self.refusal is not None and self._state == "closed":
+        if self._refusal is not None and self._state == "closed":
             self._lock = threading.RLock()
             self._forget_links()
 
@@ -130,7 +130,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
             if self.options.require_secondary:
                 yield from call(self.secondary.let_go)
                 raise
-            self.emit("queue_pulled", "*", f"opened without backlog: {error}")
+            self.pair_state.emit("queue_pulled", "*", f"opened without backlog: {error}")
         self._begin_working()
 
     def _find_backlog_again(self) -> Operation[None]:
@@ -148,7 +148,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
             yield from self._name_secondary()
         return (
             yield from find_or_create(
-                self,
+                _Secondary(self),
                 self.secondary.namespace,
                 self.primary.namespace,
                 self.options.backlog_queue_count,
@@ -165,28 +165,6 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         except Exception as error:
             _LOGGER.info("the secondary namespace did not return its name: %s", describe(error))
         self._named(name)
-
-    def list_queues(self) -> Operation[list[QueueProperties]]:
-        """All queues of the secondary namespace."""
-        found: list[QueueProperties] = []
-        try:
-            found = yield from call(self.runtime.listed, self.secondary.administration.list_queues())
-        finally:
-            self._count_administration(len(found) // PAGE + 1)
-        return found
-
-    def create_queue(self, path: str) -> Operation[None]:
-        """Create a backlog queue."""
-        try:
-            with understood():
-                yield from call(self.secondary.administration.create_queue, path, **CREATED_WITH)
-        finally:
-            self._count_administration()
-
-    def pause(self, seconds: float, reason: str) -> Operation[None]:
-        """Wait before the namespace is asked again, unless the client is closed."""
-        _LOGGER.warning("%s; trying again in %.0f s", reason, seconds)  # a person may wait for the client to open
-        yield from call(self.runtime.rest, self._closing, seconds)
 
     # Senders and receivers -----------------------------------------------------------------------------------------
 
@@ -212,13 +190,13 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
 
     def get_queue_receiver(self, queue_name: str, **keywords: Any) -> ReceiverT:
         """A metered receiver of a queue of the primary; arguments as in the SDK."""
-        self.check_open()
+        self._check_open()
         receiver: ReceiverT = self.primary.receiving.get_queue_receiver(queue_name, **keywords)
         return self._metered(receiver, queue_name)
 
     def get_subscription_receiver(self, topic_name: str, subscription_name: str, **keywords: Any) -> ReceiverT:
         """A metered receiver of a subscription of the primary; arguments as in the SDK."""
-        self.check_open()
+        self._check_open()
         receiver: ReceiverT = self.primary.receiving.get_subscription_receiver(
             topic_name, subscription_name, **keywords
         )
@@ -240,7 +218,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         self, queue_name: str, *, state_updated_after: datetime | None = None, timeout: float | None = None
     ) -> PagesT:
         """The sessions of a queue of the primary, as in the SDK."""
-        self.check_open()
+        self._check_open()
         found: PagesT = self.primary.receiving.list_queue_sessions(
             queue_name, state_updated_after=state_updated_after, timeout=timeout
         )
@@ -255,7 +233,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         timeout: float | None = None,
     ) -> PagesT:
         """The sessions of a subscription of the primary, as in the SDK."""
-        self.check_open()
+        self._check_open()
         found: PagesT = self.primary.receiving.list_subscription_sessions(
             topic_name, subscription_name, state_updated_after=state_updated_after, timeout=timeout
         )
@@ -263,7 +241,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
 
     # The backlog ---------------------------------------------------------------------------------------------------
 
-    def backlog_link(self, path: str) -> LinkT:
+    def _backlog_link(self, path: str) -> LinkT:
         """The one link of this client to a backlog queue, shared by its senders."""
         link = self._backlog_links.get(path)
         if link is None:
@@ -278,12 +256,41 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
             backlog = list(self._backlog_links.values())
         return backlog if role == "secondary" else [link for link in self._all_links() if link not in backlog]
 
-    def warm(self, path: str) -> None:
+    def _warm(self, path: str) -> None:
         """Open the link to a backlog queue in the background, and keep it open."""
-        if self.backlog_link(path).sender is None:
+        if self._backlog_link(path).sender is None:
             self._warm_soon(path)
 
     def _open_backlog_link(self, path: str) -> Operation[None]:
-        link = self.backlog_link(path)
+        link = self._backlog_link(path)
         if (yield from call(link.warm, _WARM_S)) is None:
-            self.learn_limit(link.sender)
+            self._learn_limit(link.sender)
+
+
+class _Secondary:
+    """The requests of a client to its secondary namespace, which are metered."""
+
+    def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
+        self._client = client
+
+    def list_queues(self) -> Operation[list[QueueProperties]]:
+        """All queues of the namespace."""
+        client, found = self._client, list[QueueProperties]()
+        try:
+            found = yield from call(client._runtime.listed, client.secondary.administration.list_queues())
+        finally:
+            client._count_administration(len(found) // PAGE + 1)
+        return found
+
+    def create_queue(self, path: str) -> Operation[None]:
+        """Create a backlog queue."""
+        try:
+            with understood():
+                yield from call(self._client.secondary.administration.create_queue, path, **CREATED_WITH)
+        finally:
+            self._client._count_administration()
+
+    def pause(self, seconds: float, reason: str) -> Operation[None]:
+        """Wait before the namespace is asked again, unless the client is closed."""
+        _LOGGER.warning("%s; trying again in %.0f s", reason, seconds)  # a person may wait for the client to open
+        yield from call(self._client._runtime.rest, self._client._closing, seconds)

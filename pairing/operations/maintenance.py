@@ -41,7 +41,7 @@ class MaintenanceCore:
         """Whether this process should read the queues now: one process of a fleet, or all if Redis does not answer."""
         if not (self._is_anything_failed_over() and self._is_time("fill", FILL_S / 6)):
             return False
-        if (backlog := self._paired.fleet.backlog) is not None:
+        if (backlog := self._paired._fleet.backlog) is not None:
             with contextlib.suppress(Exception):
                 if backlog.claim_look(FILL_S):
                     return True
@@ -59,7 +59,7 @@ class MaintenanceCore:
             for queue in queues
             if queue.max_size_bytes and queue.path.lower() in of
         }
-        if (backlog := self._paired.fleet.backlog) is not None:
+        if (backlog := self._paired._fleet.backlog) is not None:
             with contextlib.suppress(Exception):
                 warnings = backlog.record(sizes, at)
                 self._learn(backlog.fills())
@@ -77,11 +77,11 @@ class MaintenanceCore:
 
     def _warn(self, fills: Mapping[str, Fill]) -> None:
         for path, fill in fills.items():
-            self._paired.emit("capacity_warning", path, fill.describe())
+            self._paired.pair_state.emit("capacity_warning", path, fill.describe())
 
     def _may_repair(self, every_s: float) -> bool:
         """Whether this process should look for deleted queues now: one of a fleet, or all if Redis does not answer."""
-        backlog = self._paired.fleet.backlog if self._paired.backlog_paths else None
+        backlog = self._paired._fleet.backlog if self._paired.backlog_paths else None
         with contextlib.suppress(Exception):
             return backlog is None or backlog.claim_repair(every_s)
         return True
@@ -104,8 +104,8 @@ class Maintenance(MaintenanceCore):
 
     def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
         super().__init__(client)
-        self._client, self._runtime = client, client.runtime
-        self._wake = client.runtime.event()
+        self._client, self._runtime = client, client._runtime
+        self._wake = client._runtime.event()
         self._is_stopping = False
 
     def warm(self, queue: str) -> None:
@@ -154,8 +154,8 @@ class Maintenance(MaintenanceCore):
 
     def _report(self) -> Operation[None]:
         self._count_connections()
-        if self._client.fleet.answers and self._is_time("report", REPORT_S):
-            self._client.fleet.record(self._client.meter.drain(self._client.clock.now(), everything=True))
+        if self._client._fleet.answers and self._is_time("report", REPORT_S):
+            self._client._fleet.record(self._client.meter.drain(self._client.clock.now(), everything=True))
         yield from ()
 
     def _look_at_fill(self) -> Operation[None]:
@@ -172,18 +172,18 @@ class Maintenance(MaintenanceCore):
 
     def _learn_sessions(self) -> Operation[None]:
         """Ask whether queues require sessions: the primary's administration says so to keys with the Manage claim."""
-        client = self._client
-        for path in list(client.required_sessions.unknown):
-            if client.availability(path).state is FAILED_OVER or not self._is_time(f"sessions {path}", SESSIONS_S):
+        client, state_of = self._client, self._client.pair_state.availability
+        for path in list(client._required_sessions.unknown):
+            if state_of(path).state is FAILED_OVER or not self._is_time(f"sessions {path}", SESSIONS_S):
                 continue
             client.meter.count("manage", client.primary.namespace, "*", operations=1, billing_units=1)
             try:
                 queue = yield from call(client.primary.administration.get_queue, path)
             except (ResourceNotFoundError, ClientAuthenticationError) as error:  # a topic; or a right is missing
                 _LOGGER.debug("whether %s requires sessions is not known: %s", path, describe(error))
-                client.required_sessions.learn(path, is_required=False)
+                client._required_sessions.learn(path, is_required=False)
             else:
-                client.required_sessions.learn(path, is_required=bool(queue.requires_session))
+                client._required_sessions.learn(path, is_required=bool(queue.requires_session))
 
     def _repair(self) -> Operation[None]:
         """Keep trying to find or create backlog queues, if there are none or one may have been deleted."""

@@ -71,10 +71,10 @@ class Pinger:
     """The pings of one client, each in its own worker, because an outage can make it slow."""
 
     def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
-        self._client, self._runtime = client, client.runtime
+        self._client, self._runtime = client, client._runtime
         self._places = Places()
         self._alone: dict[str, Lock] = {}
-        self._stop = client.runtime.event()
+        self._stop = client._runtime.event()
 
     def work(self) -> Operation[None]:
         """Ping what is due until stopped."""
@@ -137,10 +137,10 @@ class Pinger:
         finally:
             yield from call(link.close, 0.0)
         client.pair_state.pinged(result)
-        due = client.availability(path).ping_at
+        due = client.pair_state.availability(path).ping_at
         if client.coordination is not None:
             next_due = None if due is None else client.clock.utc(due)
-            yield from call(self._runtime.block, client.fleet.record_ping, result, next_due)
+            yield from call(self._runtime.block, client._fleet.record_ping, result, next_due)
         return result
 
     def _result(self, path: str, link: Any, timeout_s: float) -> Operation[PingResult]:
@@ -155,5 +155,5 @@ class Pinger:
             self._client.meter.count("ping", namespace, path, messages=n, bytes=PING_BYTES * n, billing_units=n)
         if failure is None:
             return PingResult(path, True, "accepted")
-        failed = self._client.failed(failure.error, path, reused=failure.reused)
+        failed = self._client._primary_failed(failure.error, path, reused=failure.reused)
         return PingResult(path, False, describe(failed.error), failed.fault is Fault.BUSY)

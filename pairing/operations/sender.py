@@ -41,7 +41,9 @@ class SendOperations:
     def __init__(self, client: ClientOperations[Any, Any, Any, Any], entity_name: str, link: AnyLink) -> None:
         self.entity_name = entity_name
         """Path of its queue or topic."""
-        self._client, self._link, self._runtime = client, link, client.runtime
+        self.fully_qualified_namespace: str = client.primary.endpoint.host
+        """Host name of the primary."""
+        self._client, self._link, self._runtime = client, link, client._runtime
         self._entity = GuardedEntity(client.pair_state, entity_name)
         self._backlog = SenderBacklog(client.pair_state)
         self._now = client.clock.now
@@ -53,12 +55,6 @@ class SendOperations:
         self._has_warmed = False
         self._scheduled_in_backlog = False
         self._closed = False
-
-    @property
-    def fully_qualified_namespace(self) -> str:
-        """Host name of the primary."""
-        host: str = self._client.primary.endpoint.host
-        return host
 
     @property
     def client_identifier(self) -> str:
@@ -75,7 +71,7 @@ class SendOperations:
         self._check_live()
         begun: _Begun | None = None
         is_at_ease = timeout is None and self._is_plain and self._machine.state is HEALTHY
-        if is_at_ease and (size := plain_size(message, client.backlog_limit)):  # as most are: only attempted
+        if is_at_ease and (size := plain_size(message, client._backlog_limit)):  # as most are: only attempted
             failure = yield partial(self._link.send, message, self._first_timeout_s)
             if failure is None:
                 self._accepted(size, message)
@@ -101,7 +97,7 @@ class SendOperations:
         """Send to the primary or a backlog queue, whose path is returned."""
         client, backlog = self._client, self._backlog
         if client.options.preserve_session_order:
-            if client.fleet.sessions is not None:
+            if client._fleet.sessions is not None:
                 parts = self._parts(work)
                 if any(session is not None for session, _ in parts):
                     return self._in_order(work, parts, timeout_s, began_at)
@@ -118,7 +114,7 @@ class SendOperations:
         )
 
     def _in_order(self, work: Payload, parts: "list[Part]", timeout_s: float, began_at: float) -> Operation[str | None]:
-        order = self._client.fleet.sessions
+        order = self._client._fleet.sessions
         assert order is not None
         deadline, waits = began_at + timeout_s, self._waits_when_busy
         one_call = order.send(
@@ -130,7 +126,7 @@ class SendOperations:
         parts = work.parts()
         for _, part in parts:
             if part is not work:
-                part.measure(self._client.backlog_limit, False)
+                part.measure(self._client._backlog_limit, False)
         return list(parts)
 
     def _backlog_for(self, session: str | None) -> SenderBacklog:
@@ -141,7 +137,7 @@ class SendOperations:
         if work is not None:
             if client.tracing is not None:
                 client.tracing.carry(work)
-            limit = client.backlog_batch_limit if isinstance(work.outgoing, list) else client.backlog_limit
+            limit = client._backlog_batch_limit if isinstance(work.outgoing, list) else client._backlog_limit
             work.measure(limit, client.options.require_headroom)
         return work
 
@@ -162,12 +158,12 @@ class SendOperations:
         if not self._has_warmed:
             self._warm_backlog(work.messages[0])
         if failure is None or not failure.is_crowded:
-            client.count_send("send", client.primary.namespace, work, accepted=failure is None)
+            client._count_send("send", client.primary.namespace, work, accepted=failure is None)
         if failure is None:
             return DONE
         if condition(failure.error) == NOT_ALLOWED:
-            client.required_sessions.ask(self.entity_name)
-        return client.failed(failure.error, self.entity_name, reused=failure.reused)
+            client._required_sessions.ask(self.entity_name)
+        return client._primary_failed(failure.error, self.entity_name, reused=failure.reused)
 
     def to_backlog(self, work: Payload, queue: str, timeout_s: float) -> Operation[Outcome]:
         """Send the messages, rewritten, to a backlog queue."""
@@ -181,8 +177,8 @@ class SendOperations:
 
     def _to_backlog(self, work: Payload, queue: str, timeout_s: float) -> Operation[Outcome]:
         client, until = self._client, self._now() + timeout_s
-        if refusal := client.required_sessions.refusal(work.path, work.messages):
-            return client.backlog_failed(refusal, reused=False)
+        if refusal := client._required_sessions.refusal(work.path, work.messages):
+            return client._backlog_failed(refusal, reused=False)
         try:
             for _ in work.rewriting():
                 if self._now() >= until:
@@ -190,11 +186,11 @@ class SendOperations:
                 yield from self.pause(0)  # let others go on
             outgoing = work.rewritten()
         except Exception as error:
-            return client.backlog_failed(error, reused=False)
-        failure = yield from call(client.backlog_link(queue).send, outgoing, until - self._now())
+            return client._backlog_failed(error, reused=False)
+        failure = yield from call(client._backlog_link(queue).send, outgoing, until - self._now())
         if failure is None or not failure.is_crowded:
-            client.count_send("send_backlog", client.secondary.namespace, work, accepted=failure is None)
-        return DONE if failure is None else client.backlog_failed(failure.error, reused=failure.reused)
+            client._count_send("send_backlog", client.secondary.namespace, work, accepted=failure is None)
+        return DONE if failure is None else client._backlog_failed(failure.error, reused=failure.reused)
 
     def wait(self, seconds: float) -> Operation[None]:
         """Wait for this time, or until the entity fails over."""
@@ -275,12 +271,12 @@ class SendOperations:
     def _batch(self, max_size_in_bytes: int | None) -> PairedMessageBatch:
         client = self._client
         found = getattr(self._link.sender, "_max_batch_size_on_link", None)
-        limit = int(found) if found else client.backlog_batch_limit
+        limit = int(found) if found else client._backlog_batch_limit
         if max_size_in_bytes and max_size_in_bytes > limit:
             raise ValueError(
                 f"Max message size: {max_size_in_bytes} is too large, acceptable max batch size is: {limit} bytes."
             )
-        headroom = (lambda: client.backlog_batch_limit) if client.options.require_headroom else None
+        headroom = (lambda: client._backlog_batch_limit) if client.options.require_headroom else None
         create = None if client.tracing is None else client.tracing.create
         return PairedMessageBatch(
             max_size_in_bytes or limit, path=self.entity_name, backlog_limit=headroom, create=create
@@ -297,10 +293,10 @@ class SendOperations:
         """
         self._has_warmed = message is not None
         if message is not None and message.session_id is not None:
-            self._client.required_sessions.ask(self.entity_name)
+            self._client._required_sessions.ask(self.entity_name)
         queue = self._backlog.choose(())
         if queue is not None:
-            self._client.warm(queue)
+            self._client._warm(queue)
 
     def _checked(self, timeout: float | None) -> float:
         if timeout is None:
@@ -312,7 +308,7 @@ class SendOperations:
         return timeout
 
     def _check_live(self) -> None:
-        refusal = self._client.refusal
+        refusal = self._client._refusal
         if refusal is not None:
             raise refusal
         if self._closed:

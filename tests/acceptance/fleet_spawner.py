@@ -133,7 +133,7 @@ class Application:
     def emit(self, count: int) -> None:
         """Reports that many events of one entity, in their order."""
         for number in range(count):
-            self.client.emit("set_aside", f"of {self._name}", str(number))
+            self.client.pair_state.emit("set_aside", f"of {self._name}", str(number))
 
 
 def main() -> None:

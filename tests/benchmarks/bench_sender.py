@@ -122,8 +122,8 @@ def _switching(pair: PairedServiceBusClient, primary: str, bare_backlog: Any) ->
         return failure
 
     pair.pair_state._classify = classified
-    pair.warm_now(pair.backlog_paths[0])
-    link: Any = pair.backlog_link(pair.backlog_paths[0])
+    pair._runtime.run(pair._open_backlog_link(pair.backlog_paths[0]))
+    link: Any = pair._backlog_link(pair.backlog_paths[0])
     send_on_link, link.send = link.send, send
     sender = pair.get_queue_sender("payments")
     _fault(primary, {"entity": "payments", "operation": "send", "effect": "reject"})

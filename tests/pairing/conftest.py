@@ -268,6 +268,10 @@ class World:
             stop.set()
             await running
 
+    async def warm(self, client: Any, path: str) -> None:
+        """Open the link of a client to a backlog queue now."""
+        await self(client._runtime.run, client._open_backlog_link(path))
+
     @property
     def reported(self) -> list[str]:
         """The kinds of the events so far."""

@@ -104,7 +104,7 @@ async def test_closing_takes_five_seconds_at_most_whatever_the_namespaces_do(wor
     client = await world.open(enable_pings=False)
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, ServiceBusMessage("before"))
-    await world.until(lambda: any(client.backlog_link(path).sender for path in client.backlog_paths))
+    await world.until(lambda: any(client._backlog_link(path).sender for path in client.backlog_paths))
     primary.freeze()
     secondary.freeze()
     stuck = asyncio.ensure_future(world(sender.send_messages, ServiceBusMessage("stuck"), timeout=20))

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from azure.servicebus import ServiceBusMessage
 
+from pairing.drive import run_async
 from tests.pairing import leftovers
 from tests.selection import nightly
 
@@ -124,7 +125,7 @@ class Operations:
         return (await self._another_client()).ping(self._queue)
 
     async def repair(self):
-        return (await self._another_client()).repair()
+        return run_async((await self._another_client())._find_backlog_again())
 
     async def open_client(self):
         return self._world.client(backlog_queue_count=1, enable_pings=False).open()

@@ -50,7 +50,7 @@ async def test_deleted_queues_are_created_again_long_before_their_probation_is_o
 
 async def test_as_long_as_a_queue_cannot_be_created_it_is_not_counted(world, secondary, queue):
     client = await world.open(backlog_queue_count=1)
-    await world(client.warm_now, client.backlog_paths[0])  # by an open link the namespace says that it was deleted
+    await world.warm(client, client.backlog_paths[0])  # by an open link the namespace says that it was deleted
     delete(secondary, *client.backlog_paths)
     secondary.fault(operation="admin", effect="status", status=503)
     client.fail_over(queue, "test")
@@ -70,7 +70,7 @@ async def test_one_process_of_a_fleet_creates_it_and_all_use_it_again(world, sec
     first, second = [await world.open(coordination=redis_url, primary_namespace=pair, **options) for _ in range(2)]
     [path] = first.backlog_paths
     for client in (first, second):
-        await world(client.warm_now, path)
+        await world.warm(client, path)
         await world.until(lambda client=client: client.coordination.is_connected)
     await world.until(lambda: redis_client.pubsub_numsub(f"pairing:{{{pair}}}:queues")[0][1] == 2)
     delete(secondary, path)

@@ -13,7 +13,7 @@ async def test_a_send_opens_a_new_link(world, queue, failed_over, monkeypatch):
     if failed_over:
         client.fail_over(queue, "test")
     await world(sender.send_messages, ServiceBusMessage("x"))
-    link = client.backlog_link(client.backlog_paths[0]) if failed_over else sender._link
+    link = client._backlog_link(client.backlog_paths[0]) if failed_over else sender._link
     authenticator = link.sender._handler._cbs_authenticator
     authenticator._expires_on = authenticator._token_put_time = 0
     await world(sender.send_messages, ServiceBusMessage("y"))

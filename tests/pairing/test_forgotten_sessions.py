@@ -46,7 +46,7 @@ async def test_it_is_refused_once_the_client_has_learnt_that_the_queue_requires_
     with contextlib.suppress(ServiceBusError):
         await world(sender.send_messages, first)
     healthy = await refusal(world, sender, WITHOUT)
-    await world.until(lambda: client.required_sessions.required)
+    await world.until(lambda: client._required_sessions.required)
     client.fail_over(sessions_queue, "test")
     before = stored_in_backlog(world, client)
     for messages in (WITHOUT, [WITH, WITHOUT]):
@@ -59,7 +59,7 @@ async def test_it_is_refused_once_the_client_has_learnt_that_the_queue_requires_
 async def test_queues_that_take_messages_without_sessions_go_on_doing_so(world, client, queue, sessions_queue):
     for path in (queue, sessions_queue):
         await world(client.get_queue_sender(path).send_messages, WITH)
-    await world.until(lambda: client.required_sessions.required and not client.required_sessions.unknown)
+    await world.until(lambda: client._required_sessions.required and not client._required_sessions.unknown)
     client.fail_over(queue, "test")
     await world(client.get_queue_sender(queue).send_messages, WITHOUT)
     assert stored_in_backlog(world, client) == 1
@@ -75,9 +75,9 @@ async def test_a_key_without_the_right_to_ask_asks_once(world, client, sessions_
     monkeypatch.setattr(client.primary.administration, "get_queue", refuse)
     sender = client.get_queue_sender(sessions_queue)
     await world(sender.send_messages, WITH)
-    await world.until(lambda: asked and not client.required_sessions.unknown)
+    await world.until(lambda: asked and not client._required_sessions.unknown)
     await refusal(world, sender, WITHOUT)
-    assert (asked, client.required_sessions.unknown) == ([sessions_queue], {})
+    assert (asked, client._required_sessions.unknown) == ([sessions_queue], {})
     client.fail_over(sessions_queue, "test")
     await world(sender.send_messages, WITHOUT)
     assert stored_in_backlog(world, client) == 1

@@ -74,7 +74,7 @@ class Sending:
         self.client._opened()
         self.sender = self.client.get_queue_sender("orders")
         self.sender._has_warmed = True
-        self.links = [self.sender._link, self.client.backlog_link(BACKLOG)]
+        self.links = [self.sender._link, self.client._backlog_link(BACKLOG)]
         self.set_links(self.taken)
 
     def set_links(self, taken: Taken | None) -> None:

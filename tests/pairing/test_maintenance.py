@@ -29,8 +29,8 @@ async def close_from_afar(world, link):
 async def test_an_idle_link_to_a_backlog_queue_that_was_closed_is_reopened_in_the_background(world, secondary, queue):
     client = await world.open(backlog_queue_count=1)
     [path] = client.backlog_paths
-    link = client.backlog_link(path)
-    await world(client.warm_now, path)
+    link = client._backlog_link(path)
+    await world.warm(client, path)
     before = link.sender
     assert await world(link.maintain, time.monotonic()) is False
     assert link.sender is before

@@ -89,13 +89,13 @@ class PairLife(RuleBasedStateMachine):
         messages = [
             ServiceBusMessage("x", message_id=f"{entity}/{number + i}", session_id=session) for i in range(size)
         ]
-        before = self.client.availability(entity).state
+        before = self.client.pair_state.availability(entity).state
         ids = {message.message_id for message in messages}
         try:
             self.senders[entity].send_messages(messages if size > 1 else messages[0])
             self.accepted |= ids
         except BacklogUnavailableError:
-            assert self.client.availability(entity).state == "failed_over"
+            assert self.client.pair_state.availability(entity).state == "failed_over"
             self.refused |= ids
         except tuple(map(type, OUTAGES)):
             assert before != "failed_over"
@@ -168,7 +168,7 @@ class PairLife(RuleBasedStateMachine):
         now = self.clock.now()
         for entity in ENTITIES:
             health = self.client.entity_health(entity)
-            machine = self.client.availability(entity)
+            machine = self.client.pair_state.availability(entity)
             assert health.state in ("healthy", "failing", "failed_over")
             assert (machine.held_by is None) or health.state == "failed_over"
             assert (machine.ping_at is not None) == (health.state == "failed_over")
@@ -185,7 +185,7 @@ class PairLife(RuleBasedStateMachine):
             for kind in story:
                 before, state = state, _AFTER[kind](state)
                 assert state != before or kind in ("forced", "held", "released"), story
-            assert self.client.availability(entity).state == state
+            assert self.client.pair_state.availability(entity).state == state
 
 
 _AFTER = {

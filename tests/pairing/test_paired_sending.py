@@ -210,13 +210,13 @@ def test_a_batch_for_a_premium_primary_keeps_within_what_a_standard_secondary_ta
 
 def test_a_batch_learns_while_it_is_filled_that_the_secondary_takes_more(premium):
     batch = premium.create_message_batch()
-    premium._client.learn_limit(PremiumLink())
+    premium._client._learn_limit(PremiumLink())
     fill(batch)
     assert batch.size_in_bytes > 500_000
 
 
 def test_a_list_is_refused_where_the_backlog_takes_no_such_batch(premium):
-    premium._client.backlog_limit = 100 * 1_048_576
+    premium._client._backlog_limit = 100 * 1_048_576
     with pytest.raises(sdk.MessageSizeExceededError, match="262144"):
         premium.send_messages([ServiceBusMessage("x" * 100_000) for _ in range(3)])
     premium.send_messages(ServiceBusMessage("x" * 300_000))

@@ -301,6 +301,9 @@ async def test_a_failing_callback_disturbs_nobody(world, primary, queue):
     client = await world.open(enable_pings=False)
     client.on_event(lambda event: 1 / 0)
     reported = []
-    client.on_event(reported.append)
+    end = client.on_event(reported.append)
     client.fail_over(queue, "test", operator="ann")
     assert [(event.kind, event.operator, event.pair) for event in reported] == [("forced", "ann", client.pair)]
+    end()
+    client.mark_healthy(queue)
+    assert (len(reported), client.health()) == (1, [client.entity_health(queue)])

@@ -39,14 +39,13 @@ def client(runtime):
 
     fleet = SimpleNamespace(record_ping=lambda result, due: None)
     return SimpleNamespace(
-        runtime=runtime,
+        _runtime=runtime,
         pair_state=pair,
         clock=clock,
-        fleet=fleet,
+        _fleet=fleet,
         asked=asked,
         coordination=SimpleNamespace(claim_ping=refuse),
         options=SendAvailabilityOptions(),
-        availability=pair.availability,
         meter=SimpleNamespace(count=lambda *_, **__: None),
         primary=SimpleNamespace(namespace="contoso"),
     )
@@ -83,7 +82,7 @@ async def test_as_many_links_as_there_are_places_open_at_once_and_an_open_one_gi
     client._link_to = links = Links(runtime)
     client.coordination = None
     for n, path in enumerate(ENTITIES):
-        client.availability(path).ping_at = 100.0 - n / 10  # the last one first
+        client.pair_state.availability(path).ping_at = 100.0 - n / 10  # the last one first
     pinger = Pinger(client)
     runtime.spawn(pinger.work(), "pinger")
     await until(lambda: links.made >= PLACES)
@@ -220,7 +219,7 @@ async def test_a_ping_whose_link_does_not_open_spends_no_message_and_says_why(cl
     client._link_to = lambda role, path: SimpleNamespace(
         warm=lambda timeout_s: SimpleNamespace(error=OSError("unreachable"), reused=False), close=lambda timeout_s: None
     )
-    client.failed = lambda error, path, reused: SimpleNamespace(error=error, fault=None)
+    client._primary_failed = lambda error, path, reused: SimpleNamespace(error=error, fault=None)
     client.coordination = None
     result = await run_async(Pinger(client).ping("orders"))
     assert (result.accepted, result.reason, result.busy) == (False, "OSError: unreachable", False)

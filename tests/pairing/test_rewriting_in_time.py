@@ -56,7 +56,7 @@ async def test_the_link_gets_what_the_rewriting_has_left(world, client, queue, s
             messages.add_message(message)
     slow(2.0 / len(MESSAGES))
     for path in client.backlog_paths:
-        link = client.backlog_link(path)
+        link = client._backlog_link(path)
 
         def send(outgoing, timeout_s, send=link.send):
             timeouts.append(timeout_s)

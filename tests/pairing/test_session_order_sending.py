@@ -70,7 +70,7 @@ async def test_a_healthy_entity_gets_nothing_of_a_session_still_in_the_backlog(w
 
 async def test_a_healthy_send_asks_nobody(world, queue, primary, redis_url, monkeypatch):
     client = await ordered(world, redis_url)
-    await world.until(lambda: client.fleet.sessions.is_free(queue))
+    await world.until(lambda: client._fleet.sessions.is_free(queue))
     asked = []
     monkeypatch.setattr(SharedSessions, "enter", lambda *reported, **more: asked.append(reported))
     sender = client.get_queue_sender(queue)

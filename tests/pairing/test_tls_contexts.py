@@ -17,6 +17,7 @@ from azure.servicebus.management import ServiceBusAdministrationClient
 from emulator.running import running
 from pairing import SendAvailabilityOptions
 from pairing.aio import PairedServiceBusClient
+from pairing.drive import run_async
 from tests.pairing.gateway import Gateway
 from tests.pairing.test_ways_to_a_namespace import KEY, OPTIONS, PRIMARY, SECONDARY, pytestmark  # noqa: F401
 
@@ -63,7 +64,7 @@ async def test_no_context_is_made_on_the_loop_over_websockets(primary, secondary
         ) as client:
             made_by_then = [thread for thread in made if thread is threading.current_thread()]
             await send_in_both_directions(client, queue)
-            await client.repair()
+            await run_async(client._find_backlog_again())
             assert (await client.get_queue_receiver(queue).receive_messages(max_wait_time=20))[0]
             [backlog] = client.backlog_paths
         assert [thread for thread in made if thread is threading.current_thread()] == made_by_then

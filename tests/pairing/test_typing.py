@@ -20,9 +20,10 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from threading import Event as Stop
-from typing import assert_type
+from typing import Any, Protocol, assert_type
 
-from azure.servicebus import ServiceBusMessage, ServiceBusReceiver
+from azure.servicebus import ServiceBusMessage, ServiceBusReceiver, ServiceBusSender
+from azure.servicebus.aio import ServiceBusSender as ServiceBusSenderOfAsyncio
 
 import pairing.aio
 from pairing import (
@@ -43,10 +44,27 @@ def tell(event: Event) -> None:
     print(event.kind, event.entity, event.time.isoformat())
 
 
+class Sending(Protocol):
+    def send_messages(self, message: ServiceBusMessage, *, timeout: float | None = None, **kwargs: Any) -> None: ...
+
+    def schedule_messages(
+        self, messages: ServiceBusMessage, schedule_time_utc: datetime, *, timeout: float | None = None, **kwargs: Any
+    ) -> list[int]: ...
+
+    def cancel_scheduled_messages(
+        self, sequence_numbers: int | list[int], *, timeout: float | None = None, **kwargs: Any
+    ) -> None: ...
+
+
+def of_the_sdk(sender: ServiceBusSender, by_protocol: Sending) -> str:
+    return sender.entity_name
+
+
 def blocking(primary: str, secondary: str) -> Sequence[int]:
     with PairedServiceBusClient.from_connection_string(primary, secondary, options=options) as client:
         assert_type(client, PairedServiceBusClient)
-        client.on_event(tell)
+        client.on_event(tell)()
+        assert_type(client.health(), list[EntityHealth])
         with client.get_queue_sender("orders") as sender:
             assert_type(sender, PairedSender)
             try:
@@ -58,6 +76,7 @@ def blocking(primary: str, secondary: str) -> Sequence[int]:
             assert_type(batch, PairedMessageBatch)
             batch.add_message(ServiceBusMessage("x"))
             sender.send_messages(batch)
+            of_the_sdk(sender, sender)
             numbers = sender.schedule_messages(ServiceBusMessage("later"), datetime.now(UTC))
             assert_type(numbers, list[int])
             sender.cancel_scheduled_messages(numbers)
@@ -77,6 +96,7 @@ async def awaited(primary: str, secondary: str) -> None:
     async with pairing.aio.PairedServiceBusClient.from_connection_string(primary, secondary) as client:
         async with client.get_topic_sender("news") as sender:
             assert_type(sender, pairing.aio.PairedSender)
+            of_asyncio: ServiceBusSenderOfAsyncio = sender
             await sender.send_messages(ServiceBusMessage("hello"))
             assert_type(await sender.create_message_batch(), PairedMessageBatch)
         await pairing.aio.Syphon(client).run(asyncio.Event())

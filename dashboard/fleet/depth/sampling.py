@@ -58,7 +58,7 @@ def _share_fill(connected: PairedServiceBusClient, pair: str, queues: list[Backl
     """Report fill levels to the senders, and record events of queues that are or will soon be too full."""
     sizes = {queue.path: (queue.size_bytes, queue.max_size_bytes) for queue in queues if queue.max_size_bytes}
     for path, fill in SharedBacklog(shared_state(pair)).record(sizes, at.timestamp()).items():
-        connected.emit("capacity_warning", path, fill.describe())
+        connected.pair_state.emit("capacity_warning", path, fill.describe())
 
 
 def _counted(connected: PairedServiceBusClient, pair: str, queues: list[BacklogQueueInfo]) -> list[Counted]:
