@@ -7,7 +7,9 @@ import pytest
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, User
 from django.test import Client
+from django.utils import timezone
 
+from dashboard.access import tokens
 from dashboard.fleet.state import projection
 from dashboard.models import EntityHealth, Pair
 from pairing.fleet.coordination import SharedState
@@ -100,6 +102,12 @@ def as_role(people) -> Callable[[str], Client]:
         return client
 
     return sign_in
+
+
+def program_of(person: User, scope: str = "operate", **headers: str) -> Client:
+    """A program with a token of this person."""
+    text = tokens.make(person, "a script", scope, 30, timezone.now())[1]
+    return Client(headers={"Authorization": f"Bearer {text}", **headers})
 
 
 @pytest.fixture

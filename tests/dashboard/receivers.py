@@ -25,7 +25,6 @@ class Receiver:
     requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     hold: threading.Event | None = None
-    trickle: bool = False
 
     @property
     def bodies(self) -> list[bytes]:
@@ -41,9 +40,6 @@ def http_server(context: ssl.SSLContext | None = None) -> Iterator[Receiver]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             receiver.requests.append((self.path, {k.lower(): v for k, v in self.headers.items()}, body))
-            if receiver.trickle:
-                self._trickle()
-                return
             if receiver.hold is not None:
                 receiver.hold.wait(60)
             status, headers = receiver.answers.pop(0) if receiver.answers else (204, {})
@@ -52,16 +48,6 @@ def http_server(context: ssl.SSLContext | None = None) -> Iterator[Receiver]:
                 self.send_header(name, value)
             self.send_header("Content-Length", "0")
             self.end_headers()
-
-        def _trickle(self) -> None:
-            """A byte now and then, for ever: no single read ever times out."""
-            stop = receiver.hold or threading.Event()
-            try:
-                while not stop.wait(0.05):
-                    self.wfile.write(b"H")
-                    self.wfile.flush()
-            except OSError:
-                return
 
         def log_message(self, *_: Any) -> None:
             return

@@ -1,15 +1,17 @@
 """The control plane's settings on a Redis of this test session's own."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 import redis
 
 from dashboard.fleet.pairs.pairs_file import PairConfig, load_pairs
+from dashboard.fleet.pairs.sync import sync
 from dashboard.site import redis as dashboard_redis
+from tests.dashboard.served import namespaces
 from tests.prompt_links import prompt_links
-from workers import connections
+from workers import connections, errands, pingers, slices, syphons, watchers
 
 PAIRS = """
 [pairs.contoso]
@@ -46,6 +48,45 @@ def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, PairConf
     reported = load_pairs(file, VARIABLES)
     monkeypatch.setattr(connections, "pairs", lambda: reported)
     return reported
+
+
+@pytest.fixture(scope="session")
+def strings() -> Iterator[dict[str, str]]:
+    """The connection strings of two local namespaces, by the variable that holds them."""
+    with namespaces() as reported:
+        yield reported
+
+
+Begin = Callable[[Mapping[str, str], str], Mapping[str, PairConfig]]
+
+
+@pytest.fixture
+def worker_of(fleet: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: object) -> Iterator[Begin]:
+    """Makes this process a worker of the pairs of a file, with these connection strings; it ends with the test."""
+
+    def begin(strings: Mapping[str, str], text: str) -> Mapping[str, PairConfig]:
+        for name, value in strings.items():
+            monkeypatch.setenv(name, value)
+        file = settings.PAIRS_FILE = tmp_path / "pairs.toml"  # type: ignore[attr-defined]
+        file.write_text(text)
+        reported = load_pairs(file)
+        for room in (connections, errands, pingers, syphons, watchers):
+            monkeypatch.setattr(room, "pairs", lambda: reported)
+        list(sync(reported))
+        return reported
+
+    yield begin
+    end_worker()
+
+
+def end_worker() -> None:
+    """Ends what a worker process has begun, and prepares the process for another one."""
+    slices.stop_all()
+    syphons.leave()
+    syphons._hosts.clear()
+    connections.close_all()
+    connections._failed.clear()
+    slices._shutting_down.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -90,33 +90,19 @@ def test_health_follows_the_event_that_reports_it(reader: Reader, fleet: redis.R
     assert (entity.state, entity.held_by, entity.last_ping_reason) == ("failed_over", "ada", "refused")
 
 
-def test_a_published_change_is_taken_over(reader: Reader, fleet: redis.Redis) -> None:
-    health = SharedState(fleet, "contoso").fail_over("orders", "drill", operator="ada", process="web")
-    collectors.take_over("pairing:{contoso}:health", health.to_json())
-    assert EntityHealth.objects.get(path="orders").state == "failed_over"
+WHOLE = json.loads(event("c").to_json())
+WRONG = [
+    {"entity": None},
+    {"reason": 7},
+    {"time": "2026-11-21T12:00:00"},
+    {"operator": 1},
+    {"kind": "of a later version"},
+]
 
 
-def test_health_of_a_pair_nobody_configured_is_left_alone(reader: Reader, fleet: redis.Redis) -> None:
-    health = SharedState(fleet, "fabrikam").fail_over("orders", "drill", operator="ada", process="web")
-    collectors.take_over("pairing:{fabrikam}:health", health.to_json())
-    assert EntityHealth.objects.get(path="orders").state == "unknown"
-
-
-def test_an_unreadable_report_does_not_stop_the_readable_ones(reader: Reader, fleet: redis.Redis) -> None:
-    fleet.xadd("pairing:events", {"event": "no JSON"})
-    fleet.xadd("pairing:events", {"event": json.dumps({"id": "incomplete"})})
-    SharedState(fleet, "contoso").report(event("a"))
-    collect(reader)
-    assert FailoverEvent.objects.count() == 1
-    assert fleet.xlen("pairing:events") == 0
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"entity": None}, {"reason": 7}, {"time": "2026-11-21T12:00:00"}, {"operator": 1}, {"kind": "of a later version"}],
-)
-def test_a_report_of_the_wrong_types_holds_up_no_other(reader: Reader, fleet: redis.Redis, wrong: dict) -> None:
-    fleet.xadd("pairing:events", {"event": json.dumps(json.loads(event("c").to_json()) | wrong)})
+@pytest.mark.parametrize("text", ["no JSON", '{"id": "incomplete"}', *(json.dumps(WHOLE | wrong) for wrong in WRONG)])
+def test_a_report_that_cannot_be_read_holds_up_no_other(reader: Reader, fleet: redis.Redis, text: str) -> None:
+    fleet.xadd("pairing:events", {"event": text})
     SharedState(fleet, "contoso").report(event("d"))
     collect(reader)
     assert list(FailoverEvent.objects.values_list("event_id", flat=True)) == ["d" * 32]

@@ -12,22 +12,22 @@ from django.test import Client
 
 from dashboard.backlog import places
 from dashboard.models import DeadLetterJob, DiscardedMessage, EntityHealth, Pair, ResubmittedMessage, TopicSubscription
-from pairing import emulator_transport
 from tests.dashboard.markup import one_line
 from tests.dashboard.secondary import Secondary
-from tests.workers.test_orphans_drained import secondary, strings
+from tests.workers.test_orphans_drained import secondary
 from workers import errands, watchers
 
-__all__ = ["secondary", "strings"]
+__all__ = ["secondary"]
 pytestmark = pytest.mark.django_db(transaction=True)
 PAGE = "/backlog/contoso/messages/"
+THREE = ("one", "two", "three")
 
 
 @pytest.fixture
 def died(secondary: Secondary) -> Iterator[Secondary]:
     """Three messages of `orders` that its receiver gave up."""
     with secondary.primary.get_queue_sender("orders") as sender:
-        sender.send_messages([ServiceBusMessage(text, message_id=f"id-of-{text}") for text in ("one", "two", "three")])
+        sender.send_messages([ServiceBusMessage(text, message_id=f"id-of-{text}") for text in THREE])
     with secondary.primary.get_queue_receiver("orders") as receiver:
         left = 3
         while left:
@@ -97,11 +97,7 @@ def test_they_go_elsewhere_where_an_operator_says_so(died: Secondary, ada: Clien
 def test_they_are_discarded_on_record(died: Secondary, ada: Client) -> None:
     act(ada, "discard")
 
-    assert set(DiscardedMessage.objects.values_list("message_id", flat=True)) == {
-        "id-of-one",
-        "id-of-two",
-        "id-of-three",
-    }
+    assert set(DiscardedMessage.objects.values_list("message_id", flat=True)) == {f"id-of-{n}" for n in THREE}
 
 
 def test_they_are_downloaded(died: Secondary, ada: Client) -> None:
@@ -118,14 +114,13 @@ BILLING = "invoices/Subscriptions/billing"
 @pytest.fixture
 def administration(secondary: Secondary) -> Iterator[ServiceBusAdministrationClient]:
     """Of the primary, which has a topic with two subscriptions."""
-    text = secondary.strings["CONTOSO_PRIMARY"]
-    with ServiceBusAdministrationClient.from_connection_string(text, transport=emulator_transport()) as client:
-        client.create_topic("invoices")
-        for name in ("audit", "billing"):
-            client.create_subscription("invoices", name)
-        EntityHealth.objects.create(pair=Pair.objects.get(), path="invoices", kind="topic")
-        yield client
-        client.delete_topic("invoices")
+    client = secondary.primary_administration
+    client.create_topic("invoices")
+    for name in ("audit", "billing"):
+        client.create_subscription("invoices", name)
+    EntityHealth.objects.create(pair=Pair.objects.get(), path="invoices", kind="topic")
+    yield client
+    client.delete_topic("invoices")
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,15 +22,13 @@ from dashboard.drills.canary import CANARY
 from dashboard.drills.course import Course
 from dashboard.drills.hands import Exercise
 from dashboard.drills.schedule import begin_if_due
-from dashboard.fleet.pairs.pairs_file import PairConfig, load_pairs
-from dashboard.fleet.pairs.sync import sync
 from dashboard.fleet.state import projection
 from dashboard.models import AuditEntry, Drill, EntityHealth, Pair, SyphonPause
 from pairing import emulator_transport
 from pairing.fleet.coordination import SharedState
-from tests.dashboard.served import namespaces
 from tests.pace import Stopwatch
-from workers import connections, errands, pingers, slices, syphons, watchers
+from tests.workers.conftest import Begin
+from workers import errands, pingers, syphons
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 PAIRS = """
@@ -44,12 +41,6 @@ entities = ["orders", "payments"]
 drill = { entity = "pairing-canary", every_days = 30 }
 """
 Strings = Mapping[str, str]
-
-
-@pytest.fixture(scope="module")
-def strings() -> Iterator[Strings]:
-    with namespaces() as reported:
-        yield reported
 
 
 @pytest.fixture
@@ -65,32 +56,17 @@ def primary(strings: Strings) -> Iterator[ServiceBusAdministrationClient]:
 
 
 @pytest.fixture
-def pair(
-    strings: Strings, fleet: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
-) -> Iterator[Pair]:
+def pair(strings: Strings, worker_of: Begin, monkeypatch: pytest.MonkeyPatch) -> Pair:
     """A worker process of the pair that brings home and pings."""
-    for name, text in strings.items():
-        monkeypatch.setenv(name, text)
-    settings.PAIRS_FILE = tmp_path / "pairs.toml"
-    settings.PAIRS_FILE.write_text(PAIRS)
-    reported: Mapping[str, PairConfig] = load_pairs(settings.PAIRS_FILE)
-    for room in (connections, watchers, errands, pingers, syphons):
-        monkeypatch.setattr(room, "pairs", lambda: reported)
     monkeypatch.setattr(hands, "cost", lambda *_: None)
     monkeypatch.setattr("pairing.fleet.coordination._RECONCILE_S", 0.5)  # a process tells of itself so often
     monkeypatch.setattr("pairing.drain.flow._SLICE_S", 0.2)  # a syphon sees so often that it is to stop
     monkeypatch.setattr(syphons, "_LOOK_S", 0.1)
     # Threads that share SQLite's database of tests, which is in memory, do not wait for each other's tables.
     monkeypatch.setattr(pingers, "catch_up", lambda *_: None)
-    list(sync(reported))
+    worker_of(strings, PAIRS)
     syphons.host("contoso")
-    yield Pair.objects.get()
-    slices.stop_all()
-    syphons.leave()
-    syphons._hosts.clear()
-    connections.close_all()
-    connections._failed.clear()
-    slices._shutting_down.clear()
+    return Pair.objects.get()
 
 
 def begun(pair: Pair, path: str = CANARY, **more: Any) -> Drill:
@@ -172,18 +148,6 @@ def test_everything_is_in_the_audit_trail_and_the_actions_name_the_drill(
     assert all(f"drill {row.pk}:" in one.reason for one in AuditEntry.objects.exclude(verb="drill_ended"))
 
 
-@pytest.mark.parametrize("request_id", ["7", f"{7:032x}-1"], ids=["of a shell", "of a try again"])
-def test_a_drill_ends_whatever_its_request_is_called(
-    pair: Pair, primary: ServiceBusAdministrationClient, request_id: str
-) -> None:
-    primary.delete_queue(CANARY)
-
-    row = carried_out(begun(pair, request_id=request_id))
-
-    assert (row.request_id, row.outcome) == (request_id, "failed")
-    assert AuditEntry.objects.get().verb == "drill_ended"
-
-
 @pytest.mark.parametrize("kind", ["session_queue", "topic"])
 def test_a_canary_of_any_kind_is_made_where_that_was_wanted_and_drilled_on(
     pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis, kind: str
@@ -224,11 +188,12 @@ def test_a_missing_canary_fails_the_drill_before_anything_is_done(
 ) -> None:
     primary.delete_queue(CANARY)
 
-    row = carried_out(begun(pair))
+    row = carried_out(begun(pair, request_id=f"{7:032x}-1"))  # as the second try of a request is called
 
     assert (row.outcome, row.detail) == ("failed", f"There is no queue or topic {CANARY}.")
     assert row.report["messages"]["accepted"] == 0
     assert state_of(fleet) == "healthy"
+    assert AuditEntry.objects.get().verb == "drill_ended"
 
 
 def test_messages_of_others_are_left_alone(
@@ -266,16 +231,12 @@ def test_a_drill_that_is_called_off_is_rolled_back_with_nothing_left_behind(
     assert row.report["messages"]["lost"] == []
 
 
-def test_a_drill_does_not_run_beside_an_outage(
-    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis
-) -> None:
-    projection.entity_rows("contoso", ["orders"])
+def test_a_drill_does_not_run_beside_an_outage(pair: Pair, primary: ServiceBusAdministrationClient) -> None:
     EntityHealth.objects.filter(path="orders").update(state="failing", since=datetime.now(UTC))
 
     row = carried_out(begun(pair))
 
-    assert row.outcome == "failed"
-    assert "drills require a healthy pair" in row.detail
+    assert (row.outcome, "drills require a healthy pair" in row.detail) == ("failed", True)
 
 
 def test_a_drill_whose_worker_has_died_fails_and_its_hold_expires_by_itself(

@@ -7,21 +7,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 
 import pytest
 import redis
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
-from dashboard.fleet.pairs.pairs_file import PairConfig, load_pairs
-from dashboard.fleet.pairs.sync import sync
+from dashboard.fleet.pairs.pairs_file import PairConfig
 from dashboard.models import BacklogQueue, EntityHealth, Pair
 from dashboard.site.redis import shared_state
 from pairing import PairedServiceBusClient, SendAvailabilityOptions
 from pairing.fleet.coordination import SharedState
 from pairing.fleet.shared_backlog import SharedBacklog
 from tests.pace import eventually
-from workers import connections, pingers, slices, syphons, watchers
+from tests.workers.conftest import Begin
+from workers import connections, pingers, syphons, watchers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PAIRS = """
@@ -48,24 +47,9 @@ def namespaces() -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture
-def fleet_of_one(
-    namespaces: dict[str, str], fleet: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Mapping[str, PairConfig]]:
+def fleet_of_one(namespaces: dict[str, str], worker_of: Begin) -> Mapping[str, PairConfig]:
     """A worker process of the pair, which is synced; its clients end with the test."""
-    for name, text in namespaces.items():
-        monkeypatch.setenv(name, text)
-    file = tmp_path / "pairs.toml"
-    file.write_text(PAIRS)
-    reported = load_pairs(file)
-    for room in (connections, pingers, watchers, syphons):
-        monkeypatch.setattr(room, "pairs", lambda: reported)
-    list(sync(reported))
-    yield reported
-    slices.stop_all()
-    syphons.leave()
-    syphons._hosts.clear()
-    connections._failed.clear()
-    slices._shutting_down.clear()
+    return worker_of(namespaces, PAIRS)
 
 
 @pytest.fixture

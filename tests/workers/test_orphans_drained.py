@@ -3,9 +3,8 @@
 docs/specification.md, section 12.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 import redis
@@ -15,8 +14,6 @@ from django.utils import timezone
 from dashboard.backlog import dead_letter_links, dead_letter_progress, drain
 from dashboard.backlog.dead_letter_run import DeadLetterRun
 from dashboard.fleet.depth import sampling
-from dashboard.fleet.pairs.pairs_file import PairConfig, load_pairs
-from dashboard.fleet.pairs.sync import sync
 from dashboard.models import (
     BacklogQueue,
     DeadLetterJob,
@@ -29,8 +26,8 @@ from dashboard.models import (
 from pairing.drain.ledger import Ledger
 from pairing.drain.shared.dead_letter_results import SharedDecisions
 from tests.dashboard.secondary import ORPHAN, OWN, Secondary
-from tests.dashboard.served import namespaces
-from workers import connections, errands, slices, watchers
+from tests.workers.conftest import Begin, end_worker
+from workers import errands, watchers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PAIRS = """
@@ -42,32 +39,13 @@ entities = ["orders", "payments"]
 """
 
 
-@pytest.fixture(scope="module")
-def strings() -> Iterator[dict[str, str]]:
-    with namespaces() as reported:
-        yield reported
-
-
 @pytest.fixture
-def secondary(
-    strings: dict[str, str], fleet: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: object
-) -> Iterator[Secondary]:
+def secondary(strings: dict[str, str], worker_of: Begin) -> Iterator[Secondary]:
     """A worker process of the pair, whose secondary holds nothing yet but the pair's own queues."""
-    for name, text in strings.items():
-        monkeypatch.setenv(name, text)
-    file = tmp_path / "pairs.toml"
-    file.write_text(PAIRS)
-    settings.PAIRS_FILE = file  # type: ignore[attr-defined]
-    reported: Mapping[str, PairConfig] = load_pairs(file)
-    for room in (connections, watchers, errands):
-        monkeypatch.setattr(room, "pairs", lambda: reported)
-    list(sync(reported))
+    worker_of(strings, PAIRS)
     with Secondary.of(strings) as here:
         yield here
-        slices.stop_all()
-        connections.close_all()
-        connections._failed.clear()
-        slices._shutting_down.clear()
+        end_worker()
         empty(here)
 
 
@@ -395,18 +373,6 @@ def test_what_lies_behind_more_than_can_be_kept_locked_is_reported_as_out_of_rea
 
     assert row.detail == "1 sent again. 1 could not be reached behind 1 others: process these first."
     assert numbers(dead) == [second, third]
-
-
-def test_locks_that_lapse_before_the_wanted_one_is_reached_end_the_job(
-    dead: Secondary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    *_, third = numbers(dead)
-    one_at_a_time(monkeypatch, lambda one: one._settled("abandon", [held for held, _ in one._progress.held.values()]))
-
-    row = carried_out(job(numbers=[third], total=1))
-
-    assert (row.done, row.ended_at is not None) == (0, True)
-    assert row.detail == "0 sent again. 1 could not be reached behind 1 others: process these first."
 
 
 def test_more_that_cannot_be_sent_than_can_be_kept_locked_do_not_hold_a_job_up_for_ever(

@@ -9,14 +9,13 @@ import redis
 import structlog
 
 from dashboard.fleet.pairs.current_pairs import LOOK_S, PairsFile
-from dashboard.fleet.pairs.pairs_file import PairConfig, PairsFileError, load_pairs
+from dashboard.fleet.pairs.pairs_file import PairsFileError, load_pairs
 from dashboard.fleet.pairs.sync import sync
 from dashboard.models import Pair
 from pairing.fleet.coordination import SharedState
-from tests.dashboard.served import namespaces
 from tests.pace import eventually
-from tests.workers.conftest import PAIRS, VARIABLES
-from workers import connections, slices, syphons
+from tests.workers.conftest import PAIRS, VARIABLES, end_worker
+from workers import connections, syphons
 
 OTHER = PAIRS.replace("[pairs.contoso]", "[pairs.fabrikam]").replace('"contoso', '"fabrikam')
 
@@ -121,12 +120,6 @@ def test_a_problem_with_the_file_is_reported_with_the_heartbeat(
     assert connections.problems() == {"pairs file": folder.pairs.problem}
 
 
-@pytest.fixture(scope="module")
-def strings() -> Iterator[dict[str, str]]:
-    with namespaces() as reported:
-        yield reported
-
-
 @pytest.fixture
 def worker(
     strings: dict[str, str], fleet: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: object
@@ -146,18 +139,12 @@ def worker(
         (tmp_path / "new").replace(file)
 
     reported(1)
-    monkeypatch.setattr(connections, "_file", PairsFile(lambda: file, load_pairs, connections._check, write_down))
+    monkeypatch.setattr(
+        connections, "_file", PairsFile(lambda: file, load_pairs, connections._check, connections._write_down)
+    )
     list(sync(connections.pairs()))
     yield reported
-    slices.stop_all()
-    syphons.leave()
-    syphons._hosts.clear()
-    connections._failed.clear()
-    slices._shutting_down.clear()
-
-
-def write_down(pairs: dict[str, PairConfig]) -> None:
-    connections._write_down(pairs)
+    end_worker()
 
 
 @pytest.mark.django_db(transaction=True)

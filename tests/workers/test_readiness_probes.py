@@ -7,11 +7,8 @@ import json
 import urllib.request
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
-import redis
 from azure.core.exceptions import ClientAuthenticationError
 from azure.servicebus.exceptions import (
     MessagingEntityNotFoundError,
@@ -21,14 +18,12 @@ from azure.servicebus.exceptions import (
     ServiceBusConnectionError,
 )
 
-from dashboard.fleet.pairs.pairs_file import PairConfig, load_pairs
-from dashboard.fleet.pairs.sync import sync
 from dashboard.models import Pair, PairReadiness, Readiness
 from dashboard.readiness import probing
 from dashboard.readiness.facts import Answer, Probe
 from dashboard.readiness.probing import answer_of
-from tests.dashboard.served import namespaces
-from workers import connections, slices, watchers
+from tests.workers.conftest import Begin
+from workers import connections, watchers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PAIRS = """
@@ -42,31 +37,12 @@ NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
 Strings = Mapping[str, str]
 
 
-@pytest.fixture(scope="module")
-def strings() -> Iterator[Strings]:
-    with namespaces() as reported:
-        yield reported
-
-
 @pytest.fixture
-def pair(
-    strings: Strings, fleet: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
-) -> Iterator[Pair]:
+def pair(strings: Strings, worker_of: Begin) -> Iterator[Pair]:
     """A worker process of the pair; the namespaces are whole at the beginning and the end."""
-    for name, text in strings.items():
-        monkeypatch.setenv(name, text)
-    settings.PAIRS_FILE = tmp_path / "pairs.toml"
-    settings.PAIRS_FILE.write_text(PAIRS)
-    reported: Mapping[str, PairConfig] = load_pairs(settings.PAIRS_FILE)
-    for room in (connections, watchers):
-        monkeypatch.setattr(room, "pairs", lambda: reported)
-    list(sync(reported))
+    worker_of(strings, PAIRS)
     yield Pair.objects.get()
     mend(strings)
-    slices.stop_all()
-    connections.close_all()
-    connections._failed.clear()
-    slices._shutting_down.clear()
 
 
 def port(strings: Strings, name: str) -> int:
@@ -138,32 +114,19 @@ def test_a_refused_link_is_reported_with_the_queue_and_what_to_give(pair: Pair, 
     assert "Send, Listen and Manage" in rights["todo"]
 
 
-def test_a_refused_primary_costs_that_entity_only(pair: Pair, strings: Strings) -> None:
+def test_a_refused_primary_costs_that_entity_only_until_the_right_is_given_back(pair: Pair, strings: Strings) -> None:
     look_now()
-    fault(
-        strings,
-        "CONTOSO_PRIMARY",
-        entity="payments",
-        operation="attach",
-        effect="refuse",
-        condition="amqp:unauthorized-access",
-    )
+    refusal = {"operation": "attach", "effect": "refuse", "condition": "amqp:unauthorized-access"}
+    fault(strings, "CONTOSO_PRIMARY", entity="payments", **refusal)
 
     look_now()
-
     own = {row.entity: row.own["home"] for row in Readiness.objects.all()}
     assert own == {"orders": "good", "payments": "bad"}
 
-
-def test_a_right_that_is_given_back_is_seen_at_the_next_look(pair: Pair, strings: Strings) -> None:
-    test_a_refused_primary_costs_that_entity_only(pair, strings)
     mend(strings)
-
     look_now()
-
     row = Readiness.objects.get(entity="payments")
-    assert row.own["home"] == "good"
-    assert row.fell_at is None
+    assert (row.own["home"], row.fell_at) == ("good", None)
 
 
 def test_an_administration_that_refuses_is_reported(pair: Pair, strings: Strings) -> None:

@@ -13,8 +13,8 @@ from dashboard.fleet.pairs.sync import sync
 from emulator.running import RunningNamespace, running
 from pairing.fleet.coordination import SharedState
 from tests.pace import eventually
-from tests.workers.conftest import PAIRS
-from workers import connections, slices, syphons
+from tests.workers.conftest import PAIRS, end_worker
+from workers import connections, syphons
 
 KEYS = {"old": "first-key", "new": "second-key"}
 Pair = tuple[RunningNamespace, RunningNamespace]
@@ -52,11 +52,7 @@ def rotate(
     )
     list(sync(connections.pairs()))
     yield rotated
-    slices.stop_all()
-    syphons.leave()
-    syphons._hosts.clear()
-    connections._failed.clear()
-    slices._shutting_down.clear()
+    end_worker()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -50,23 +50,6 @@ def test_more_than_one_look_can_see_is_counted_right_after_some_looks(
     assert waiting() == {"orders": 700, "payments": 420}
 
 
-def test_an_entity_is_not_said_to_drain_once_its_messages_are_home(
-    secondary: Secondary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(censuses, "MOST_PEEKED", 500)
-    secondary.fill_many(FIRST, 200, entity="payments")
-    secondary.fill_many(FIRST, 700, entity="orders")
-    looks = [waiting() for _ in range(3)]
-    assert looks[-1] == {"orders": 700, "payments": 200}
-    secondary.take(FIRST, 200)
-    looks = [waiting() for _ in range(4)]
-    assert looks[-1] == {"orders": 700}
-    secondary.take(FIRST, 300)
-    assert (waiting(), is_exact()) == ({"orders": 400}, True)
-    secondary.take(FIRST, 400)
-    assert (waiting(), is_exact()) == ({}, True)
-
-
 def test_what_is_scheduled_waits_too_so_that_sums_agree(secondary: Secondary) -> None:
     secondary.schedule(FIRST, 3, entity="orders")
     reported = waiting()

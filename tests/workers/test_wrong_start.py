@@ -73,12 +73,11 @@ def test_a_wrong_address_ends_every_process(tmp_path: Path, program: str, name: 
     assert sentence.startswith(f"error: {name} cannot be read: give ")
 
 
-@pytest.mark.parametrize("program", ["worker", "celery worker"])
 @pytest.mark.parametrize(
-    ("file", "sentence"),
+    ("program", "file", "sentence"),
     [
-        ("/nowhere/pairs.toml", "/nowhere/pairs.toml: there is no such file; write one with a table [pairs.NAME]"),
-        ("/", "/: it cannot be read: Is a directory"),
+        ("worker", "/nowhere/pairs.toml", "/nowhere/pairs.toml: there is no such file; write one with a table [pairs."),
+        ("celery worker", "/", "/: it cannot be read: Is a directory"),
     ],
 )
 def test_a_worker_without_pairs_ends_before_it_loads_pages_and_tasks(

@@ -44,10 +44,19 @@ VIEWERS_POST: set[str] = {"costs-forecast", "costs-before-failover", "token-make
 PARTS = {"costs-run", "costs-before-failover", "backlog-jobs"}
 """Addresses of parts of pages, which lead to their pages if they are opened directly."""
 VERBS = ("fail_over", "hold", "release", "mark_healthy", "pause_syphon", "resume_syphon", "pace_syphon")
+OF_QUEUES = (
+    "drain_queue",
+    "stop_drain",
+    "quarantine_queue",
+    "reopen_queue",
+    "delete_queue",
+    "take_back",
+    "repair_queue",
+)
 
 
 def patterns():
-    """All but Django's admin and the API, whose tests are in test_access.py and test_api.py."""
+    """All but Django's admin and the API, whose walks are in test_pair_groups_elsewhere.py and site/test_admin.py."""
     return [one for one in get_resolver().url_patterns if isinstance(one, URLPattern) and one.name]
 
 
@@ -91,6 +100,12 @@ def test_somebody_in_no_group_is_refused_everywhere(place, as_role):
     reached = answers(as_role("nobody"), NAMES, "get", "post")
 
     assert {which: answer.status_code for which, answer in reached.items() if answer.status_code != 403} == {}
+    assert "in no group yet" in reached["overview", "get"].text
+
+
+@pytest.mark.parametrize("address", ["/healthz", "/readyz", "/metrics", "/login/"])
+def test_machines_and_strangers_reach_what_is_open(place, as_role, address):
+    assert as_role("stranger").get(address).status_code == 200
 
 
 @pytest.mark.parametrize("turn", [0, *nightly(1, 2, 3)])
@@ -114,10 +129,14 @@ def test_viewers_change_nothing_anywhere(place, as_role):
     assert changed == {}
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_viewers_can_neither_ask_for_nor_do_any_verb(place, as_role, verb):
-    for method in ("get", "post"):
-        assert getattr(as_role("viewer"), method)(address("pair-action", verb), {"path": "orders"}).status_code == 403
+def test_viewers_cannot_even_ask_for_what_operators_do_and_read_which_group_it_needs(place, as_role):
+    viewer = as_role("viewer")
+    of_pages = OPERATORS_READ - {"pair-action", "pair-demo"}  # the one has many, the other takes no GET
+    asked = [*(address(name) for name in of_pages), *(address("pair-action", verb) for verb in VERBS + OF_QUEUES)]
+
+    for where in asked:
+        answer = viewer.get(where, SENT | {"path": QUEUE if any(verb in where for verb in OF_QUEUES) else "orders"})
+        assert (answer.status_code, "This needs the group" in answer.text) == (403, True), where
 
 
 @pytest.mark.sampled

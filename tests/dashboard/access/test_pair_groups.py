@@ -121,13 +121,6 @@ def test_who_is_in_the_group_without_a_role_sees_nothing(planted):
         assert (answer.status_code, CONTENT in body_of(answer)) == (403, False), name
 
 
-def test_strangers_see_nothing(planted):
-    for name, *needs in [(name,) for name in LISTS] + OBJECTS:
-        answer = planted.client("stranger").get(reverse(name, kwargs=filled(needs, "hold", theirs(planted))))
-
-        assert (answer.status_code, CONTENT in body_of(answer)) == (302, False), name
-
-
 @pytest.mark.parametrize("role", ["theirs", "superuser"])
 def test_the_pair_is_seen_by_its_own_team_and_by_superusers(planted, role):
     assert HIDDEN in body_of(planted.client(role).get("/"))
@@ -139,12 +132,6 @@ def test_a_role_still_decides_what_its_own_team_may_do(planted):
     answer = planted.client("theirs").post(f"/pairs/{HIDDEN}/actions/release/", {"path": ENTITY})
 
     assert answer.status_code == 403
-
-
-def test_without_groups_everybody_with_a_role_sees_a_pair(planted):
-    Pair.objects.get(name=HIDDEN).groups.clear()
-
-    assert planted.client("viewer").get(f"/pairs/{HIDDEN}/").status_code == 200
 
 
 def test_leaving_the_group_ends_the_access_with_the_next_request(planted):

@@ -2,7 +2,6 @@
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.exceptions import SuspiciousOperation
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +9,6 @@ from dashboard.access.oidc.backend import NoAccess, OidcBackend, person_of
 from dashboard.access.oidc.claims import groups_of, username_of
 from dashboard.access.oidc.client import merged
 from dashboard.access.rights import GROUPS
-from dashboard.models import Identity
 
 ISSUER = "https://login.example.com/tenant"
 LETS_IN = {"viewer": ["readers"], "operator": ["ops", "Night Shift"], "administrator": []}
@@ -98,26 +96,11 @@ def test_groups_follow_the_claim_in_both_directions(reported):
     assert not person.groups.exists()
 
 
-def test_who_is_let_in_by_no_group_leaves_no_trace(reported):
-    reported["groups"] = ["guests"]
-
-    with pytest.raises(NoAccess):
-        come(reported)
-    assert not Identity.objects.exists()
-
-
 def test_the_same_subject_of_another_provider_is_somebody_else(reported, settings):
     first = come(reported)
     settings.OIDC_ISSUER = "https://another.example.com"
 
     assert come(reported) != first
-
-
-def test_a_subject_that_changes_between_token_and_answer_is_refused(reported):
-    reported["sub"] = "5678"
-
-    with pytest.raises(SuspiciousOperation):
-        come(reported)
 
 
 def test_an_inactive_person_stays_out(reported):

@@ -172,6 +172,14 @@ def test_who_comes_back_with_a_code_is_signed_in_and_led_where_they_wanted(brows
     assert browser.states == []
 
 
+@pytest.mark.parametrize("link", ["https://evil.example/", "//evil.example/", "/\\evil.example/"])
+def test_no_link_leads_elsewhere_after_coming_back(browser, provider, key, lets_in, link):
+    asked = browser.leave(next=link)
+    provider.sign(key, asked["nonce"])
+
+    assert browser.get(views.come_back, code="c", state=asked["state"])["Location"] == "/"
+
+
 def test_a_renewal_of_the_same_person_keeps_the_session(browser, provider, key, lets_in):
     for expected in (True, False):
         before = browser.session.session_key

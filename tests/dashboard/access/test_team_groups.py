@@ -5,8 +5,7 @@ from django.contrib.auth.models import Group
 
 from dashboard.access.oidc.backend import NoAccess, person_of
 from dashboard.access.oidc.claims import teams_of
-from dashboard.access.rights import GROUPS
-from dashboard.access.team_groups import ROLES, problem_of, team_groups
+from dashboard.access.team_groups import problem_of, team_groups
 
 
 @pytest.fixture
@@ -63,7 +62,3 @@ def test_several_values_may_lead_to_one_group():
 def test_a_setting_that_cannot_be_meant_is_refused_in_one_sentence(words):
     assert problem_of(words).startswith("OIDC_PAIR_GROUPS has ")
     assert problem_of(["orders", "payments=8d7f"]) == ""
-
-
-def test_the_roles_are_the_same_everywhere():
-    assert ROLES == GROUPS

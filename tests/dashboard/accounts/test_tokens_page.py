@@ -37,13 +37,6 @@ def test_a_form_that_is_sent_twice_creates_one_token(pair, as_role):
     assert ApiToken.objects.count() == AuditEntry.objects.count() == 1
 
 
-def test_a_scope_that_the_person_may_not_give_is_refused_on_record(pair, as_role):
-    as_role("viewer").post("/tokens/make/", {**FORM, "scope": "operate"})
-
-    entry = AuditEntry.objects.get()
-    assert (entry.operator, entry.verb, entry.outcome) == ("viewer", "make_token", "refused")
-
-
 def test_the_page_with_the_token_is_kept_by_no_cache(pair, as_role):
     assert "no-store" in as_role("viewer").post("/tokens/make/", FORM)["Cache-Control"]
 

@@ -5,11 +5,10 @@ import re
 import pytest
 from django.test import Client
 
-from dashboard.models import AuditEntry, EntityHealth
+from dashboard.models import EntityHealth
 from tests.dashboard.markup import one_line
 
 HTMX = {"HX-Request": "true"}
-VERBS = ("fail_over", "hold", "release", "mark_healthy", "pause_syphon", "resume_syphon")
 
 
 def act(client: Client, verb: str, path: str = "orders", **more):
@@ -57,32 +56,7 @@ def test_the_question_names_the_state_that_the_overview_shows(pair, redis_here, 
 
 
 def test_after_an_action_one_is_back_where_one_was(pair, shared, as_role):
-    answer = act(as_role("operator"), "fail_over", next="/pairs/contoso/entities/orders/")
-
-    assert answer["Location"] == "/pairs/contoso/entities/orders/"
-
-
-@pytest.mark.parametrize("elsewhere", ["https://evil.example/", "//evil.example/", "javascript:alert(1)"])
-def test_an_action_leads_nowhere_foreign(pair, shared, as_role, elsewhere):
-    assert act(as_role("operator"), "fail_over", next=elsewhere)["Location"] == "/pairs/contoso/"
-
-
-def test_a_whole_pair_is_failed_over_at_once_with_one_entry(pair, shared, as_role):
-    act(as_role("operator"), "fail_over", path="*")
-
-    assert {path: one.state for path, one in shared.health().items()} == {
-        "orders": "failed_over",
-        "payments": "failed_over",
-    }
-    assert list(AuditEntry.objects.values_list("target", flat=True)) == ["*"]
-
-
-def test_a_forced_failover_ends_when_it_was_said_to(pair, shared, as_role):
-    act(as_role("operator"), "fail_over", expires_in="15")
-
-    reported = shared.health()["orders"]
-    assert reported.expires is not None
-    assert 890 < (reported.expires - reported.since).total_seconds() < 910
+    assert act(as_role("operator"), "fail_over", next="/events/")["Location"] == "/events/"
 
 
 @pytest.mark.parametrize("page", ["/", "/pairs/contoso/", "/pairs/contoso/entities/orders/"])
@@ -104,37 +78,18 @@ def test_what_is_held_for_a_while_can_be_held_for_longer_from_the_pages(pair, sh
     assert 239 < (reported.expires - reported.since).total_seconds() / 60 < 241
 
 
-@pytest.mark.parametrize("verb", ["fail_over", "mark_healthy"])
-@pytest.mark.parametrize("reason", ["", "  \n "])
-def test_what_is_severe_is_not_done_without_a_reason_and_nothing_typed_is_lost(pair, shared, as_role, verb, reason):
-    page = act(as_role("operator"), verb, reason=reason, expires_in="60")
+def test_a_refused_form_keeps_what_was_chosen(pair, shared, as_role):
+    page = act(as_role("operator"), "fail_over", reason=" ", expires_in="60")
 
-    assert (page.status_code, "Enter a reason" in page.text) == (400, True)
-    assert ('<option value="60" selected>' in page.text) == (verb == "fail_over")
-    assert 'name="path" value="orders"' in page.text
-    assert shared.health() == {}
-    in_dialog = act(as_role("operator"), verb, reason=reason, headers=HTMX)
-    assert (in_dialog.status_code, in_dialog["HX-Retarget"], "Enter a reason" in in_dialog.text) == (
-        200,
-        "#dialog",
-        True,
-    )
-
-
-def test_a_form_without_its_token_does_nothing(pair, shared, people):
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(people["operator"])
-
-    answer = act(client, "fail_over")
-
-    assert answer.status_code == 403
-    assert "reload the page" in answer.text
-    assert shared.health() == {}
+    assert (page.status_code, '<option value="60" selected>' in page.text) == (400, True)
 
 
 @pytest.mark.parametrize(
     ("verb", "path"),
-    [("fail_over", "unheard-of"), ("pause_syphon", "unheard-of"), ("explode", "orders"), ("note", "orders")],
+    [
+        *(("fail_over", "unheard-of"), ("pause_syphon", "unheard-of"), ("explode", "orders"), ("note", "orders")),
+        *((verb, "contoso/x-servicebus-transfer/99") for verb in ("quarantine_queue", "drain_queue", "delete_queue")),
+    ],
 )
 def test_what_does_not_exist_is_not_found(pair, shared, as_role, verb, path):
     assert act(as_role("operator"), verb, path).status_code == 404
@@ -148,14 +103,6 @@ def test_an_action_without_a_path_asks_again(pair, shared, as_role):
     assert act(as_role("operator"), "fail_over", path="").status_code == 400
 
 
-def test_a_dialog_that_was_filled_in_wrongly_is_shown_again_with_what_is_wrong(pair, shared, as_role):
-    answer = act(as_role("operator"), "pace_syphon", rate="-1", headers=HTMX)
-
-    assert (answer.status_code, answer["HX-Retarget"]) == (200, "#dialog")
-    assert 'role="alert"' in answer.text
-    assert shared.paces() == {}
-
-
 @pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "fragment"])
 def test_a_form_that_was_open_too_long_is_refused_in_one_sentence(pair, shared, people, headers):
     client = Client(enforce_csrf_checks=True)
@@ -163,7 +110,8 @@ def test_a_form_that_was_open_too_long_is_refused_in_one_sentence(pair, shared, 
 
     answer = act(client, "fail_over", headers=headers)
 
-    assert ("<html" in answer.text, "reload the page" in answer.text) == (not headers, True)
+    assert (answer.status_code, "<html" in answer.text, "reload the page" in answer.text) == (403, not headers, True)
+    assert shared.health() == {}
 
 
 def test_a_button_pressed_with_nothing_chosen_leads_back_and_says_so(pair, shared, as_role):
@@ -190,8 +138,3 @@ def test_without_redis_the_answer_says_that_nothing_was_changed(pair, redis_away
     assert "Nothing was changed" in answer.text
     assert ">storage</textarea>" in answer.text
     assert EntityHealth.objects.get(path="orders").state == "unknown"
-
-
-def test_viewers_see_no_buttons(pair, redis_here, as_role):
-    assert "/actions/" not in as_role("viewer").get("/").text
-    assert "/actions/" in as_role("operator").get("/").text

@@ -11,16 +11,13 @@ from datetime import timedelta
 import pytest
 from django.apps import apps
 from django.db import connection, transaction
-from django.test import Client
-from django.utils import timezone
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from dashboard.access import tokens
 from dashboard.actions import entities, syphons
 from dashboard.actions.world import read_entities
 from dashboard.models import ApiToken, AuditEntry, EntityHealth, FailoverEvent, SyphonPace, SyphonPause
-from tests.dashboard.conftest import NOW, health
+from tests.dashboard.conftest import NOW, health, program_of
 from tests.selection import depth
 
 pytestmark = pytest.mark.slow
@@ -60,8 +57,7 @@ def place(pair, shared, people, settings):
     settings.API_REQUESTS_PER_MINUTE = 1_000_000
     EntityHealth.objects.create(pair=pair, path="refunds")
     pair.backlog_queues.create(path=QUEUE, index=0, seen_at=NOW)
-    text = tokens.make(people["operator"], "a script", "operate", 30, timezone.now())[1]
-    return pair, shared, Client(headers={"Authorization": f"Bearer {text}"})
+    return pair, shared, program_of(people["operator"])
 
 
 @contextmanager

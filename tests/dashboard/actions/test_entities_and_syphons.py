@@ -45,48 +45,34 @@ def test_forcing_a_failover_reaches_the_fleet_the_page_and_the_audit_trail(reque
     assert entry.outcome == "done"
 
 
-def test_a_forced_failover_may_end_by_itself(request_of, shared):
-    end = timezone.now() + timedelta(minutes=15)
-
-    FAIL_OVER.run(request_of(), expires=end)
-
-    assert shared.health()["orders"].expires == end
-
-
-def test_forcing_twice_changes_nothing_the_second_time(request_of, shared):
-    FAIL_OVER.run(request_of())
+@pytest.mark.parametrize(
+    ("actions", "state", "held_by", "told"),
+    [
+        ((FAIL_OVER,), "failed_over", "operator", ["forced"]),
+        ((FAIL_OVER, RELEASE), "failed_over", None, ["forced", "released"]),
+        ((FAIL_OVER, RELEASE, HOLD), "failed_over", "operator", ["forced", "released", "held"]),
+        ((FAIL_OVER, MARK_HEALTHY), "healthy", None, ["forced", "recovered"]),
+    ],
+)
+def test_each_action_changes_fleet_and_database_alike_and_nothing_when_it_is_repeated(
+    request_of, shared, orders, actions, state, held_by, told
+):
+    for action in actions:
+        assert action.run(request_of()).outcome == "done"
     version = shared.health()["orders"].version
 
-    assert FAIL_OVER.run(request_of()).outcome == "unchanged"
-    assert shared.health()["orders"].version == version
-    assert kinds() == ["forced"]
-
-
-def test_release_ends_the_hold_and_leaves_the_entity_failed_over(request_of, shared, orders):
-    FAIL_OVER.run(request_of())
-
-    assert RELEASE.run(request_of()).outcome == "done"
-
+    assert actions[-1].run(request_of()).outcome == "unchanged"
     orders.refresh_from_db()
-    assert (orders.state, orders.held_by) == ("failed_over", None)
-    assert shared.claim_ping("orders", 60)
-    assert kinds() == ["forced", "released"]
+    reported = shared.health()["orders"]
+    assert (orders.state, orders.held_by, orders.version) == (state, held_by, version)
+    assert (reported.state, reported.held_by, reported.version) == (state, held_by, version)
+    assert bool(shared.claim_ping("orders", 60)) == (state == "failed_over")
+    assert kinds() == told
 
 
 def test_releasing_what_nobody_holds_changes_nothing(request_of, shared):
     assert RELEASE.run(request_of()).outcome == "unchanged"
     assert kinds() == []
-
-
-def test_an_organic_failover_can_be_held(request_of, shared, orders):
-    FAIL_OVER.run(request_of())
-    RELEASE.run(request_of())
-
-    assert HOLD.run(request_of()).outcome == "done"
-    assert HOLD.run(request_of()).outcome == "unchanged"
-
-    orders.refresh_from_db()
-    assert orders.held_by == "operator"
 
 
 def test_a_hold_is_given_another_end(request_of, shared, orders):
@@ -120,17 +106,6 @@ def test_a_healthy_entity_cannot_be_held(request_of, shared):
     assert AuditEntry.objects.get().outcome == "failed"
 
 
-def test_marking_healthy_ends_hold_and_failover_together(request_of, shared, orders):
-    FAIL_OVER.run(request_of())
-
-    assert MARK_HEALTHY.run(request_of()).outcome == "done"
-
-    orders.refresh_from_db()
-    assert (orders.state, orders.held_by) == ("healthy", None)
-    assert kinds() == ["forced", "recovered"]
-    assert MARK_HEALTHY.run(request_of()).outcome == "unchanged"
-
-
 @pytest.fixture
 def forgotten(request_of, shared, orders):
     """The page shows a hold that Redis has lost, and no process remembers it."""
@@ -140,29 +115,21 @@ def forgotten(request_of, shared, orders):
     return orders
 
 
-def test_a_hold_that_redis_has_forgotten_can_be_released(request_of, shared, forgotten):
-    assert RELEASE.run(request_of()).outcome == "done"
-
-    version = forgotten.version
-    forgotten.refresh_from_db()
-    assert (forgotten.state, forgotten.held_by, forgotten.version > version) == ("failed_over", None, True)
-    assert (shared.health()["orders"].state, shared.health()["orders"].held_by) == ("failed_over", None)
-    assert shared.claim_ping("orders", 60)
-
-
-def test_a_failover_that_redis_has_forgotten_can_be_marked_healthy(request_of, shared, forgotten):
-    assert MARK_HEALTHY.run(request_of()).outcome == "done"
+@pytest.mark.parametrize(
+    ("action", "state", "held_by"),
+    [(RELEASE, "failed_over", None), (MARK_HEALTHY, "healthy", None), (HOLD, "failed_over", "operator")],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_a_hold_that_redis_has_forgotten_can_be_ended_and_lengthened(
+    request_of, shared, forgotten, action, state, held_by
+):
+    version, end = forgotten.version, timezone.now() + timedelta(hours=4)
+    assert action.run(request_of(), **({"expires": end} if held_by else {})).outcome == "done"
 
     forgotten.refresh_from_db()
-    assert (forgotten.state, forgotten.held_by, shared.health()["orders"].state) == ("healthy", None, "healthy")
-
-
-def test_a_hold_that_redis_has_forgotten_can_be_lengthened(request_of, shared, forgotten):
-    end = timezone.now() + timedelta(hours=4)
-
-    assert HOLD.run(request_of(), expires=end).outcome == "done"
-
-    assert (shared.health()["orders"].held_by, shared.health()["orders"].expires) == ("operator", end)
+    reported = shared.health()["orders"]
+    assert (forgotten.state, forgotten.held_by, forgotten.version > version) == (state, held_by, True)
+    assert (reported.state, reported.held_by, reported.expires) == (state, held_by, end if held_by else None)
 
 
 def test_what_redis_knows_better_than_the_page_stays_as_it_is(request_of, shared, forgotten):

@@ -524,6 +524,21 @@ def test_who_lacks_the_right_is_refused_by_every_face(place, name, face, capsys)
         assert trace(name)["events"] == before_that["events"]
 
 
+@pytest.mark.parametrize("name", [name for name in CASES if registry.actions()[name].is_severe])
+def test_what_is_severe_is_not_done_without_a_reason_and_nothing_typed_is_lost(place, name):
+    case, client = CASES[name], Client()
+    client.force_login(place.people[least(name, "page")])
+    with prepared(place, case):
+        before_that = trace(name)
+        ways = (({}, 400, None), ({"HX-Request": "true"}, 200, "#dialog"))
+        for headers, status, target in ways[: 1 if name == "start_drill" else 2]:  # it is asked on a page of its own
+            page = client.post(case.page[0], {**case.page[1], "reason": " \n "}, headers=headers)
+
+            assert (page.status_code, page.get("HX-Retarget"), "Enter a reason" in page.text) == (status, target, True)
+            assert [value for value in case.page[1].values() if f'value="{value}"' not in page.text] == []
+        assert trace(name) == before_that
+
+
 @pytest.mark.parametrize("name", LISTED)
 def test_the_administration_asks_first_and_changes_nothing(place, name):
     case, declared = CASES[name], registry.actions()[name]

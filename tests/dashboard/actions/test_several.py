@@ -66,40 +66,6 @@ def test_every_verb_is_for_several_too(three, shared, as_role, verb, before, sta
     assert {(one.state, one.held_by) for path, one in shared.health().items() if path in PATHS} == {state}
 
 
-def test_holds_of_several_are_given_another_end(three, shared, as_role):
-    operator = as_role("operator")
-    act(operator, "fail_over", PATHS, expires_in="15")
-
-    act(operator, "hold", [*PATHS, "refunds"])
-
-    assert {path: (one.held_by, one.expires) for path, one in shared.health().items()} == dict.fromkeys(
-        PATHS, ("operator", None)
-    )
-
-
-@pytest.mark.parametrize("verb", ["release", "mark_healthy"])
-def test_what_redis_has_forgotten_of_several_is_ended_all_the_same(three, shared, as_role, verb):
-    operator = as_role("operator")
-    act(operator, "fail_over", PATHS)
-    shared.redis.flushall()
-
-    act(operator, verb, "*")
-
-    assert set(shared.health()) == set(PATHS)
-    assert not EntityHealth.objects.filter(held_by__isnull=False).exists()
-
-
-def test_what_is_so_already_is_left_alone_and_not_reported_again(three, shared, as_role):
-    operator = as_role("operator")
-    act(operator, "fail_over", "orders")
-
-    act(operator, "fail_over", "*")
-    act(operator, "fail_over", "*")
-
-    assert FailoverEvent.objects.filter(kind="forced").count() == 3
-    assert list(AuditEntry.objects.order_by("pk").values_list("outcome", flat=True)) == ["done", "done", "unchanged"]
-
-
 def test_one_that_the_pair_lacks_stops_the_whole_selection(three, shared, as_role):
     assert act(as_role("operator"), "fail_over", ["orders", "unheard-of"]).status_code == 404
     assert shared.health() == {}
@@ -232,12 +198,6 @@ def test_a_pace_that_is_none_is_refused(pair, shared, as_role, rate):
     assert shared.paces() == {}
 
 
-@pytest.mark.parametrize("role", ["viewer", "stranger"])
-def test_only_operators_set_a_pace(pair, shared, as_role, role):
-    assert act(as_role(role), "pace_syphon", "*", rate="5").status_code in (302, 403)
-    assert shared.paces() == {}
-
-
 def test_the_way_home_to_one_entity_is_paused_and_resumed_on_its_page(pair, shared, as_role):
     operator, page = as_role("operator"), "/pairs/contoso/entities/orders/"
     assert "Pause the syphon to orders" in operator.get(page).text
@@ -280,7 +240,3 @@ def test_a_pause_of_a_pair_is_one_line_however_many_queues_follow_it(pair, share
 
     assert [reported.event.entity for reported in shown] == ["*"]
     assert [mark.words for mark in marks["contoso"]] == ["Syphon paused by operator"]
-
-
-def test_the_actions_on_several_are_those_on_one():
-    assert {action.name for action in entities.ACTIONS} == {"fail_over", "hold", "release", "mark_healthy"}

@@ -181,10 +181,9 @@ def test_the_certificate_is_that_of_the_name_though_the_address_is_connected_to(
     assert len(receiver.requests) == 1
 
 
-@pytest.mark.parametrize("is_trickling", [False, True], ids=["says nothing", "says a byte now and then"])
-def test_a_server_that_never_answers_holds_up_nobody_for_long(is_trickling):
+def test_a_server_that_never_answers_holds_up_nobody_for_long():
     with http_server() as receiver:
-        receiver.hold, receiver.trickle = threading.Event(), is_trickling
+        receiver.hold = threading.Event()
         with Stopwatch() as watch:
             answer = sent(receiver, limit_s=0.5)
 
@@ -233,9 +232,10 @@ def test_a_body_that_comes_byte_by_byte_is_not_waited_for(is_encrypted, tls, aut
     assert watch.took < 5 + limit_s
 
 
-def test_a_handshake_that_comes_byte_by_byte_is_not_waited_for():
-    with trickling(RECORD) as port, Stopwatch() as watch:
-        answer = post(Post(f"https://127.0.0.1:{port}/", b"x"), LOOPBACK, limit_s=0.5)
+@pytest.mark.parametrize(("scheme", "beginning"), [("http", b"H"), ("https", RECORD)], ids=["a status", "a handshake"])
+def test_a_beginning_that_comes_byte_by_byte_is_not_waited_for(scheme, beginning):
+    with trickling(beginning) as port, Stopwatch() as watch:
+        answer = post(Post(f"{scheme}://127.0.0.1:{port}/", b"x"), LOOPBACK, limit_s=0.5)
 
     assert answer.problem
     assert not answer.is_permanent

@@ -7,11 +7,9 @@ import pytest
 
 from dashboard.alerts.watching.conditions_of_usage import unwritten
 from dashboard.fleet.state import projection
-from pairing.fleet.coordination import SharedState
 from pairing.telemetry.metering import UsageRecord
 from workers import collectors
-from workers.collectors import save_usage, usage_problems
-from workers.streams import Reader
+from workers.collectors import usage_problems
 
 NOW = datetime.now(UTC)
 USAGE = UsageRecord("r", NOW, "s", "contoso", "contoso", "orders", "send", "host:1:aaaa", 1, 1, 1, 1, 1)
@@ -58,25 +56,6 @@ def test_the_alert_gives_the_reason_that_a_worker_reports(db, redis_here):
 def test_an_open_alert_stays_open_while_redis_is_away(db, redis_away):
     assert [found.key for found in unwritten([KEY], NOW)] == [KEY]
     assert list(unwritten([], NOW)) == []
-
-
-def test_what_cannot_be_written_stays_in_the_stream_and_is_reported_until_it_is(redis_here, settings, tmp_path):
-    SharedState(redis_here, "contoso").record_usage([USAGE])
-    reader = Reader(redis_here, "pairing:usage", "record", "one", abandoned_ms=0)
-    reader._join()
-    [entries] = [
-        reader._values(found) for _, found in redis_here.xreadgroup("control-plane", "one", {"pairing:usage": ">"})
-    ]
-    settings.USAGE_DIR = "/dev/null/nowhere"
-    assert save_usage(reader, entries) == []
-    assert "cannot be written" in usage_problems["usage"]
-    assert redis_here.xlen("pairing:usage") == 1
-    settings.USAGE_DIR = str(tmp_path)
-    [again] = reader._abandoned()
-    save_usage(reader, again)
-    assert usage_problems == {}
-    assert redis_here.xlen("pairing:usage") == 0
-    assert list(tmp_path.rglob("part-*.parquet"))
 
 
 def test_an_expired_tick_is_no_line_of_the_log():

@@ -3,10 +3,9 @@
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
-from django.utils import timezone
 
-from dashboard.access import tokens
 from dashboard.models import AuditEntry, BilledDay, Statement
+from tests.dashboard.conftest import program_of
 from tests.dashboard.costs.test_costs import MONTH
 from tests.dashboard.costs.test_costs_reconcile import bill
 
@@ -15,11 +14,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def program(people, redis_here):
-    def of(role: str = "operator", scope: str = "operate") -> Client:
-        token = tokens.make(people[role], "a script", scope, 30, timezone.now())[1]
-        return Client(headers={"Authorization": f"Bearer {token}"})
-
-    return of
+    return lambda role="operator", scope="operate": program_of(people[role], scope)
 
 
 def give(client: Client, text: str, **query: str):
@@ -56,19 +51,6 @@ def test_a_foreign_file_is_a_problem_in_one_sentence_and_keeps_the_last_good_one
     assert BilledDay.objects.exists()
 
 
-@pytest.mark.parametrize(("role", "scope"), [("viewer", "read"), ("operator", "read")])
-def test_who_may_only_look_gives_nothing(program, role: str, scope: str) -> None:
-    assert give(program(role, scope), bill()).status_code == 403
-    assert not Statement.objects.exists()
-
-
 @pytest.mark.parametrize("query", [{"month": "2026-13"}, {"month": ""}])
 def test_what_the_document_does_not_know_is_refused(program, query: dict[str, str]) -> None:
     assert give(program(), bill(), **query).status_code == 422
-
-
-def test_a_session_needs_the_token_against_forgery(people, redis_here) -> None:
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(people["operator"])
-    assert give(client, bill()).status_code == 403
-    assert not Statement.objects.exists()

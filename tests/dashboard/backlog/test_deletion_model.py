@@ -204,10 +204,22 @@ events = st.one_of(
 @settings(max_examples=lives(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2), troubles, st.lists(events, max_size=10))
 def test_a_deletion_ends_once_and_loses_nothing_that_was_not_confirmed(pair, people, steps, messages, first, then):
+    lives_on(pair, people["operator"], steps, messages, first, then)
+
+
+@pytest.mark.parametrize("step", range(1, 10))
+def test_trouble_at_any_single_step_of_the_confirmation_or_of_a_worker_changes_no_end(pair, people, steps, step):
+    for trouble in ({step: kind} for kind in DURING):
+        lives_on(pair, people["operator"], steps, 0, trouble, [])
+        lives_on(pair, people["operator"], steps, 0, {}, [("worker", {}), ("time", {}), ("worker", trouble)])
+
+
+def lives_on(pair, operator, steps, messages, first, then):
+    """A life of a deletion; what is stored of it leaves no trace."""
     world = World(Queue("1", messages=messages))
     steps(world)
     with transaction.atomic():
-        request = Request(user=people["operator"], pair=pair, target=ORPHAN, reason="the count was lowered")
+        request = Request(user=operator, pair=pair, target=ORPHAN, reason="the count was lowered")
         set_in_motion(world, request, first)
         for event, trouble in then:
             if event == "worker":

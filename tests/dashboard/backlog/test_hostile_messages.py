@@ -8,12 +8,11 @@ import re
 import pytest
 from azure.servicebus import ServiceBusMessage
 from django.core.management import call_command
-from django.test import Client
 from django.utils import timezone
 
-from dashboard.access import tokens
 from dashboard.models import BacklogQueue
 from pairing.messages.rewriting import to_backlog
+from tests.dashboard.conftest import program_of
 from tests.dashboard.secondary import ORPHAN
 
 HERE = "/backlog/contoso/messages/"
@@ -76,9 +75,7 @@ def test_a_hostile_message_is_quiet_text_everywhere_and_whole_in_the_download(ho
         assert (answer.status_code, number) == (200, number)
         assert not MARKUP.search(answer.text)  # what steers is the operator's own here: the field repeats it
 
-    token = tokens.make(people["operator"], "program", "operate", 1, timezone.now())[1]
-    program = Client(headers={"Authorization": f"Bearer {token}"})
-    listed = program.get("/api/v1/pairs/contoso/messages", {"queue": ORPHAN, "show": "dead"})
+    listed = program_of(people["operator"]).get("/api/v1/pairs/contoso/messages", {"queue": ORPHAN, "show": "dead"})
     assert listed.status_code == 200, listed.text
     assert len(listed.json()["items"]) == len(BODIES)
     texts = [text for one in listed.json()["items"] for text in one.values() if isinstance(text, str)]

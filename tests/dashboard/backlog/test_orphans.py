@@ -3,7 +3,6 @@
 docs/specification.md, section 12.
 """
 
-from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -11,7 +10,7 @@ from django.utils import timezone
 
 from dashboard.access.audited import ActionError, Request
 from dashboard.access.rights import Refused
-from dashboard.backlog import actions, cleanup, deletions
+from dashboard.backlog import actions, deletions
 from dashboard.backlog.orphans import Proof, Use, decide_use, look
 from dashboard.fleet.pairs.namespaces import namespace
 from dashboard.models import AuditEntry, BacklogQueue, QueueDeletion, QueueDrain
@@ -44,24 +43,15 @@ def later() -> None:
 # Proof --------------------------------------------------------------------------------------------------------------
 
 
-def test_an_empty_queue_is_proven_empty_by_counts_and_by_peeking(reachable):
-    reachable.make()
-
-    found = proof_of()
-
-    assert found is not None
-    assert (found.is_empty, found.status, found.messages) == (True, "Active", 0)
-
-
-@pytest.mark.parametrize("dead", [0, 1], ids=["active", "dead-lettered"])
-def test_a_single_message_of_any_kind_disproves_it(reachable, dead):
-    reachable.fill(reachable.make(), "one")
+@pytest.mark.parametrize(("bodies", "dead"), [((), 0), (("one",), 0), (("one",), 1)], ids=["empty", "active", "dead"])
+def test_a_single_message_of_any_kind_disproves_that_a_queue_is_empty(reachable, bodies, dead):
+    reachable.fill(reachable.make(), *bodies)
     reachable.dead_letter(ORPHAN, dead)
 
     found = proof_of()
 
     assert found is not None
-    assert (found.is_empty, found.messages) == (False, 1)
+    assert (found.is_empty, found.status, found.messages) == (not bodies, "Active", len(bodies))
 
 
 def test_of_a_queue_that_is_gone_there_is_no_proof(reachable):
@@ -169,18 +159,6 @@ def test_one_with_messages_is_deleted_by_administrators_who_type_its_path(reacha
     assert "2 active, 1 dead lettered" in AuditEntry.objects.get(verb="queue_deleted").detail
 
 
-def test_what_has_changed_since_it_was_shown_is_not_deleted(reachable, request_of):
-    reachable.make()
-    shown = proof_of()
-    assert shown is not None
-    reachable.fill(ORPHAN, "late")
-
-    with pytest.raises(ActionError, match="has changed since"):
-        actions.DELETE_QUEUE.run(request_of(role="administrator"), typed=ORPHAN, confirmed=cleanup.summary(shown))
-
-    assert not QueueDeletion.objects.exists()
-
-
 def test_a_deletion_can_be_taken_back_while_the_window_lasts(reachable, request_of):
     reachable.make()
     actions.DELETE_QUEUE.run(request_of())
@@ -224,91 +202,46 @@ def test_two_operators_delete_a_queue_once(reachable, request_of):
     assert QueueDeletion.objects.count() == 1
 
 
-def test_a_message_that_came_in_spite_of_the_quarantine_keeps_the_queue(reachable, request_of):
+def reopened(secondary) -> None:
+    """As somebody does in the portal."""
+    queue = secondary.administration.get_queue(ORPHAN)
+    queue.status = "Active"
+    secondary.administration.update_queue(queue)
+
+
+def filled_in_spite_of_the_quarantine(secondary) -> None:
+    reopened(secondary)
+    secondary.fill(ORPHAN, "late")
+    queue = secondary.administration.get_queue(ORPHAN)
+    queue.status = "SendDisabled"
+    secondary.administration.update_queue(queue)
+
+
+def made_anew(secondary) -> None:
+    secondary.administration.delete_queue(ORPHAN)
+    secondary.make()
+
+
+@pytest.mark.parametrize(
+    ("happens", "why"),
+    [(filled_in_spite_of_the_quarantine, "and now 1 active"), (reopened, ""), (made_anew, ""), (None, "far-away")],
+)
+def test_a_queue_that_is_not_as_it_was_confirmed_is_kept_and_active(reachable, request_of, shared, happens, why):
     reachable.make()
     actions.DELETE_QUEUE.run(request_of())
-    queue = reachable.administration.get_queue(ORPHAN)
-    queue.status = "Active"
-    reachable.administration.update_queue(queue)
-    reachable.fill(ORPHAN, "late")
-    queue.status = "SendDisabled"
-    reachable.administration.update_queue(queue)
+    if happens:
+        happens(reachable)
+    else:
+        shared.report_rotation("far-away:1:bbbb", [ORPHAN])
 
     later()
 
     row = QueueDeletion.objects.get()
-    assert (row.stage, reachable.status(ORPHAN)) == (Stage.KEPT, "Active")
-    assert "and now 1 active" in row.detail
+    assert (row.stage, reachable.status(ORPHAN), why in row.detail) == (Stage.KEPT, "Active", True)
     assert AuditEntry.objects.filter(verb="queue_kept").count() == 1
 
 
-def test_a_queue_that_somebody_reopened_is_kept(reachable, request_of):
-    reachable.make()
-    actions.DELETE_QUEUE.run(request_of())
-    queue = reachable.administration.get_queue(ORPHAN)
-    queue.status = "Active"
-    reachable.administration.update_queue(queue)
-
-    later()
-
-    assert (QueueDeletion.objects.get().stage, reachable.status(ORPHAN)) == (Stage.KEPT, "Active")
-
-
-def test_a_queue_made_anew_under_the_same_name_is_another_one(reachable, request_of):
-    reachable.make()
-    actions.DELETE_QUEUE.run(request_of())
-    reachable.administration.delete_queue(ORPHAN)
-    reachable.make()
-
-    later()
-
-    assert (QueueDeletion.objects.get().stage, reachable.status(ORPHAN)) == (Stage.KEPT, "Active")
-
-
-def test_a_queue_that_a_process_has_begun_to_use_is_kept(reachable, request_of, shared):
-    reachable.make()
-    actions.DELETE_QUEUE.run(request_of())
-    shared.report_rotation("far-away:1:bbbb", [ORPHAN])
-
-    later()
-
-    assert (QueueDeletion.objects.get().stage, reachable.status(ORPHAN)) == (Stage.KEPT, "Active")
-
-
-# Crashes ------------------------------------------------------------------------------------------------------------
-
-
-class PowerFailed(BaseException):
-    """Nothing after this line is executed."""
-
-
-STEPS = ["set_status", "look", "use_of", "_move", "_end", "forget"]
-
-
-@pytest.mark.parametrize("how", ["before", "after"])
-@pytest.mark.parametrize("step", STEPS)
-def test_a_deletion_cut_off_anywhere_is_carried_on_and_ends_once(reachable, request_of, monkeypatch, step, how):
-    reachable.make()
-    real = getattr(deletions, step)
-
-    def fails(*arguments, **keywords):
-        if how == "after":
-            real(*arguments, **keywords)
-        raise PowerFailed
-
-    with monkeypatch.context() as power:
-        power.setattr(deletions, step, fails)
-        with suppress(PowerFailed):
-            actions.DELETE_QUEUE.run(request_of())
-        with suppress(PowerFailed):
-            later()
-    moment = timezone.now()
-    for hours in (1, 2, 3):
-        for row in deletions.due(moment + timedelta(hours=hours)):
-            deletions.carry_on(row, moment + timedelta(hours=hours))
-
-    assert (QueueDeletion.objects.get().stage, reachable.status(ORPHAN)) == (Stage.DELETED, None)
-    assert AuditEntry.objects.filter(verb="queue_deleted").count() == 1
+# Several workers, and an outage -------------------------------------------------------------------------------------
 
 
 def test_a_worker_whose_claim_has_lapsed_changes_nothing_more(reachable, request_of):
@@ -379,15 +312,3 @@ def test_a_queue_about_to_be_deleted_is_neither_repaired_nor_reopened(reachable,
     for action in (actions.REPAIR_QUEUE, actions.REOPEN_QUEUE):
         with pytest.raises(ActionError, match="about to be deleted"):
             action.run(request_of())
-
-
-@pytest.mark.parametrize("role", ["viewer", "nobody"])
-@pytest.mark.parametrize("name", ["QUARANTINE_QUEUE", "REOPEN_QUEUE", "REPAIR_QUEUE", "DRAIN_QUEUE", "DELETE_QUEUE"])
-def test_who_is_no_operator_does_nothing_and_is_on_record(reachable, request_of, name, role):
-    reachable.make()
-
-    with pytest.raises(Refused):
-        getattr(actions, name).run(request_of(role=role))
-
-    assert reachable.status(ORPHAN) == "Active"
-    assert AuditEntry.objects.get().outcome == "refused"

@@ -57,7 +57,7 @@ def test_an_operator_sets_a_budget_and_the_page_says_when_it_is_used_up(tmp_path
     operator = as_role("operator")
     answer = operator.post("/costs/budget/", {"month": MONTH, "amount": "20.00", "alert_percent": "75"})
     assert answer.headers["Location"] == f"/costs/?month={MONTH}#budget"
-    page = as_role("viewer").get("/costs/", {"month": MONTH}).content.decode()
+    page = as_role("viewer").get("/costs/", {"month": MONTH}).text
     assert "has used 80 % of its budget of 20.00 USD: 16.00" in one_line(page)
     assert AuditEntry.objects.get().detail == "The budget of all pairs is 20.00 a month, with an alert at 75 %."
     operator.post("/costs/budget/", {"month": MONTH, "amount": ""})
@@ -86,7 +86,7 @@ def test_the_rows_as_parquet_have_the_csvs_columns_and_sum_to_the_invoice(tmp_pa
     compute(tmp_path, 1_234)
     answer = as_role("viewer").get("/costs.parquet", {"month": MONTH})
     table = pq.read_table(io.BytesIO(answer.content))
-    head = as_role("viewer").get("/costs.csv", {"month": MONTH}).content.decode().splitlines()[0]
+    head = as_role("viewer").get("/costs.csv", {"month": MONTH}).text.splitlines()[0]
     assert ",".join(table.column_names) == head
     assert sum(table["charge"].to_pylist()) == Decimal("22.34")
     assert as_role("viewer").get("/costs.parquet", {"month": "soon"}).status_code == 400
@@ -100,19 +100,17 @@ def priced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_dialog_of_a_forced_failover_asks_what_it_would_cost(pair, redis_here, as_role) -> None:
-    dialog = as_role("operator").get(f"/pairs/{pair.name}/actions/fail_over/", {"path": "orders"}).content.decode()
+    dialog = as_role("operator").get(f"/pairs/{pair.name}/actions/fail_over/", {"path": "orders"}).text
     assert "/costs/failover/?pair=contoso&amp;path=orders&amp;entities=1" in dialog
-    others = as_role("operator").get(f"/pairs/{pair.name}/actions/release/", {"path": "orders"}).content.decode()
+    others = as_role("operator").get(f"/pairs/{pair.name}/actions/release/", {"path": "orders"}).text
     assert "/costs/failover/" not in others
 
 
 def test_before_a_failover_its_messages_room_and_money_are_reported(pair, priced, tmp_path: Path, as_role) -> None:
     compute(tmp_path, 600)
     viewer = as_role("viewer")
-    reported = viewer.get(
-        "/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "744"}, headers=HTMX
-    ).content.decode()
+    reported = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "744"}, headers=HTMX).text
     assert "would wait in the backlog" in one_line(reported)
     assert "10 queues hold them" in one_line(reported)
-    nothing = viewer.get("/costs/failover/", {"pair": "contoso", "path": "payments"}, headers=HTMX).content.decode()
+    nothing = viewer.get("/costs/failover/", {"pair": "contoso", "path": "payments"}, headers=HTMX).text
     assert "Nothing was metered for it" in nothing

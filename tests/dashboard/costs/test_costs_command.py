@@ -5,38 +5,27 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from django.core.management import CommandError, call_command
 
 from dashboard.costs.runs.charges import ChargesRequest
 from dashboard.costs.runs.jobs import job_environment
 from dashboard.models import Charge, ChargeRun, Invoice
+from pairing.telemetry.metering import UsageRecord
+from workers import usage
 
 ROOT = Path(__file__).resolve().parents[3]
-SCHEMA = pa.schema(
-    [
-        ("record_id", pa.string()),
-        ("minute", pa.timestamp("us", tz="UTC")),
-        *((name, pa.string()) for name in ("scope", "pair", "namespace", "entity", "kind", "reporter")),
-        *((name, pa.int64()) for name in ("seq", "operations", "messages", "bytes", "billing_units")),
-    ]
-)
 
 
 def write_usage(folder: Path, units: int = 8_003_720) -> None:
-    first = datetime(2026, 10, 1, tzinfo=UTC)
-    names = {"scope": "sub", "pair": "contoso", "namespace": "contoso", "entity": "orders", "reporter": "r", "seq": 1}
-    counts = {"operations": units, "messages": 0, "bytes": 0, "billing_units": units}
-    rows = [
-        {"record_id": "a", "minute": first, "kind": "send", **names, **counts},
-        {"record_id": "b", "minute": first + timedelta(minutes=1), "kind": "receive", **names, **counts},
-        {"record_id": "c", "minute": first + timedelta(minutes=2), "kind": "settle", **names, **counts},
-    ]
-    day = folder / "usage" / "date=2026-10-01"
-    day.mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(rows, SCHEMA), day / "part-0.parquet")
+    first, place = datetime(2026, 10, 1, tzinfo=UTC), ("sub", "contoso", "contoso", "orders")
+    usage.write(
+        [
+            UsageRecord(kind, first + timedelta(minutes=minute), *place, kind, "r", 1, units, 0, 0, units)
+            for minute, kind in enumerate(("send", "receive", "settle"))
+        ],
+        str(folder),
+    )
 
 
 @pytest.mark.spark

@@ -139,7 +139,7 @@ def test_the_charge_for_connections_can_be_calculated_by_hand_from_the_page(tmp_
     ]
     elsewhere = [invoice("published", 0, "sub-2"), line("connections", 0, "*", "fabrikam")]
     store(new_run(), result_of(tmp_path, [RUN | DETAILS, invoice("published", 1_077), *rows, *elsewhere]))
-    page = one_line(as_role("viewer").get("/costs/", {"month": "2026-10"}).content.decode())
+    page = one_line(as_role("viewer").get("/costs/", {"month": "2026-10"}).text)
     for text in (
         "The billing scope sub: 1,359.02 connections on average",
         "1,000: Standard Brokered Connection, from 0, 0 USD = 0.00",

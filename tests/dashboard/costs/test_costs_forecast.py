@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
@@ -22,6 +21,7 @@ from dashboard.costs.runs.jobs import JobFailed
 from dashboard.models import Charge, ChargeRun, CostRule, DailyCharge, Invoice, Pair
 from dashboard.site.money import cents
 from pipeline.price_tiers import OPERATIONS, Price, Tier
+from tests.dashboard.costs.test_costs_insight import PRICES
 from tests.dashboard.markup import one_line
 
 MILLION = 1_000_000
@@ -141,11 +141,8 @@ def test_the_sample_is_not_looked_through_for_the_configured_region(settings: An
 
 
 @pytest.fixture
-def viewer(client: Client, db: None) -> Client:
-    user = User.objects.create_user("vera", password="correct horse battery")
-    user.groups.add(Group.objects.get(name="viewer"))
-    client.force_login(user)
-    return client
+def viewer(as_role) -> Client:
+    return as_role("viewer")
 
 
 FIELDS = {"hours": 3, "messages_per_hour": 333_334, "message_bytes": 71_680, "used": 13 * MILLION}
@@ -153,13 +150,13 @@ ONE_CROSSING = {"crossings": 1, "per_gigabyte": "0.02"}
 
 
 def test_the_page_answers_with_money_operations_room_and_time(viewer: Client) -> None:
-    page = viewer.get("/costs/forecast/", FIELDS | ONE_CROSSING).content.decode()
+    page = viewer.get("/costs/forecast/", FIELDS | ONE_CROSSING).text
     for text in ("3.20", "8,000,", "at least 14 are needed", "17 min", "1.43", "Nothing has been metered yet"):
         assert text in one_line(page)
 
 
 def test_a_changed_field_is_answered_with_the_answer_alone(viewer: Client) -> None:
-    answer = viewer.get("/costs/forecast/", FIELDS, headers={"HX-Request": "true"}).content.decode()
+    answer = viewer.get("/costs/forecast/", FIELDS, headers={"HX-Request": "true"}).text
     assert "3.20" in answer
     assert "<html" not in answer
 
@@ -167,13 +164,13 @@ def test_a_changed_field_is_answered_with_the_answer_alone(viewer: Client) -> No
 @pytest.mark.parametrize("hours", ["0", "-1", "x", "NaN", "1e9"])
 def test_a_field_that_makes_no_sense_is_named(viewer: Client, hours: str) -> None:
     page = viewer.get("/costs/forecast/", {"hours": hours})
-    assert (page.status_code, "hours: " in page.content.decode()) == (200, True)
+    assert (page.status_code, "hours: " in page.text) == (200, True)
 
 
 @pytest.mark.parametrize("number", ["1e-9999999", "0e9999999", "0.0000000000001"])
 @pytest.mark.parametrize("field", ["messages_per_hour", "per_gigabyte", "hours"])
 def test_a_number_that_takes_minutes_to_calculate_with_is_refused(viewer: Client, field: str, number: str) -> None:
-    page = viewer.get("/costs/forecast/", {field: number}).content.decode()
+    page = viewer.get("/costs/forecast/", {field: number}).text
     assert "Because of the outage" not in page
     assert "at most 12 decimals" in page or "greater than or equal to 0.01" in page
 
@@ -224,12 +221,6 @@ def test_the_page_is_filled_with_the_options_of_the_pair_it_is_about(viewer: Cli
 
     assert 'value="33"' in page
     assert 'value="7"' in page
-
-
-PRICES = [
-    {"meter": "Standard Messaging Operations", "unit": "1M", "from": start, "price": price, "currency": "USD"}
-    for start, price in (("0", "0.0"), ("13", "0.8"), ("100", "0.5"), ("2500", "0.2"))
-]
 
 
 def bill(scope: str, units: int, *kinds: str, rule: str = "published", tiers: tuple[int, ...] = ()) -> None:
@@ -317,17 +308,13 @@ def test_the_forecast_and_the_dialog_show_the_same_egress_as_the_bill(viewer: Cl
     ChargeRun.objects.update(started_at=timezone.now().replace(day=1, hour=1, minute=0, second=0, microsecond=0))
     for more, reported in (("bandwidth_per_gb = 0.05", "7.17"), ("", "2.87")):
         pairs_file(more=more)
-        page = viewer.get("/costs/forecast/", FIELDS | {"pair": "contoso"}).content.decode()
+        page = viewer.get("/costs/forecast/", FIELDS | {"pair": "contoso"}).text
         assert reported in page
-        dialog = viewer.get(
-            "/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "1"}, headers=HTMX
-        ).content.decode()
+        dialog = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "1"}, headers=HTMX).text
         assert f"and {reported} for traffic between the regions in both directions" in " ".join(dialog.split())
     pairs_file(region="westeurope")
-    assert "leave a region" not in viewer.get("/costs/forecast/", FIELDS | {"pair": "contoso"}).content.decode()
-    dialog = viewer.get(
-        "/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "1"}, headers=HTMX
-    ).content.decode()
+    assert "leave a region" not in viewer.get("/costs/forecast/", FIELDS | {"pair": "contoso"}).text
+    dialog = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "1"}, headers=HTMX).text
     assert "traffic between the regions" not in " ".join(dialog.split())
 
 

@@ -42,16 +42,8 @@ def month(name: str, cents: int, units: int, **kinds: int) -> Invoice:
 def test_failover_costs_what_the_month_costs_more_for_it() -> None:
     # docs/pricing.md, section 9: 8,003,720 operations after 10 million; without the outage 4,000,000 of them
     stages = {"send_backlog": 2 * MILLION, "syphon_receive": 2 * MILLION, "syphon_send": 2 * MILLION}
-    made = month(
-        "2026-10",
-        400,
-        18_003_720,
-        send=10 * MILLION,
-        receive=2 * MILLION,
-        ping=3_600,
-        syphon_receive_empty=120,
-        **stages,
-    )
+    others = {"send": 10 * MILLION, "receive": 2 * MILLION, "ping": 3_600, "syphon_receive_empty": 120}
+    made = month("2026-10", 400, 18_003_720, **others, **stages)
     added = added_by([made], EXTRA_KINDS)
     assert (added.operations, added.cents) == (4_003_720, 320)
     assert added.per_million == Fraction("0.8")
@@ -94,8 +86,8 @@ def test_the_chart_of_days_says_that_it_is_of_all_pairs(as_role) -> None:
     counts = {"operations": 5, "billing_units": 5, "exact": "0.4"}
     DailyCharge.objects.create(invoice=made, date=date(2026, 10, 1), kind="send", **counts)
     viewer = as_role("viewer")
-    assert "Of all pairs together" in viewer.get("/costs/", {"month": "2026-10", "pair": "contoso"}).content.decode()
-    assert "Of all pairs together" not in viewer.get("/costs/", {"month": "2026-10"}).content.decode()
+    assert "Of all pairs together" in viewer.get("/costs/", {"month": "2026-10", "pair": "contoso"}).text
+    assert "Of all pairs together" not in viewer.get("/costs/", {"month": "2026-10"}).text
 
 
 def test_a_month_that_runs_is_divided_by_its_days_so_far() -> None:
@@ -206,7 +198,7 @@ def test_a_month_that_runs_is_said_not_to_be_over(as_role) -> None:
     for name, cents in ((str(this.previous.previous), 1_000), (before, 2_000), (current, 1_000)):
         month(name, cents, 0, send=MILLION)
     viewer = as_role("viewer")
-    pages = {name: one_line(viewer.get("/costs/", {"month": name}).content.decode()) for name in (current, before)}
+    pages = {name: one_line(viewer.get("/costs/", {"month": name}).text) for name in (current, before)}
     assert f"It came to 20.00. {current} is not over yet." in pages[current]
     assert "−50 %" in pages[current]
     assert "is not over yet" not in pages[before]

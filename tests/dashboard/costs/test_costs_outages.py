@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -26,40 +25,18 @@ from tests.dashboard.results import result_of
 pytestmark = pytest.mark.django_db
 MONTH = "2026-10"
 START = datetime(2026, 10, 14, 9, tzinfo=UTC)
-EPISODE = {
+ORDERS = {"pair": "contoso", "entity": "orders", "down_s": 10_800.0}
+COUNTS = {"published": 4_000_000, "settlements": 5_000_000, "crossing_bytes": 0}
+EPISODE = ORDERS | {
     "record": "episode",
-    "pair": "contoso",
-    "entity": "orders",
     "started_at": START.isoformat(),
     "ended_at": (START + timedelta(hours=3)).isoformat(),
     "cause": "failed_over",
     "reason": "timeouts",
-    "down_s": 10_800.0,
     "units": {"send_backlog": 2_000_000},
-    "extra": {
-        "published": 4_000_000,
-        "settlements": 5_000_000,
-        "crossing_bytes": 0,
-        "places": [
-            {
-                "scope": "sub",
-                "namespace": "contoso",
-                "published": 4_000_000,
-                "settlements": 5_000_000,
-                "crossing_bytes": 0,
-            }
-        ],
-    },
+    "extra": COUNTS | {"places": [{"scope": "sub", "namespace": "contoso", **COUNTS}]},
 }
-AVAILABILITY = {
-    "record": "availability",
-    "pair": "contoso",
-    "entity": "orders",
-    "episodes": 1,
-    "down_s": 10_800.0,
-    "period_s": 2_678_400.0,
-    "repair_s": 10_800.0,
-}
+AVAILABILITY = ORDERS | {"record": "availability", "episodes": 1, "period_s": 2_678_400.0, "repair_s": 10_800.0}
 
 
 OUTAGE = [RUN, EPISODE, AVAILABILITY, invoice("published", 1_560), line("send", 560, units=20_000_000), BASE]
@@ -70,10 +47,9 @@ def stored(folder: Path, records: Sequence[Mapping[str, Any]] = OUTAGE) -> None:
     store(ChargeRun.objects.create(month=MONTH, started_at=now, heard_at=now), result_of(folder, records))
 
 
-def viewer() -> User:
-    user = User.objects.create_user("vera", password="correct horse battery")
-    user.groups.add(Group.objects.get(name="viewer"))
-    return user
+@pytest.fixture
+def client(as_role) -> Client:
+    return as_role("viewer")
 
 
 def test_outages_are_replaced_with_the_month(tmp_path: Path) -> None:
@@ -84,9 +60,8 @@ def test_outages_are_replaced_with_the_month(tmp_path: Path) -> None:
 
 
 def test_the_report_prices_an_outage_at_the_months_marginal_rate(client: Client, tmp_path: Path) -> None:
-    client.force_login(viewer())
     stored(tmp_path)
-    page = client.get("/costs/", {"month": MONTH}).content.decode()
+    page = client.get("/costs/", {"month": MONTH}).text
     # 20 million operations, 4 million of them because of the outage: all of those at 0.80
     for text in ("4,000,000", "3.20", "failed over: the primary does not answer", "3.0 h", "99.596 %"):
         assert text in one_line(page)
@@ -96,7 +71,6 @@ def test_the_page_says_how_long_an_outage_lasted_and_how_long_of_it_in_the_month
     client: Client, tmp_path: Path
 ) -> None:
     """One began the month before; the other ended in it, and only its backlog was drained in this month."""
-    client.force_login(viewer())
     across = EPISODE | {
         "started_at": "2026-09-30T23:00:00+00:00",
         "ended_at": "2026-10-01T04:00:00+00:00",
@@ -106,7 +80,7 @@ def test_the_page_says_how_long_an_outage_lasted_and_how_long_of_it_in_the_month
         "started_at": "2026-09-20T00:00:00+00:00", "ended_at": "2026-09-20T20:00:00+00:00", "down_s": 0, "entity": "x",
     }  # fmt: skip
     stored(tmp_path, [RUN, across, earlier, invoice("published", 1_560), line("send", 560, units=20_000_000), BASE])
-    page = one_line(client.get("/costs/", {"month": MONTH}).content.decode())
+    page = one_line(client.get("/costs/", {"month": MONTH}).text)
     assert '5.0 h <small class="quiet">4.0 h in 2026-10</small>' in page
     assert '20.0 h <small class="quiet">0 s in 2026-10</small>' in page
 
@@ -144,7 +118,6 @@ def test_an_outage_is_priced_on_the_bill_of_each_namespace_it_used(client: Clien
         ("sub-dr", 4_000_000, Fraction("0.8"), Fraction("0.5")),
     ]
     assert (cost.operations, cents(cost.money)) == (4_003_600, 130)
-    client.force_login(viewer())
     assert "4,000,000 on the bill of sub-dr" in client.get("/costs/", {"month": MONTH}).text
 
 
@@ -192,7 +165,6 @@ def test_a_report_with_many_outages_asks_the_database_no_more_often(tmp_path: Pa
 
 
 def test_the_newest_outages_are_listed_and_all_of_them_on_request(client: Client, tmp_path: Path) -> None:
-    client.force_login(viewer())
     stored(tmp_path, month_of(several(120)))
     page, whole = (client.get("/costs/", {"month": MONTH} | more).text for more in ({}, {"outages": "all"}))
     assert (page.count("data-outage="), whole.count("data-outage=")) == (100, 120)

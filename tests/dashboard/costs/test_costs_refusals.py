@@ -4,11 +4,9 @@ import json
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
-from django.utils import timezone
 
-from dashboard.access import tokens
 from dashboard.models import AuditEntry
+from tests.dashboard.conftest import program_of
 
 pytestmark = pytest.mark.django_db
 MONTH = "2026-10"
@@ -53,9 +51,8 @@ def test_of_a_page(as_role, people, address, sent, verb, month):
     ],
 )
 def test_of_a_program(people, address, sent, verb, target):
-    token = tokens.make(people["operator"], "a script", "read", 30, timezone.now())[1]
+    program = program_of(people["operator"], "read")
     AuditEntry.objects.all().delete()
-    program = Client(headers={"Authorization": f"Bearer {token}"})
     form = {"file": file()} if sent is None else json.dumps(sent)
     kind = {} if sent is None else {"content_type": "application/json"}
 

@@ -4,9 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from django.contrib.auth.models import Group, User
 from django.core.management import call_command
-from django.test import Client
 from django.utils import timezone
 
 from dashboard.costs.runs.charges import request_run, take_requested
@@ -17,27 +15,20 @@ pytestmark = pytest.mark.django_db
 MONTH = "2026-10"
 
 
-def sign_in(client: Client, group: str) -> Client:
-    user = User.objects.create_user("olga", password="correct horse battery")
-    user.groups.add(Group.objects.get(name=group))
-    client.force_login(user)
-    return client
-
-
-def test_an_operator_asks_once_however_often_she_clicks(client: Client) -> None:
-    operator = sign_in(client, "operator")
+def test_an_operator_asks_once_however_often_they_click(as_role) -> None:
+    operator = as_role("operator")
     for _ in range(2):
         answer = operator.post("/costs/compute/", {"month": MONTH})
         assert answer.headers["Location"] == f"/costs/?month={MONTH}"
     run = ChargeRun.objects.get()
-    assert (run.status, run.started_by) == (ChargeRun.Status.WANTED, "olga")
+    assert (run.status, run.started_by) == (ChargeRun.Status.WANTED, "operator")
     outcomes = AuditEntry.objects.order_by("pk").values_list("verb", "target", "outcome")
     assert list(outcomes) == [("compute_charges", MONTH, "done"), ("compute_charges", MONTH, "unchanged")]
-    assert "waiting for a worker" in operator.get("/costs/", {"month": MONTH}).content.decode()
+    assert "waiting for a worker" in operator.get("/costs/", {"month": MONTH}).text
 
 
-def test_a_month_that_is_none_cannot_be_asked_for(client: Client) -> None:
-    assert sign_in(client, "operator").post("/costs/compute/", {"month": "soon"}).status_code == 400
+def test_a_month_that_is_none_cannot_be_asked_for(as_role) -> None:
+    assert as_role("operator").post("/costs/compute/", {"month": "soon"}).status_code == 400
 
 
 def test_one_worker_takes_what_was_asked_for() -> None:
@@ -54,12 +45,12 @@ def test_what_nobody_took_can_be_asked_for_again() -> None:
     assert request_run(MONTH, "olga", now)[0] != lost
 
 
-def test_the_part_that_shows_progress_asks_for_the_page_once_the_run_has_ended(client: Client) -> None:
-    viewer = sign_in(client, "viewer")
+def test_the_part_that_shows_progress_asks_for_the_page_once_the_run_has_ended(as_role) -> None:
+    viewer = as_role("viewer")
     run, _ = request_run(MONTH, "olga", timezone.now())
     ChargeRun.objects.filter(pk=run.pk).update(status=ChargeRun.Status.RUNNING, stage="pricing", share=0.8, rows=5)
     part = viewer.get("/costs/run/", {"month": MONTH}, headers={"HX-Request": "true"})
-    assert "80 % · pricing · 5 rows" in one_line(part.content.decode())
+    assert "80 % · pricing · 5 rows" in one_line(part.text)
     assert "HX-Refresh" not in part.headers
     ChargeRun.objects.filter(pk=run.pk).update(status=ChargeRun.Status.FAILED, error="No Java was found.")
     assert viewer.get("/costs/run/", {"month": MONTH}, headers={"HX-Request": "true"}).headers["HX-Refresh"] == "true"

@@ -19,17 +19,8 @@ from tests.dashboard.markup import one_line
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres_nightly]
 NOW = datetime.now(UTC)
 MINUTE = timedelta(minutes=1)
-PRICES = [
-    {
-        "meter": "Standard Messaging Operations",
-        "from": "0",
-        "unit": "1M",
-        "price": "0.8",
-        "currency": "EUR",
-        "effective": "2026-01-01",
-    }
-]
-
+OPERATIONS = {"meter": "Standard Messaging Operations", "unit": "1M", "currency": "EUR"}
+PRICES = [OPERATIONS | {"from": "0", "price": "0.8", "effective": "2026-01-01"}]
 COUNTS = dict.fromkeys(("read", "accepted", "copies", "quarantined"), 0)
 
 

@@ -62,28 +62,9 @@ def rows(*lines: str) -> str:
 
 
 def line(meter: str = OPERATIONS, unit: str = "1M", quantity: str = "1", **other: str) -> str:
-    reported = {
-        "date": "2026-10-03",
-        "category": "Service Bus",
-        "resource": RESOURCE,
-        "kind": "Usage",
-        "currency": "USD",
-    }
-    reported |= other
-    return ",".join(
-        [
-            reported["date"],
-            reported["category"],
-            meter,
-            unit,
-            quantity,
-            "1",
-            reported["currency"],
-            reported["resource"],
-            "S1",
-            reported["kind"],
-        ]
-    )
+    known = {"date": "2026-10-03", "category": "Service Bus", "currency": "USD", "resource": RESOURCE, "kind": "Usage"}
+    date, category, currency, resource, kind = (known | other).values()
+    return ",".join([date, category, meter, unit, quantity, "1", currency, resource, "S1", kind])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The demo's panel against real local namespaces: breaking, mending, and where it is not offered."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,42 +9,11 @@ from dashboard.fleet.pairs.pairs_file import load_pairs
 from dashboard.models import AuditEntry
 from tests.dashboard.markup import one_line
 
-KEY = "a-key-of-this-test"
-
-
-@pytest.fixture(scope="module")
-def namespaces() -> Iterator[dict[str, str]]:
-    """Connection strings of two local namespaces, by name."""
-    command = (
-        sys.executable,
-        "-m",
-        "emulator",
-        "--namespace",
-        "contoso:0",
-        "--namespace",
-        "contoso-dr:0",
-        "--key",
-        KEY,
-    )
-    entities = ("--entity", "contoso/orders", "--entity", "contoso/payments")
-    with subprocess.Popen((*command, *entities), stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        lines = [process.stdout.readline().split(maxsplit=2) for _ in range(2)]
-        yield {name: string.strip() for _, name, string in lines}
-        process.terminate()
-
 
 @pytest.fixture
-def demo(pair, namespaces, settings, monkeypatch, tmp_path, redis_here):
-    """The pair as a demo's, on those namespaces."""
-    file = tmp_path / "pairs.toml"
-    file.write_text(
-        '[pairs.contoso]\nprimary = { connection_string_env = "CONTOSO_PRIMARY" }\n'
-        'secondary = { connection_string_env = "CONTOSO_SECONDARY", namespace = "contoso-dr" }\n'
-    )
-    monkeypatch.setenv("CONTOSO_PRIMARY", namespaces["contoso"])
-    monkeypatch.setenv("CONTOSO_SECONDARY", namespaces["contoso-dr"])
-    settings.PAIRS_FILE, settings.DEMO = file, True
+def demo(reachable, pair, settings) -> Iterator[LocalNamespace]:
+    """The primary of the pair as a demo's."""
+    settings.DEMO = True
     pair.is_emulated = True
     pair.save()
     primary = LocalNamespace.of(load_pairs()["contoso"].primary)
@@ -123,8 +90,9 @@ def real(pair) -> None:
     pair.save()
 
 
-def test_a_namespace_that_is_away_is_said_and_not_an_error(demo, as_role, monkeypatch, namespaces):
-    gone = namespaces["contoso"].replace(namespaces["contoso"].split("://")[1].split(";")[0], "127.0.0.1:1")
+def test_a_namespace_that_is_away_is_said_and_not_an_error(demo, as_role, monkeypatch, local_namespaces):
+    string = local_namespaces["CONTOSO_PRIMARY"]
+    gone = string.replace(string.split("://")[1].split(";")[0], "127.0.0.1:1")
     monkeypatch.setenv("CONTOSO_PRIMARY", gone)
     operator = as_role("operator")
 

@@ -13,14 +13,7 @@ from tests.dashboard.secondary import OWN
 def left_behind(reachable, local_namespaces):
     untidy.make_untidy(local_namespaces["CONTOSO_PRIMARY"], local_namespaces["CONTOSO_SECONDARY"])
     yield reachable
-    from azure.servicebus.management import ServiceBusAdministrationClient
-
-    from pairing import emulator_transport
-
-    with ServiceBusAdministrationClient.from_connection_string(
-        local_namespaces["CONTOSO_PRIMARY"], transport=emulator_transport()
-    ) as administration:
-        administration.delete_queue(untidy.DESTINATION)
+    reachable.primary_administration.delete_queue(untidy.DESTINATION)
 
 
 def test_there_is_an_empty_orphan_and_one_with_dead_letters(left_behind):

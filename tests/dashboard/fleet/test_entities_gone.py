@@ -4,8 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from dashboard.fleet.pairs.pairs_file import load_pairs
-from dashboard.fleet.pairs.sync import sync
 from dashboard.fleet.pruning import prune
 from dashboard.fleet.state import projection
 from dashboard.models import EntityHealth
@@ -13,7 +11,6 @@ from tests.dashboard.conftest import NOW, health
 from tests.dashboard.fleet.test_projection import event
 
 LATER = NOW + timedelta(minutes=1)
-STRING = "Endpoint=sb://{}.servicebus.windows.net/;SharedAccessKeyName=k;SharedAccessKey=secret"
 
 
 def present() -> set[str]:
@@ -64,27 +61,6 @@ def test_an_entity_that_messages_wait_for_is_not_given_up(pair):
 
     projection.record_waiting("contoso", {"orders": 1}, LATER + timedelta(minutes=1))
     assert present() == {"orders", "payments"}
-
-
-def test_the_pairs_file_names_what_is_to_be_looked_at(pair, tmp_path):
-    def read(entities: str) -> None:
-        head = (
-            '[pairs.contoso]\nprimary = { connection_string_env = "A" }\nsecondary = { connection_string_env = "B" }\n'
-        )
-        file = tmp_path / "pairs.toml"
-        file.write_text(f"{head}entities = {entities}\n")
-        list(sync(load_pairs(file, {"A": STRING.format("contoso"), "B": STRING.format("contoso-dr")})))
-
-    read('["payments"]')
-    assert present() == {"payments"}
-    projection.entity_rows("contoso", ["heard-of-by-a-sender"])
-    read('["payments"]')
-    assert present() == {"payments", "heard-of-by-a-sender"}
-
-    read('["payments", "orders"]')
-    assert present() == {"payments", "orders", "heard-of-by-a-sender"}
-    read('"*"')
-    assert present() == {"payments", "orders", "heard-of-by-a-sender"}
 
 
 def test_what_is_gone_is_on_no_list_and_its_own_page_says_so(pair, redis_here, alive, as_role):

@@ -133,17 +133,6 @@ def test_a_message_that_moves_is_a_sign_of_life(pair, redis_here, as_role):
     assert "receives but does not deliver" not in as_role("viewer").get("/").text
 
 
-def test_a_queue_that_waits_for_an_entity_is_not_stalled_because_another_entity_drains(pair, redis_here, as_role):
-    """`payments` comes home through one queue; another holds messages for `orders` alone, which is failed over."""
-    long_ago = timezone.now() - timedelta(minutes=9)
-    pair.entities.filter(path="orders").update(state="failed_over", since=NOW, waiting=3)
-    pair.entities.filter(path="payments").update(state="healthy", since=NOW, waiting=3)
-    holding("orders", long_ago)
-    ledgers.keep("contoso", ledger_texts(3, lost=1), long_ago)
-
-    assert "receives but does not deliver" not in as_role("viewer").get("/").text
-
-
 def test_a_queue_is_not_stalled_the_moment_its_entity_recovers(pair, redis_here, as_role):
     long_ago = timezone.now() - timedelta(minutes=9)
     pair.entities.filter(path="orders").update(state="failed_over", since=NOW)

@@ -1,6 +1,7 @@
 """Health reaches the database by one path: columns are set in one module, and two functions lead there."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,9 @@ ROOT = Path(__file__).resolve().parents[3]
 WRITER = "dashboard/fleet/state/projection.py"
 PATH = "dashboard/fleet/state/catching_up.py"
 HEALTH = {"state", "since", "held_by", "expires", "origin", "version", "applied_at"}
-SETS = {"update", "update_or_create", "get_or_create", "create", "bulk_update", "EntityHealth"}
+OF_ENTITIES = (
+    r"(EntityHealth|entities)\b.*\.(update|update_or_create|get_or_create|create|bulk_update)$|\bEntityHealth$"
+)
 
 
 def modules(*words: str) -> Iterator[tuple[str, ast.Module]]:
@@ -34,29 +37,14 @@ def callers(*functions: str) -> set[str]:
 
 
 def sets_health(tree: ast.Module) -> bool:
-    """Whether health of an entity is set: in a call, in the columns of one, or on a row."""
+    """Whether a call sets health of an entity: by a keyword, or in a list of columns."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _name(node.func) in SETS:
-            if not _is_of_entities(node):
-                continue
-            given = {word.arg for word in node.keywords} | {
-                each.value for word in ast.walk(node) if isinstance(word, ast.List) for each in word.elts
-                if isinstance(each, ast.Constant)
-            }  # fmt: skip
-            if given & HEALTH:
+        if isinstance(node, ast.Call) and re.search(OF_ENTITIES, ast.unparse(node.func)):
+            columns = [each for word in ast.walk(node) if isinstance(word, ast.List) for each in word.elts]
+            given = {word.arg for word in node.keywords}
+            if HEALTH & (given | {each.value for each in columns if isinstance(each, ast.Constant)}):
                 return True
     return False
-
-
-def _name(function: ast.expr) -> str:
-    return (
-        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
-    )
-
-
-def _is_of_entities(call: ast.Call) -> bool:
-    text = ast.unparse(call.func)
-    return "EntityHealth" in text or "entities" in text
 
 
 def test_only_the_two_functions_of_the_path_reach_the_writer():

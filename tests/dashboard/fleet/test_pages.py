@@ -15,7 +15,6 @@ from dashboard.templatetags.dashboard import verb
 from pairing.events import Event
 from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health
-from tests.dashboard.exposition import sample, samples
 from tests.dashboard.fleet.test_projection import Queue, event
 from tests.dashboard.markup import one_line
 
@@ -369,16 +368,6 @@ def test_the_audit_page_reports_actions_whose_end_nobody_saw(viewer):
     assert "Outcome unknown" in page
 
 
-def test_the_overview_needs_as_many_queries_for_a_thousand_entities_as_for_two(
-    viewer, pair, alive, django_assert_max_num_queries
-):
-    with django_assert_max_num_queries(12):
-        viewer.get("/")
-    EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"entity-{n:04}") for n in range(1000))
-    with django_assert_max_num_queries(12):
-        assert "Page 1 of 21" in viewer.get("/").text
-
-
 def test_readiness_names_what_is_away(pair, redis_away, client):
     answer = client.get("/readyz")
 
@@ -388,26 +377,6 @@ def test_readiness_names_what_is_away(pair, redis_away, client):
 
 def test_readiness_with_everything_there(pair, redis_here, alive, client):
     assert client.get("/readyz").json()["ready"] is True
-
-
-def test_metrics_show_states_depths_and_heartbeats(pair, redis_here, alive, client):
-    projection.apply_health("contoso", health())
-    projection.record_depths("contoso", [Queue(active=7)], NOW)
-    projection.record_events([event()])
-
-    answer = client.get("/metrics")
-    found = samples(answer.text)
-
-    assert answer["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert sample('paired_entities{pair="contoso",state="failed_over"} 1') in found
-    assert sample('paired_entities{pair="contoso",state="healthy"} 0') in found
-    assert (
-        sample('paired_backlog_messages{pair="contoso",queue="contoso/x-servicebus-transfer/0",state="active"} 7')
-        in found
-    )
-    assert sample('paired_failover_events_total{pair="contoso",kind="failed_over"} 1') in found
-    age = {"process": "host:1:aaaa", "role": "pings"}.items()
-    assert ("paired_worker_heartbeat_age_seconds", frozenset(age)) in {one[:2] for one in found}
 
 
 def test_what_two_processes_saw_at_once_is_reported_once(viewer, alive):

@@ -150,22 +150,17 @@ def test_a_missing_file_says_what_to_write(tmp_path):
         load_pairs(tmp_path / "none.toml", VARIABLES)
 
 
-DRILLS = {
-    "by hand only": ('{ entity = "pairing-canary" }', DrillConfig(entity="pairing-canary")),
-    "every month": (
-        '{ entity = "pairing-canary", every_days = 30 }',
-        DrillConfig(entity="pairing-canary", every_days=30),
-    ),
-}
-
-
-@pytest.mark.parametrize(("reported", "drill"), DRILLS.values(), ids=DRILLS.keys())
+@pytest.mark.parametrize(
+    ("reported", "drill"),
+    [
+        ("", None),
+        ('drill = { entity = "pairing-canary" }', DrillConfig(entity="pairing-canary")),
+        ('drill = { entity = "pairing-canary", every_days = 30 }', DrillConfig(entity="pairing-canary", every_days=30)),
+    ],
+    ids=["none", "by hand only", "every month"],
+)
 def test_the_canary_of_drills_is_read(tmp_path, reported, drill):
-    assert read(tmp_path, f"{GOOD}drill = {reported}")["contoso"].drill == drill
-
-
-def test_without_a_canary_there_is_none(tmp_path):
-    assert read(tmp_path, GOOD)["contoso"].drill is None
+    assert read(tmp_path, f"{GOOD}{reported}")["contoso"].drill == drill
 
 
 WRONG_DRILLS = {

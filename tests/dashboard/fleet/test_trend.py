@@ -15,52 +15,53 @@ def depths(*values: int, every_s: float = 20) -> list[tuple[datetime, int]]:
     return [(NOW - timedelta(seconds=every_s * (last - place)), value) for place, value in enumerate(values)]
 
 
-def test_a_backlog_that_shrinks_is_drained_at_the_rate_of_the_last_minutes():
-    assert trend(depths(1000, 900, 800), 0, NOW, is_paused=False) == Trend(drained_in=timedelta(seconds=160))
+def drained(seconds: float) -> Trend:
+    return Trend(drained_in=timedelta(seconds=seconds))
 
 
-def test_a_pause_within_the_last_minutes_does_not_slow_the_rate():
-    points = depths(1000, 900, 900, 900, 800)
-
-    assert drain_rate(points) == pytest.approx(5)
-    assert trend(points, 0, NOW, is_paused=False).drained_in == timedelta(seconds=160)
+def full(seconds: float) -> Trend:
+    return Trend(full_in=timedelta(seconds=seconds))
 
 
-def test_a_paused_backlog_is_not_drained_at_any_time():
-    assert trend(depths(1000, 900, 800), 0, NOW, is_paused=True) == Trend()
+TURNED = depths(0, 100, 200, 180, 150)
+CASES = {
+    "it shrinks at the rate of the last minutes": (depths(1000, 900, 800), 0, False, drained(160)),
+    "a pause does not slow the rate": (depths(1000, 900, 900, 900, 800), 0, False, drained(160)),
+    "while it is paused it is drained at no time": (depths(1000, 900, 800), 0, True, Trend()),
+    "it grows until its room is used up": (depths(0, 100, 200), 1000, True, full(200)),
+    "the time before it began to grow does not slow the rate": (depths(0, 0, 0, 0, 100, 200), 1000, False, full(200)),
+    "it has begun to shrink": (TURNED, 1000, False, drained(120)),
+    "it has begun to shrink and is paused": (TURNED, 1000, True, Trend()),
+    "it grows again": (depths(900, 500, 100, 150, 200), 1000, False, full(400)),
+    "of quick turns the latest counts, up": (depths(500, 900, 0, 100, 200, every_s=15), 1000, False, full(150)),
+    "of slow turns the latest counts, up": (depths(500, 900, 0, 100, 200, every_s=30), 1000, False, full(300)),
+    "of quick turns the latest counts, down": (depths(500, 0, 900, 800, 700, every_s=15), 1000, False, drained(105)),
+    "of slow turns the latest counts, down": (depths(500, 0, 900, 800, 700, every_s=30), 1000, False, drained(210)),
+    "it goes up and down": (depths(500, 400, 500, 400, 500, 400, 500, every_s=10), 1000, False, Trend()),
+    "ten seconds of growth are needed": (depths(0, 0, 0, 0, 100, every_s=5), 1000, False, Trend()),
+    "more than ten years are not said": (depths(0, 10, 20), 10**9, False, Trend()),
+    "its room is not known": (depths(0, 100, 200), 0, False, Trend()),
+    "nobody has looked": ([], 1000, False, Trend()),
+    "one look is too few": (depths(5), 1000, False, Trend()),
+    "five seconds are too short": (depths(9, 1, every_s=5), 1000, False, Trend()),
+    "it does not move": (depths(50, 50, 50), 1000, False, Trend()),
+    "it is empty": (depths(100, 0), 1000, False, Trend()),
+    "the look before is long ago": (depths(9, 8, every_s=500), 1000, False, Trend()),
+}
 
 
-def test_a_backlog_that_grows_is_full_when_its_room_is_used_up():
-    assert trend(depths(0, 100, 200), 1000, NOW, is_paused=True) == Trend(full_in=timedelta(seconds=200))
+@pytest.mark.parametrize(("points", "room", "is_paused", "expected"), CASES.values(), ids=CASES.keys())
+def test_the_last_minutes_say_when_a_backlog_is_drained_or_full(points, room, is_paused, expected):
+    assert trend(points, room, NOW, is_paused=is_paused) == expected
 
 
-def test_the_time_before_it_began_to_grow_does_not_slow_the_rate():
-    assert trend(depths(0, 0, 0, 0, 100, 200), 1000, NOW, is_paused=False) == Trend(full_in=timedelta(seconds=200))
-
-
-def test_a_backlog_that_has_begun_to_shrink_is_not_full_at_any_time():
-    points = depths(0, 100, 200, 180, 150)
-
-    assert trend(points, 1000, NOW, is_paused=False) == Trend(drained_in=timedelta(seconds=120))
-    assert trend(points, 1000, NOW, is_paused=True) == Trend()
-
-
-def test_a_backlog_that_grows_again_is_not_drained_at_any_time():
-    assert trend(depths(900, 500, 100, 150, 200), 1000, NOW, is_paused=False) == Trend(full_in=timedelta(seconds=400))
+def test_the_rate_of_a_drain_leaves_a_pause_out():
+    assert drain_rate(depths(1000, 900, 900, 900, 800)) == pytest.approx(5)
 
 
 def test_a_turn_counts_after_half_a_minute():
     assert trend(depths(0, 100, 200, 150, 100, every_s=10), 1000, NOW, is_paused=False).full_in is not None
     assert trend(depths(0, 100, 200, 150, 100, 50, every_s=10), 1000, NOW, is_paused=False).drained_in is not None
-
-
-@pytest.mark.parametrize("every_s", [15, 30])
-def test_only_the_latest_turn_counts(every_s):
-    grows = depths(500, 900, 0, 100, 200, every_s=every_s)
-    shrinks = depths(500, 0, 900, 800, 700, every_s=every_s)
-
-    assert trend(grows, 1000, NOW, is_paused=False) == Trend(full_in=timedelta(seconds=10 * every_s))
-    assert trend(shrinks, 1000, NOW, is_paused=False) == Trend(drained_in=timedelta(seconds=7 * every_s))
 
 
 @pytest.mark.parametrize("every_s", [5, 30])
@@ -81,26 +82,3 @@ def test_a_backlog_that_is_filled_faster_than_it_is_drained_keeps_its_direction(
     for end in range(24, len(levels)):
         falling = [2000 - level for level in levels[: end + 1]]
         assert trend(depths(*falling, every_s=5), 10_000, NOW, is_paused=False).drained_in is not None
-
-
-def test_a_backlog_that_goes_up_and_down_has_no_trend():
-    assert trend(depths(500, 400, 500, 400, 500, 400, 500, every_s=10), 1000, NOW, is_paused=False) == Trend()
-
-
-def test_ten_seconds_of_growth_are_needed_to_say_when_it_is_full():
-    assert trend(depths(0, 0, 0, 0, 100, every_s=5), 1000, NOW, is_paused=False) == Trend()
-
-
-def test_what_would_take_more_than_ten_years_is_not_said():
-    assert trend(depths(0, 10, 20), 10**9, NOW, is_paused=False) == Trend()
-
-
-def test_without_a_known_room_nobody_knows_when_it_is_full():
-    assert trend(depths(0, 100, 200), 0, NOW, is_paused=False) == Trend()
-
-
-@pytest.mark.parametrize(
-    "points", [[], depths(5), depths(9, 1, every_s=5), depths(50, 50, 50), depths(100, 0), depths(9, 8, every_s=500)]
-)
-def test_what_is_too_short_or_does_not_move_or_is_over_has_no_trend(points):
-    assert trend(points, 1000, NOW, is_paused=False) == Trend()

@@ -18,15 +18,6 @@ def test_workers_are_alive_or_silent(pair, redis_here, as_role):
     assert page.count("Alive") == page.count("Silent") == 1
 
 
-def test_leases_show_who_drains_which_queue(pair, shared, as_role):
-    shared.acquire_lease("contoso/x-servicebus-transfer/3", "web-1:10:aaaa", 60)
-
-    page = as_role("viewer").get("/workers/").text
-
-    assert "contoso/x-servicebus-transfer/3" in page
-    assert "web-1:10:aaaa" in page
-
-
 def test_a_worker_s_lease_and_its_heartbeat_name_the_same_process(pair, shared, redis_here, as_role):
     now = timezone.now()
     projection.record_heartbeat("worker-1@host", "syphons", now)

@@ -16,7 +16,8 @@ from dashboard.incidents.cost import ToCome
 from dashboard.models import ChargeRun, CostRule, EntityHealth, Invoice, Outage, WaitingSample
 from dashboard.site.money import small_money
 from tests.dashboard.costs.test_costs import RUN
-from tests.dashboard.costs.test_costs_forecast import PRICES, STANDARD, bill
+from tests.dashboard.costs.test_costs_forecast import STANDARD, bill
+from tests.dashboard.costs.test_costs_insight import PRICES
 from tests.dashboard.fleet.test_metered import record
 from tests.dashboard.fleet.test_projection import event
 from tests.dashboard.markup import one_line

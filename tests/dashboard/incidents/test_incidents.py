@@ -40,11 +40,8 @@ def depth(*points: tuple[float, int]):
 def test_an_incident_goes_from_the_first_failure_to_the_recovery():
     (one,) = incidents([at(0, "failing"), at(5, "failed_over"), at(60, "recovered")], FIVE_S)
 
-    assert (one.began_at, one.failed_over_at, one.recovered_at) == (
-        NOW,
-        NOW + timedelta(seconds=5),
-        NOW + timedelta(seconds=60),
-    )
+    times = [(at - NOW).total_seconds() for at in (one.began_at, one.failed_over_at, one.recovered_at)]
+    assert times == [0, 5, 60]
     assert one.id == "failed_over-5"
 
 
@@ -64,20 +61,10 @@ def test_a_failure_long_before_is_another_story():
     assert one.recovered_at is None
 
 
-def test_failures_that_passed_are_no_incident():
-    assert incidents([at(0, "failing"), at(300, "failing")], FIVE_S) == []
-
-
 def test_a_forced_failover_begins_when_it_was_forced():
     (one,) = incidents([at(0, "forced", operator="ada"), at(9, "released", operator="ada")], FIVE_S)
 
     assert (one.began_at, one.forced_by) == (NOW, "ada")
-
-
-def test_two_outages_are_two_incidents():
-    seen = [at(0, "failed_over"), at(60, "recovered"), at(100, "failing"), at(105, "failed_over"), at(200, "recovered")]
-
-    assert [one.id for one in incidents(seen, FIVE_S)] == ["failed_over-0", "failed_over-105"]
 
 
 @pytest.mark.parametrize(
@@ -168,24 +155,10 @@ def test_the_entity_s_page_leads_to_its_incidents(story, as_role):
 def test_the_order_that_forced_a_failover_is_among_the_actions(pair, redis_here, alive, as_role):
     forced = timezone.now() - timedelta(minutes=1)
     projection.record_events([event("4" * 32, "forced", time=forced, operator="ada", reason="ticket 7")])
-    AuditEntry(
-        request_id="2",
-        at=forced - timedelta(milliseconds=40),  # the trail is written first, then the fleet is reported
-        operator="ada",
-        verb="fail_over",
-        pair="contoso",
-        target="orders",
-        reason="because of ticket 7",
-    ).save()
-    AuditEntry(
-        request_id="3",
-        at=forced + timedelta(seconds=5),
-        operator="ada",
-        verb="pace_syphon",
-        pair="contoso",
-        outcome="done",
-        detail="The syphon of contoso drains at most 5 messages a second.",
-    ).save()
+    before, after = forced - timedelta(milliseconds=40), forced + timedelta(seconds=5)  # the trail is written first
+    done, paced = {"target": "orders", "reason": "because of ticket 7"}, {"detail": "at most 5 messages a second."}
+    for at, verb, more in ((before, "fail_over", done), (after, "pace_syphon", paced | {"outcome": "done"})):
+        AuditEntry(request_id=verb, at=at, operator="ada", verb=verb, pair="contoso", **more).save()
 
     page = as_role("viewer").get(f"/pairs/contoso/incidents/{'4' * 32}/").text
     assert "because of ticket 7" in page
@@ -237,28 +210,13 @@ def test_the_messages_of_the_entity_are_counted_apart_from_those_of_others_and_o
     viewer, address = as_role("viewer"), f"/pairs/contoso/incidents/{story}"
 
     ledger = viewer.get(f"{address}.json").json()["moved"]
-    assert ledger == {
-        "waiting_before": 0,
-        "to_backlog": 400,
-        "to_primary": 397,
-        "dead_lettered": 2,
-        "set_aside": 2,
-        "waiting": 0,
-        "expired": 0,
-        "resubmitted": 0,
-        "discarded": 0,
-        "of_unknown_entity": 0,
-        "unexplained": -1,
-    }
+    counted_ones = {"to_backlog": 400, "to_primary": 397, "dead_lettered": 2, "set_aside": 2, "unexplained": -1}
+    none = ("waiting_before", "waiting", "expired", "resubmitted", "discarded", "of_unknown_entity")
+    assert ledger == counted_ones | dict.fromkeys(none, 0)
     assert viewer.get(f"/api/v1/incidents/contoso/{story}").json()["moved"] == ledger
     page, document = one_line(viewer.get(f"{address}/").text), viewer.get(f"{address}.md").text
-    for name, count in (
-        ("Sent to the backlog", "400"),
-        ("Drained", "397"),
-        ("Dead-lettered", "2"),
-        ("Set aside", "2"),
-        ("Still in the backlog", "0"),
-    ):
+    shown = {"Sent to the backlog": 400, "Drained": 397, "Dead-lettered": 2, "Set aside": 2, "Still in the backlog": 0}
+    for name, count in shown.items():
         assert f"<dt>{name}</dt> <dd>{count}</dd>" in page
     assert '<b class="bad">-1</b>' in page
     assert "More were drained than were sent" in page
@@ -309,20 +267,10 @@ def test_what_expired_what_names_no_entity_and_what_was_decided_about_dead_lette
 def decide(pair, queue, entity, enqueued_at, *, resubmitted, discarded):
     """What jobs of operators have stored of the dead letters of a queue."""
     known = {"entity": entity, "enqueued_at": enqueued_at, "at": timezone.now()}
-    for kind, model, count in (
-        ("resubmit", ResubmittedMessage, resubmitted),
-        ("discard", DiscardedMessage, discarded),
-    ):
-        job = DeadLetterJob.objects.create(
-            pair=pair,
-            path=queue,
-            kind=kind,
-            by="ada",
-            at=timezone.now(),
-            request_id=uuid.uuid4().hex,
-            upto=1,
-            ended_at=timezone.now(),
-        )
+    done = {"pair": pair, "path": queue, "by": "ada", "at": timezone.now(), "ended_at": timezone.now(), "upto": 1}
+    decided = (("resubmit", ResubmittedMessage, resubmitted), ("discard", DiscardedMessage, discarded))
+    for kind, model, count in decided:
+        job = DeadLetterJob.objects.create(kind=kind, request_id=uuid.uuid4().hex, **done)
         model.objects.bulk_create(model(job=job, number=number, **known) for number in range(count))
 
 
@@ -375,11 +323,7 @@ def test_the_json_says_what_holds_up_the_way_home(pair, redis_here, alive, as_ro
 
     reported = as_role("viewer").get(f"/pairs/contoso/incidents/{'5' * 32}.json").json()
 
-    assert (reported["pause"]["queue"], reported["pause"]["by"], reported["pause"]["reason"]) == (
-        "orders",
-        "bob",
-        "ticket 8",
-    )
+    assert [reported["pause"][name] for name in ("queue", "by", "reason")] == ["orders", "bob", "ticket 8"]
     assert [(one["target"], one["messages_per_s"], one["by"]) for one in reported["paces"]] == [("*", 3.0, "ada")]
 
 

@@ -170,3 +170,11 @@ def test_a_metric_without_a_sample_is_listed_with_its_type(db, redis_here, name,
 
     assert not samples(text, f"paired_{name}")
     assert f"# TYPE paired_{name} {kind}\n" in text
+
+
+def test_the_address_has_prometheus_format_and_the_age_of_each_heartbeat(pair, redis_here, alive, client):
+    answer = client.get("/metrics")
+
+    (age,) = samples(answer.text, "paired_worker_heartbeat_age_seconds")
+    assert answer["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert labels(age) == {"process": "host:1:aaaa", "role": "pings"}

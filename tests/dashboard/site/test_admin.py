@@ -1,5 +1,6 @@
 """Django's admin: every table has a list, registered by the room of its capability."""
 
+import pytest
 from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import Group
@@ -38,9 +39,20 @@ def test_who_gives_a_person_or_a_group_which_rights_is_on_record(people, as_role
     ]
 
 
-def test_every_list_can_be_shown_filtered_and_searched(pair, as_role):
+def test_every_list_can_be_shown_filtered_and_searched_and_nothing_is_added(pair, as_role):
     administrator = as_role("administrator")
     for model, shown in admin.site._registry.items():
-        page = administrator.get(f"/admin/{model._meta.app_label}/{model._meta.model_name}/", {"q": "orders"})
-        assert page.status_code == 200, model
+        place = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
+        assert administrator.get(place, {"q": "orders"}).status_code == 200, model
         assert isinstance(shown, ReadOnly) or model._meta.app_label == "auth"
+        assert administrator.get(f"{place}add/").status_code == (403 if isinstance(shown, ReadOnly) else 200), model
+
+
+@pytest.mark.parametrize(
+    ("role", "status"), [("stranger", 302), ("viewer", 403), ("operator", 403), ("administrator", 200)]
+)
+def test_only_administrators_reach_the_administration(people, as_role, role, status):
+    answers = [as_role(role).get(page) for page in ("/admin/", "/admin/auth/user/", "/admin/dashboard/pair/")]
+
+    assert {answer.status_code for answer in answers} == {status}
+    assert status != 403 or "This needs the group administrator" in answers[0].text

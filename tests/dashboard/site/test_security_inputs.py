@@ -1,19 +1,13 @@
 """Whatever comes in, texts, files, reports: it ends as text, as a fact, or as a sentence (docs/security.md)."""
 
-import csv
-import io
-from datetime import UTC, datetime
 from types import SimpleNamespace
 
-import pytest
 from azure.servicebus.amqp import AmqpMessageBodyType
 from django.template import Context, Template
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dashboard.backlog import browsing
-from dashboard.costs.files import write_csv
-from dashboard.models import Charge, ChargeRun, Invoice
 from dashboard.site.tables import cell
 from tests.selection import depth
 
@@ -66,25 +60,3 @@ def test_whatever_a_message_carries_is_shown_as_short_quiet_escaped_text(body, p
 def test_no_cell_of_a_file_is_a_formula(text):
     assert cell(text)[:1] not in ("=", "+", "-", "@", "\t", "\r")
     assert cell(text).replace("'", "") == text.replace("'", "")
-
-
-# -- files ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.django_db
-def test_an_entity_named_like_a_formula_is_text_in_the_export_and_amounts_stay_numbers():
-    now = datetime(2026, 11, 2, tzinfo=UTC)
-    run = ChargeRun.objects.create(month="2026-10", status="succeeded", started_at=now, heard_at=now)
-    bill = Invoice.objects.create(
-        run=run, month="2026-10", scope="s", rule="published", allocation="time", currency="EUR", cents=-5,
-        exact="-0.05", units=1,
-    )  # fmt: skip
-    Charge.objects.create(
-        invoice=bill, namespace="contoso", entity='=HYPERLINK("x")', kind="send", operations=1, billing_units=1,
-        included_units=0, quantity="1", exact="-0.05", cents=-5,
-    )  # fmt: skip
-    out = io.StringIO()
-    write_csv(out, "2026-10")
-
-    (row,) = csv.DictReader(io.StringIO(out.getvalue()))
-    assert (row["entity"], row["charge"]) == ('\'=HYPERLINK("x")', "-0.05")

@@ -147,9 +147,6 @@ def test_a_database_whose_host_is_gone_is_waited_for_as_long_as_the_address_says
         ("manage.py migrate", {"DATABASE_URL": AWAY}, "The database n at 127.0.0.1:1 does not answer"),
         ("manage.py migrate", {"DATABASE_URL": f"{AWAY}?colour=red"}, "The database n at 127.0.0.1:1 does not answer"),
         ("manage.py sendtestemail ada@example.com", {"EMAIL_URL": "smtp://127.0.0.1:1"}, "does not answer"),
-        ("-m celery -A workers worker", {"CONTOSO_PRIMARY": STRING}, "set CONTOSO_SECONDARY"),
-        ("-m celery -A workers beat", {"LOG_LEVEL": "LOUD"}, "LOG_LEVEL is 'LOUD'"),
-        ("-m uvicorn dashboard.asgi:application --port 0", {"LOG_LEVEL": "LOUD"}, "LOG_LEVEL is 'LOUD'"),
     ],
 )
 def test_a_process_says_what_is_wrong_in_one_sentence(tmp_path, command, variables, sentence):
