@@ -7,7 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import redis
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
 from redis.commands.core import Script
+
+from pairing.sessions import shared as shared_sessions
+from pairing.sessions.shared import SharedSessions
 
 _TIME = "redis.call('TIME')"
 _GIVEN = "local model_us, model_s = table.remove(ARGV), table.remove(ARGV)\n"
@@ -36,3 +41,26 @@ class ClockedScript(Script):
     def __call__(self, keys: Any = None, args: Any = None, client: Any = None) -> Any:
         now = self._clock()
         return super().__call__(keys, [*(args or ()), int(now), int(now % 1 * 1_000_000)], client)
+
+
+class Clock:
+    """The time of all machines, Redis's included."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def advance(self, by: float) -> None:
+        self.now += by
+
+    def clocked(self, sessions: SharedSessions, client: redis.Redis) -> SharedSessions:
+        """The same scripts, those that ask for the time by this clock."""
+        for name in ("sync", "enter", "leave", "bar", "barred", "lift", "hold"):
+            text = getattr(shared_sessions, f"_{name.upper()}")
+            setattr(sessions, f"_{name}", ClockedScript(client, text, lambda: self.now))
+        return sessions
+
+
+def live(machine: Any, lives: int, *, steps: int) -> None:
+    """So many random lives of a model."""
+    unhurried = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+    run_state_machine_as_test(machine, settings=settings(max_examples=lives, stateful_step_count=steps, **unhurried))

@@ -11,8 +11,7 @@ from datetime import datetime, timedelta
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from redis.exceptions import ConnectionError as RedisIsAwayError
 
 from pairing import SendAvailabilityOptions
@@ -24,7 +23,7 @@ from pairing.health.flows import PingResult
 from pairing.membership import Fleet
 from pairing.pair import GuardedEntity, Pair
 from pairing.testing import ManualClock
-from tests.pairing.model_redis import ClockedScript, NearRedis
+from tests.pairing.model_redis import ClockedScript, NearRedis, live
 from tests.selection import lives
 
 RUNS = lives(150)
@@ -285,12 +284,7 @@ def world(near_redis, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.usefixtures("world")
 def test_no_report_ends_an_operators_hold_and_all_agree_in_the_end():
-    run_state_machine_as_test(
-        FleetLife,
-        settings=settings(
-            max_examples=RUNS, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
-    )
+    live(FleetLife, RUNS, steps=30)
 
 
 @pytest.fixture

@@ -9,15 +9,7 @@ from types import SimpleNamespace
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pairing.drain import session_order
 from pairing.drain.backlog_queue import Failed as Unavailable
@@ -31,7 +23,7 @@ from pairing.sessions import shared as shared_sessions
 from pairing.sessions.gates import SessionGates
 from pairing.sessions.order import SessionSend
 from pairing.sessions.shared import SharedSessions
-from tests.pairing.model_redis import ClockedScript, NearRedis
+from tests.pairing.model_redis import Clock, NearRedis, live
 from tests.pairing.steps import (
     Ask,
     Attempts,
@@ -54,25 +46,6 @@ RUNS = lives(150)
 ENTITY, SESSION = "orders", "s"
 QUEUES = ("backlog/0", "backlog/1")
 LOCK_S = 60.0
-SCRIPTS = ("sync", "enter", "leave", "bar", "barred", "lift", "hold")
-"""Those that ask for the time."""
-
-
-class Clock:
-    """The time of all machines, Redis's included."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def advance(self, by: float) -> None:
-        self.now += by
-
-    def clocked(self, sessions: SharedSessions, client) -> SharedSessions:
-        """The same scripts, by this clock."""
-        for name in SCRIPTS:
-            text = getattr(shared_sessions, f"_{name.upper()}")
-            setattr(sessions, f"_{name}", ClockedScript(client, text, lambda: self.now))
-        return sessions
 
 
 class Process:
@@ -384,12 +357,7 @@ class FleetLife(RuleBasedStateMachine):
 def test_a_session_that_one_process_at_a_time_writes_stays_in_order_whoever_dies(near_redis, monkeypatch):
     FleetLife.redis = near_redis
     monkeypatch.setattr(session_order, "_PAGES", 1)  # of two messages: no look reaches the end of a longer queue
-    run_state_machine_as_test(
-        FleetLife,
-        settings=settings(
-            max_examples=RUNS, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
-    )
+    live(FleetLife, RUNS, steps=40)
 
 
 @pytest.fixture
