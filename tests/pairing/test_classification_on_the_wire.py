@@ -6,16 +6,16 @@ docs/specification.md, section 5 (the classification); docs/wire.md (what the SD
 import contextlib
 import socket
 import threading
-import time
-from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus import exceptions as sdk
 from azure.servicebus.exceptions import ServiceBusError
 
-from pairing import SendAvailabilityOptions, ServerBusyError
+from pairing import ServerBusyError
 from tests.pace import Stopwatch, slowed
+from tests.pairing.conftest import World
 
 OUTAGES = [
     "amqp:client-error",
@@ -146,26 +146,14 @@ def _fill(address: tuple[str, int], held: list[socket.socket]) -> None:
 
 @pytest.mark.parametrize("accepts", [True, False], ids=["accepted and silent", "SYN never answered"])
 async def test_a_host_that_says_nothing_ends_within_the_timeout(world, secondary, accepts):
-    options = SendAvailabilityOptions(
-        primary_namespace=f"silent-{time.monotonic_ns()}",
-        secondary_namespace="contoso-dr",
-        backlog_queue_count=1,
-        failover_interval=timedelta(0),
-        enable_pings=False,
-        creation_retry_interval=timedelta(0),
-    )
     with listener(accepts=accepts) as port:
-        client = world.module.PairedServiceBusClient.from_connection_string(
-            f"Endpoint=sb://127.0.0.1:{port};SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;",
-            secondary.connection_string,
-            options=options,
-        )
-        world.clients.append(client)
-        await world(client.open)
+        string = f"Endpoint=sb://127.0.0.1:{port};SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;"
+        silent = World(world.name, SimpleNamespace(connection_string=string), secondary)
+        client = await silent.open(enable_pings=False, backlog_queue_count=1)
         allowed = slowed(12.0)
         with Stopwatch() as watch:
             await world(client.get_queue_sender("orders").send_messages, ServiceBusMessage("x"), timeout=allowed)
         assert watch.took < allowed + 1.0
         assert client.entity_health("orders").state == "failed_over"
-        await world(client.close)
+        await silent.close()
     await world.until(lambda: not [t.name for t in threading.enumerate() if t.name == "pairing-opening"])

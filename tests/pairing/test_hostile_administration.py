@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-import inspect
 import threading
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,8 +18,9 @@ from hypothesis import strategies as st
 import pairing
 import pairing.aio
 import pairing.aio.administration
-from pairing import BacklogCreationError, SendAvailabilityOptions, ends
+from pairing import BacklogCreationError, ends
 from pairing.backlog import administration
+from tests.pairing.conftest import World
 from tests.selection import depth
 
 PRIMARY = "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true"
@@ -152,23 +152,19 @@ async def asked_in_asyncio(stranger: Stranger, ask: Callable[[Any], Any]) -> Any
         return await ask(client)
 
 
-async def opened(module: Any, stranger: Stranger) -> None:
-    options = SendAvailabilityOptions(
-        primary_namespace="contoso",
-        secondary_namespace="contoso-dr",
-        backlog_queue_count=1,
-        creation_retry_interval=timedelta(0),
-    )
-    client = module.PairedServiceBusClient.from_connection_string(PRIMARY, stranger.connection_string, options=options)
-    try:
-        if inspect.iscoroutinefunction(client.open):
-            await client.open()
-        else:
-            await asyncio.to_thread(client.open)
-    finally:
-        closed = client.close()
-        if closed is not None:
-            await closed
+@pytest.fixture(params=["sync", "asyncio"])
+def opened(request: pytest.FixtureRequest, stranger: Stranger) -> Callable[[], Any]:
+    """Opens a client whose secondary namespace the stranger is, and closes it."""
+    world = World(request.param, SimpleNamespace(connection_string=PRIMARY), stranger)
+
+    async def open_and_close() -> None:
+        client = world.client(primary_namespace="contoso", backlog_queue_count=1)
+        try:
+            await world(client.open)
+        finally:
+            await world(client.close)
+
+    return open_and_close
 
 
 def test_what_makes_sense_is_read(stranger):
@@ -178,43 +174,38 @@ def test_what_makes_sense_is_read(stranger):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", [pairing, pairing.aio], ids=["sync", "asyncio"])
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_opening_says_which_namespace_answers_rubbish(stranger, module, name):
-    body = HOSTILE[name]
-    stranger.says(body if isinstance(body, bytes) else body.encode())
+async def test_opening_says_which_namespace_answers_rubbish(stranger, opened, name):
+    stranger.says(HOSTILE[name])
     with pytest.raises(BacklogCreationError, match=r"secondary namespace contoso-dr: it.*answer"):
-        await opened(module, stranger)
+        await opened()
     assert stranger.requests <= 3 * 6
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_looking_at_the_backlog_raises_the_sdks_errors_only(stranger, name):
-    body = HOSTILE[name]
-    stranger.says(body if isinstance(body, bytes) else body.encode())
+    stranger.says(HOSTILE[name])
     with pytest.raises(AzureError):
         asked(stranger, lambda client: administration.backlog_queues(client, "contoso"))
 
 
 @pytest.mark.parametrize("status", [200, 201, 204, 302, 400, 404, 409, 429, 500, 503, "cut off"])
-@pytest.mark.parametrize("module", [pairing, pairing.aio], ids=["sync", "asyncio"])
-async def test_an_answer_without_a_body_or_its_end_is_an_error(stranger, module, status):
+async def test_an_answer_without_a_body_or_its_end_is_an_error(stranger, opened, status):
     if status == "cut off":
         stranger.says(GOOD, length=len(GOOD) + 10)
     else:
         stranger.says(b"", status=status)
     with pytest.raises(BacklogCreationError, match="secondary namespace contoso-dr: "):
-        await opened(module, stranger)
+        await opened()
 
 
-@pytest.mark.parametrize("module", [pairing, pairing.aio], ids=["sync", "asyncio"])
-async def test_an_answer_that_stops_in_the_middle_is_not_waited_for(stranger, module, monkeypatch):
+async def test_an_answer_that_stops_in_the_middle_is_not_waited_for(stranger, opened, monkeypatch):
     monkeypatch.setitem(ends._ADMINISTRATION_TIMEOUTS, "read_timeout", 0.3)
     stranger.says(GOOD[:100], length=len(GOOD))
     stranger.stalls = threading.Event()
     async with asyncio.timeout(30):
         with pytest.raises(BacklogCreationError, match="secondary namespace contoso-dr: "):
-            await opened(module, stranger)
+            await opened()
 
 
 @st.composite

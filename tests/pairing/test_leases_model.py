@@ -15,7 +15,7 @@ processes no name. What a script has answered to one question is not asked again
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import cache, partial, partialmethod
 from math import ceil
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -104,33 +104,18 @@ class State(NamedTuple):
         """The same world in a canonical form: without what is no longer used, tokens as their places in order."""
         first, second = map(in_short, self.members)
         owner = self.content.owner
-        if (hash(second), owner == "two") < (
-            hash(first),
-            owner == "one",
-        ):  # which of the two is called "one" makes no difference
-            first, second = second, first
+        if (hash(second), owner == "two") < (hash(first), owner == "one"):
+            first, second = second, first  # which of the two is called "one" makes no difference
             owner = owner and NAMES[1 - NAMES.index(owner)]
         fence, kept = self.content.fence, self.content.kept
-        reported = {
-            first.token,
-            first.serves,
-            second.token,
-            second.serves,
-            fence,
-            kept,
-            self.granted,
-            self.granted_here,
-        }
-        places = {token: STEP * place for place, token in enumerate(sorted(reported - {None, 0}), 1)}
+        tokens = {first.token, first.serves, second.token, second.serves, fence, kept, self.granted, self.granted_here}
+        places = {token: STEP * place for place, token in enumerate(sorted(tokens - {None, 0}), 1)}
         places |= {None: None, 0: 0}
-        return State(
-            (first.renumbered(places), second.renumbered(places)),
-            Content(owner, places[fence], places[kept]),
-            self.lease_age,
-            places[self.granted],
-            places[self.granted_here],
-            self.emptied,
-            self.is_paused,
+        return self._replace(
+            members=(first.renumbered(places), second.renumbered(places)),
+            content=Content(owner, places[fence], places[kept]),
+            granted=places[self.granted],
+            granted_here=places[self.granted_here],
         )
 
 
@@ -163,10 +148,8 @@ class Redis:
         with self.client.pipeline(transaction=False) as pipe:
             pipe.flushdb()
             pipe.set("test:s", ms // 1000)
-            if content.owner:
-                pipe.set(
-                    PREFIX + f"lease:{QUEUE}", content.owner, px=LONG_MS
-                )  # its end is the model's, unless set anew
+            if content.owner:  # its end is the model's, unless set anew
+                pipe.set(PREFIX + f"lease:{QUEUE}", content.owner, px=LONG_MS)
             for name, token in (("fence", content.fence), ("ledger-token", content.kept)):
                 if token is not None:
                     pipe.hset(PREFIX + name, QUEUE, token)
@@ -199,19 +182,7 @@ class Line:
         self._answer()
         return {}
 
-    def acquire_lease(self, *arguments):
-        return self._call("acquire_lease", arguments)
-
-    def renew_lease(self, *arguments):
-        return self._call("renew_lease", arguments)
-
-    def release_lease(self, *arguments):
-        return self._call("release_lease", arguments)
-
-    def keep_ledger(self, *arguments):
-        return self._call("keep_ledger", arguments)
-
-    def _call(self, name: str, arguments: tuple):
+    def _call(self, name: str, *arguments):
         self._answer()
         ms = 0 if self._how == "clock behind" else AHEAD_MS
         answer, self.content, is_anew = self._redis.ask(self.content, ms, name, arguments)
@@ -219,6 +190,11 @@ class Line:
         if self._how == "answer lost":
             raise RedisIsAwayError("the answer was lost")
         return answer
+
+    acquire_lease = partialmethod(_call, "acquire_lease")
+    renew_lease = partialmethod(_call, "renew_lease")
+    release_lease = partialmethod(_call, "release_lease")
+    keep_ledger = partialmethod(_call, "keep_ledger")
 
     def _answer(self):
         if self._how == "cut off":
@@ -380,7 +356,7 @@ class Explored:
 
     def enter_all(self, most: int) -> bool:
         """Enters every world with at most so many disturbances before it; whether these are all there are."""
-        line, later = deque([State()]), deque[tuple[State, State, str]]()
+        line, later = deque([State()]), deque()
         for count in range(most + 1):
             while line:
                 self.enter(line.popleft(), line, later)
@@ -389,7 +365,7 @@ class Explored:
             later.clear()
         return not line
 
-    def enter(self, state: State, line: deque[State], later: deque[tuple[State, State, str]]) -> None:
+    def enter(self, state: State, line: deque, later: deque) -> None:
         try:
             for reported, is_disturbance, after in self.world.steps(state):
                 found = after.canonical()

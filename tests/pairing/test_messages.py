@@ -1,6 +1,7 @@
 """What a message looks like on its way through a backlog queue (docs/specification.md, sections 6 and 7)."""
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
@@ -8,6 +9,7 @@ from azure.servicebus._pyamqp._encode import encode_payload
 from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
 from azure.servicebus.amqp import AmqpAnnotatedMessage
 
+from pairing.drain.sorting import sort
 from pairing.messages.property_types import CannotEncodeError
 from pairing.messages.rewriting import (
     RESERVED,
@@ -164,3 +166,17 @@ def test_a_ping_is_empty_lives_a_second_and_fits_session_entities():
 def test_a_message_with_a_body_is_no_ping_whatever_its_content_type():
     assert not is_ping(ServiceBusMessage("x", content_type="application/vnd.ms-servicebus-ping"))
     assert not is_ping(ServiceBusMessage(None))
+
+
+@pytest.mark.parametrize("name", [b"\xff\xfe", 7], ids=["no text", "a number"])
+def test_a_property_with_such_a_name_sets_its_message_aside_and_no_other(name):
+    odd, plain = [received(to_backlog(a_message(), "orders")) for _ in range(2)]
+    odd.raw_amqp_message.application_properties[name] = 1
+    numbered = [
+        SimpleNamespace(raw_amqp_message=message.raw_amqp_message, sequence_number=number)
+        for number, message in enumerate((odd, plain), 1)
+    ]
+    items, ((refused, fate, reason),) = sort(numbered, fetched=False, now=None)
+    assert [item.number for item in items] == [2]
+    assert (refused.number, fate) == (1, "set_aside")
+    assert "cannot be restored" in reason

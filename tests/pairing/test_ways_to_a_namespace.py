@@ -4,15 +4,22 @@ docs/specification.md, sections 3 and 4: credentials are connection strings or a
 keywords are passed through, and reach the administration too.
 """
 
+import asyncio
+import ssl
+import threading
+from dataclasses import replace
 from datetime import timedelta
 
 import azure.identity
 import azure.identity.aio
 import pytest
+import trustme
 from azure.servicebus import ServiceBusMessage, TransportType
 
+import pairing.aio
 from emulator.running import running
 from pairing import BacklogCreationError, SendAvailabilityOptions
+from pairing.drive import run_async
 from tests.pace import Stopwatch, slowed
 from tests.pairing import leftovers
 from tests.pairing.gateway import CLIENT_ID, CLIENT_SECRET, TENANT, Gateway
@@ -31,6 +38,12 @@ OPTIONS = SendAvailabilityOptions(
     enable_pings=False,
     send_timeout=timedelta(seconds=20),
 )
+
+
+def strings(*hosts):
+    return [
+        f"Endpoint=sb://{host}/;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey={KEY}" for host in hosts
+    ]
 
 
 @pytest.fixture
@@ -54,11 +67,7 @@ async def opened(world, gateway):
         } | keywords
         class_ = world.module.PairedServiceBusClient
         if credential is None:
-            strings = [
-                f"Endpoint=sb://{host}/;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey={KEY}"
-                for host in (PRIMARY, SECONDARY)
-            ]
-            client = class_.from_connection_string(*strings, **settings)
+            client = class_.from_connection_string(*strings(PRIMARY, SECONDARY), **settings)
         else:
             client = class_(PRIMARY, SECONDARY, credential, **settings)
         clients.append(client)
@@ -209,3 +218,99 @@ async def test_a_wrong_password_for_the_proxy_is_reported_when_opening_and_not_r
     with pytest.raises(BacklogCreationError, match="contoso-dr") as raised:
         await opened(http_proxy=proxy)
     assert "wrong-password" not in str(raised.value)
+
+
+# TLS contexts: an asyncio client makes its own once, on a thread, as each takes some 45 ms of a loop
+
+LINKS = 3
+LOCAL = replace(OPTIONS, primary_namespace="contoso", secondary_namespace="contoso-dr", require_secondary=False)
+in_asyncio = pytest.mark.parametrize("world", ["asyncio"], indirect=True)
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """The threads that have made a TLS context."""
+    threads, new = [], ssl.SSLContext.__new__
+
+    def counted(class_, *arguments, **keywords):
+        threads.append(threading.current_thread())
+        return new(class_, *arguments, **keywords)
+
+    monkeypatch.setattr(ssl.SSLContext, "__new__", staticmethod(counted))
+    return threads
+
+
+def made_on_the_loop(made):
+    return [thread for thread in made if thread is threading.current_thread()]
+
+
+async def send_in_both_directions(client, queue):
+    for _ in range(LINKS):
+        await client.get_queue_sender(queue).send_messages(ServiceBusMessage("healthy"))
+    client.fail_over(queue, "test")
+    await client.get_queue_sender(queue).send_messages(ServiceBusMessage("redirected"))
+    client.mark_healthy(queue)
+    await client.ping(queue)
+
+
+@in_asyncio
+async def test_no_context_is_made_on_the_loop_over_websockets(world, opened, secondary, queue, made):
+    client = await opened()
+    made_by_then = made_on_the_loop(made)
+    await send_in_both_directions(client, queue)
+    await run_async(client._find_backlog_again())
+    assert (await client.get_queue_receiver(queue).receive_messages(max_wait_time=20))[0]
+    await client.close()
+    assert made_on_the_loop(made) == made_by_then
+    assert len([thread for thread in made if thread.name.startswith("asyncio")]) == 1
+    assert secondary.drain(client.backlog_paths[0])
+
+
+@pytest.mark.parametrize("whose", ["the library's", "the user's"])
+async def test_amqp_over_tls_uses_one_context_that_was_made_on_a_thread(tmp_path, made, whose):
+    authority, pem, authorities = trustme.CA(), str(tmp_path / "namespace.pem"), str(tmp_path / "authorities.pem")
+    authority.cert_pem.write_to_path(authorities)
+    authority.issue_cert("127.0.0.1", "localhost").private_key_and_cert_chain_pem.write_to_path(pem)
+    context = {"ssl_context": ssl.create_default_context(cafile=authorities)} if whose == "the user's" else {}
+    with running("contoso", entities=["contoso/orders"], arguments=["--tls-cert", pem, "--tls-key", pem]) as namespaces:
+        namespace = namespaces["contoso"]
+        made.clear()
+        async with pairing.aio.PairedServiceBusClient.from_connection_string(
+            namespace.connection_string.replace("UseDevelopmentEmulator=true;", ""),
+            *strings("localhost"),
+            options=LOCAL,  # over HTTPS it would be at port 443
+            custom_endpoint_address=f"sb://localhost:{namespace.url.rpartition(':')[2]}",
+            transport_type=TransportType.Amqp,
+            **context or {"connection_verify": authorities},
+        ) as client:
+            made_by_then = made_on_the_loop(made)
+            for _ in range(LINKS):
+                await client.get_queue_sender("orders").send_messages(ServiceBusMessage("encrypted"))
+            assert made_on_the_loop(made) == made_by_then
+            assert len(made) - len(made_by_then) == (whose == "the library's")
+        assert namespace.stats()["orders"]["enqueued"] == LINKS
+
+
+@in_asyncio
+async def test_links_to_an_emulator_without_tls_load_no_authorities(world, queue, monkeypatch):
+    loaded = []
+    for name in ("load_verify_locations", "load_default_certs"):
+        monkeypatch.setattr(ssl.SSLContext, name, lambda *_, name=name, **__: loaded.append(name))
+    client = await world.open(enable_pings=False)
+    loaded.clear()  # the administration client's, of aiohttp, once for each client
+    await send_in_both_directions(client, queue)
+    assert loaded == []
+
+
+@in_asyncio
+async def test_authorities_that_cannot_be_read_are_reported_where_the_sdk_reports_them(world, opened, tmp_path):
+    client = await opened(
+        options=replace(OPTIONS, require_secondary=False),
+        connection_verify=str(tmp_path / "missing.pem"),
+        transport_type=TransportType.Amqp,
+        http_proxy=None,
+    )
+    async with asyncio.timeout(60):
+        with pytest.raises(Exception, match=r"missing\.pem|No such file"):
+            await client.get_queue_sender("orders").send_messages(ServiceBusMessage("x"))
+        await client.close()
