@@ -47,6 +47,7 @@ def parser() -> argparse.ArgumentParser:
     add("--receivers", type=int, help="processes that receive (default: 2)")
     add("--rate", type=float, help="sends a second of each (default: 4)")
     add("--batch", type=int, help=f"messages of a list or batch at most (default: {FEW})")
+    add("--crowd", type=int, help="queues that outages are of (default: 200)")
     add("--gap", type=float, dest="gap_s", metavar="S", help="mean time between two disturbances (default: 4)")
     add("--kinds", help=f"only these kinds of disturbances, separated by commas: {', '.join(schedule.KINDS)}")
     add("--small", action="store_true", help="two minutes with fewer processes, on SQLite")
@@ -62,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
 def plan_of(given: argparse.Namespace) -> Plan:
     """The plan that the arguments ask for."""
     base = SMALL if given.small else Plan(seed=0)
-    names = ("minutes", "messages", "kills", "senders", "receivers", "rate", "batch", "gap_s")
+    names = ("minutes", "messages", "kills", "senders", "receivers", "rate", "batch", "crowd", "gap_s")
     changes: dict[str, Any] = {name: getattr(given, name) for name in names if getattr(given, name) is not None}
     changes["seed"] = given.seed if given.seed is not None else secrets.randbelow(1_000_000)
     if given.kinds:

@@ -7,7 +7,7 @@ from typing import Any
 
 import redis
 
-from tests.campaign import clocks
+from tests.campaign import clocks, crowd
 from tests.campaign.journal import Journal, now
 from tests.campaign.plan import ENTITIES
 from tests.campaign.schedule import Disturbance, names, routes
@@ -26,7 +26,8 @@ class Actions:
         self._deploying: list[tuple[float, str]] = []
         """When, and which process."""
         self._faults: dict[int, tuple[str, str]] = {}
-        self._owed: list[tuple[str, str]] = []
+        self._attacks: dict[int, list[str]] = {}
+        self._owed: list[tuple[str, ...]] = []
         """Requests of the operator that end what others began, and were not answered yet."""
         self.performed: dict[str, int] = {}
         self.skipped: dict[str, int] = {}
@@ -75,6 +76,8 @@ class Actions:
             self._clear_faults(name)
         for entity in ENTITIES:
             self._owed += [("resume-syphon", entity), ("mark-healthy", entity)]
+        if self._stage.plan.crowd:
+            self._owed.append(("mark-healthy", *crowd.names(self._stage.plan.crowd)))
 
     @property
     def is_quiet(self) -> bool:
@@ -158,13 +161,39 @@ class Actions:
     def _end_disk(self, one: Disturbance) -> None:
         self._stage.disks.clear(one.target)
 
+    def _begin_outage(self, one: Disturbance) -> bool:
+        """Its entities are failed over by an operator; of those that are not held, the pings are not answered."""
+        outage, stage = one.details["outage"], self._stage
+        entities = crowd.group(one.target, outage, stage.plan.crowd)
+        if not (stage.answers("primary") and self._request("fail-over", *entities)):
+            return False
+        if one.target == "deleted":
+            stage.delete_queues(entities)
+        elif one.target != "held":
+            faults = [fault | {"entity": entity} for entity in entities for fault in crowd.ATTACK]
+            added = [stage.ask_namespace("primary", "POST", "faults", fault) for fault in faults]
+            self._attacks[one.number] = [str(answer["id"]) for answer in added]
+        if one.target != "held":
+            self._owed.append(("release", *entities))
+        if one.target == "back":  # the last one
+            stage.write(crowd.FILE, str(outage + 1))
+        return True
+
+    def _end_outage(self, one: Disturbance) -> None:
+        if one.target == "deleted":
+            self._stage.make_crowd()
+        elif one.target == "held":
+            self._owed.append(("release", *crowd.group("held", one.details["outage"], self._stage.plan.crowd)))
+        for fault in self._attacks.pop(one.number, ()):
+            self._stage.ask_namespace("primary", "DELETE", f"faults/{fault}")
+
     # the operator -----------------------------------------------------------------------------------------------------
 
-    def _request(self, verb: str, entity: str) -> bool:
+    def _request(self, verb: str, *entities: str) -> bool:
         """Whether it was answered: through the API, or where there is none as the API does it."""
         if not self._stage.plan.has_control_plane:
-            return self._change(verb, entity)
-        about = {"target": entity} if verb.endswith("syphon") else {"paths": [entity]}
+            return all(self._change(verb, entity) for entity in entities)
+        about = {"target": entities[0]} if verb.endswith("syphon") else {"paths": entities}
         try:
             self._stage.ask_api("POST", f"/pairs/contoso/{verb}", about | {"reason": "campaign"})
         except urllib.error.HTTPError as refusal:

@@ -16,7 +16,7 @@ import redis
 from pairing.drain.ledger import Ledger
 from pairing.fleet.streams import USAGE
 from pairing.sessions.shared import SharedSessions
-from tests.campaign import schedule
+from tests.campaign import crowd, schedule
 from tests.campaign.actions import Actions
 from tests.campaign.journal import now, read
 from tests.campaign.plan import BACKLOG_QUEUES, ENTITIES, PAIR, Plan
@@ -183,14 +183,14 @@ class Campaign:
         if not self._plan.has_control_plane:
             return {"statuses": self._states(stage), "depths": {}}
         shown: dict[str, Any] = {"statuses": {}, "depths": {}}
-        until = time.monotonic() + REPORTED_S
+        until, count = time.monotonic() + REPORTED_S, len(ENTITIES) + self._plan.crowd
         while time.monotonic() < until:
             try:
                 shown = _shown(stage)
             except (OSError, ValueError):
                 shown = shown or {}
             wrong = [one for one in shown["statuses"].values() if one != "healthy"]
-            if len(shown["statuses"]) == len(ENTITIES) and not wrong and not any(shown["depths"].values()):
+            if len(shown["statuses"]) == count and not wrong and not any(shown["depths"].values()):
                 break
             stage.processes.check()
             time.sleep(0.5)  # between two looks
@@ -243,9 +243,9 @@ def _dues(folder: Path) -> Iterator[float]:
 
 
 def _there(stage: Stage, name: str) -> Iterator[int]:
-    """The messages of each queue of a namespace; those of a topic are in its subscriptions."""
+    """The messages of each queue of a namespace that somebody receives; those of a topic are in its subscriptions."""
     for path, counts in stage.ask_namespace(name, "GET", "stats").items():
-        if not path.lower().endswith("deadletterqueue"):
+        if not (path.lower().endswith("deadletterqueue") or path.startswith(crowd.NAME)):
             yield counts["active"] + counts.get("scheduled", 0) + counts.get("deferred", 0)
 
 
@@ -266,7 +266,7 @@ def _ledgers(stage: Stage) -> dict[str, Any]:
 
 
 def _shown(stage: Stage) -> dict[str, Any]:
-    entities = stage.ask_api("GET", f"/entities?pair={PAIR}")["items"]
+    entities = stage.ask_api("GET", f"/entities?pair={PAIR}&limit=500")["items"]
     queues = stage.ask_api("GET", f"/backlog?pair={PAIR}")["items"]
     statuses = {one["path"]: one["status"] for one in entities}
     return {"statuses": statuses, "depths": {one["path"]: one["active"] for one in queues}}

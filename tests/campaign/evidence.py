@@ -11,6 +11,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from azure.servicebus import ServiceBusReceivedMessage
+
+from tests.campaign import crowd, letters, plan
 from tests.campaign.journal import read
 
 SENDERS, RECEIVERS, DRAINERS = "sender-", "receiver-", "drainer-"
@@ -137,6 +140,8 @@ class Evidence:
     """How often a task of the workers ended with an exception that it does not handle, by task and exception."""
     redis_loaded: tuple[float, ...] = ()
     """When Redis had loaded its data after a start: with a long file of its writes that takes seconds."""
+    crowd: int = 0
+    """The queues that outages are of."""
     is_settled: bool = True
     """Whether everything had arrived before the time was over."""
 
@@ -148,7 +153,7 @@ def gather(folder: Path) -> Evidence:
     left = tuple(_left(folder))
     return Evidence(
         attempts=tuple(_attempts(folder)),
-        receipts=tuple(_receipts(folder)),
+        receipts=(*_receipts(folder), *_arrived(folder)),
         windows=tuple(_windows(folder)),
         lives=lives,
         left=left,
@@ -159,6 +164,7 @@ def gather(folder: Path) -> Evidence:
         barriers=tuple(observed["barriers"]),
         failed_tasks=failed_tasks(_lines(folder, "worker-*")),
         redis_loaded=tuple(loaded_at(_lines(folder, "redis"))),
+        crowd=plan.kept(folder).crowd,
         is_settled=observed["is_settled"],
     )
 
@@ -282,8 +288,22 @@ def _rows(folder: Path, name: str, query: str) -> list[tuple[Any, ...]]:
         return database.execute(query).fetchall()
 
 
+IN_CROWD = f"path LIKE '{crowd.NAME}%' AND path NOT LIKE '%/%'"
+
+
+def _arrived(folder: Path) -> Iterator[Receipt]:
+    """What is in the queues from which nobody receives."""
+    fields = "path, sequence, sent_message_id, enqueued_at, sent_bare"
+    query = f"SELECT {fields} FROM messages JOIN queues ON messages.queue = queues.id WHERE {IN_CROWD}"
+    for path, sequence, message_id, at, bare in _rows(folder, "primary", query):
+        message = ServiceBusReceivedMessage.from_bytes(bare)
+        identity, digest = letters.identity_of(message), letters.digest_of(message)
+        yield Receipt(identity, path, message_id, sequence, at, at, digest)
+
+
 def _left(folder: Path) -> Iterator[Left]:
-    query = "SELECT path, sequence, sent_message_id FROM messages JOIN queues ON messages.queue = queues.id"
+    fields = "path, sequence, sent_message_id"
+    query = f"SELECT {fields} FROM messages JOIN queues ON messages.queue = queues.id WHERE NOT ({IN_CROWD})"
     for name in ("primary", "secondary"):
         for path, sequence, message_id in _rows(folder, name, query):
             yield Left(name, path, sequence, message_id)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tests.campaign import doubles
+from tests.campaign import crowd, doubles
 from tests.campaign.evidence import DRAINERS, RECEIVERS, SENDERS, Attempt, Evidence, Life, Lives, Receipt, Window
 from tests.campaign.plan import INBOXES
 
@@ -72,7 +72,7 @@ def lost(facts: Facts) -> Found:
     """Accepted, and neither received nor anywhere in the namespaces."""
     left = {one.message_id for one in facts.evidence.left}
     for attempt in facts.accepted():
-        for inbox in INBOXES[attempt.target]:
+        for inbox in INBOXES.get(attempt.target, (attempt.target,)):
             if (attempt.identity, inbox) not in facts.copies and (attempt.message_id or attempt.identity) not in left:
                 yield attempt.identity, f"accepted by {attempt.process}, never in {inbox}"
 
@@ -256,6 +256,27 @@ def _must_be_billed(attempt: Attempt, life: Life, may_lose: bool) -> bool:
     return attempt.outcome == "accepted" and (not may_lose or attempt.ended < life.ended - USAGE_LOST_S)
 
 
+def late(facts: Facts) -> Found:
+    """Entities whose messages were not home in time after an outage, whatever the other entities did."""
+    for window in facts.evidence.windows:
+        if window.what != "outage":
+            continue
+        entities = crowd.group(window.target, window.details["outage"], facts.evidence.crowd)
+        took: dict[str, list[float]] = defaultdict(list)
+        for one in facts.accepted():
+            if one.target in entities and one.ended < window.ended:
+                took[one.target].append(_home_at(facts, one) - window.ended)
+        for entity, seconds in took.items():
+            if count := sum(one > crowd.NOTICED_S + crowd.DRAINED_S for one in seconds):
+                text = f"{count} of {len(seconds)} messages not home in time, the last after {max(seconds):.0f} s"
+                yield f"{entity} ({window.target})", text
+
+
+def _home_at(facts: Facts, attempt: Attempt) -> float:
+    copies = facts.copies.get((attempt.identity, attempt.target))
+    return copies[0].enqueued if copies else float("inf")
+
+
 def unsettled(facts: Facts) -> Found:
     """Not everything had arrived, although it had time for as long as messages moved."""
     if not facts.evidence.is_settled:
@@ -277,5 +298,6 @@ CHECKS: Mapping[str, Callable[[Facts], Found]] = {
     "page": pages,
     "barrier": barriers,
     "usage": usage,
+    "late": late,
     "settled": unsettled,
 }

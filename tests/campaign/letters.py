@@ -81,11 +81,12 @@ def turn(seed: int, sender: str, number: int, batch: int = FEW) -> Turn:
     count = chance.randint(2, batch) if form in ("list", "batch") else 1
     session = f"{sender}/{chance.randrange(SESSIONS)}" if target == ORDERED else None
     sizes = SIZES if count <= FEW else SMALL_SIZES
-    letters = tuple(_letter(chance, f"{sender}-{number}-{index}", target, session, sizes) for index in range(count))
+    letters = tuple(letter(chance, f"{sender}-{number}-{index}", target, session, sizes) for index in range(count))
     return Turn(number, target, form, letters, chance.uniform(0.5, 5.0) if form == "schedule" else 0.0)
 
 
-def _letter(chance: random.Random, identity: str, target: str, session: str | None, sizes: Mapping[int, int]) -> Letter:
+def letter(chance: random.Random, identity: str, target: str, session: str | None, sizes: Mapping[int, int]) -> Letter:
+    """A message with this identity, of one of these sizes."""
     size = chance.choices([chance.randrange(below) for below in sizes], list(sizes.values()))[0]
     properties: dict[str, Any] = {"number": chance.randrange(2**31), "name": "ä" * chance.randrange(20)}
     if chance.random() < 0.3:

@@ -38,6 +38,8 @@ class Plan:
     """Sends a second of each sender."""
     batch: int = FEW
     """The most messages of one list or batch; a turn with more than FEW has small bodies only, so that they fit."""
+    crowd: int = 200
+    """Queues of which outages take a part each."""
     gap_s: float = 4.0
     """Mean time between the beginnings of two disturbances."""
     has_control_plane: bool = True

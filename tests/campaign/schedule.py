@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.campaign import crowd
 from tests.campaign.plan import ENTITIES, Plan
 
 APPLICATIONS_WEIGHT, SERVERS_WEIGHT = 3, 1
@@ -48,7 +49,7 @@ def names(plan: Plan) -> dict[str, tuple[str, ...]]:
     """The processes of a campaign by what they are."""
     drains = ("worker-1", "worker-2") if plan.has_control_plane else ("drainer-1", "drainer-2")
     return {
-        "senders": tuple(f"sender-{number}" for number in range(plan.senders)),
+        "senders": (*(f"sender-{number}" for number in range(plan.senders)), *([crowd.SENDER] if plan.crowd else [])),
         "receivers": tuple(f"receiver-{number}" for number in range(plan.receivers)),
         "drains": drains,
         "control": ("web", "beat") if plan.has_control_plane else (),
@@ -62,7 +63,7 @@ def routes(plan: Plan) -> tuple[str, ...]:
     return tuple(f"{group}-{server}" for group in ("senders", drains) for server in ("primary", "secondary", "redis"))
 
 
-KINDS: dict[str, int] = {
+KINDS: dict[str, float] = {
     "kill": 6,
     "freeze": 3,
     "network": 4,
@@ -71,6 +72,7 @@ KINDS: dict[str, int] = {
     "deploy": 1,
     "clock": 1,
     "disk": 1,
+    "outage": 0.25,
 }
 """How often each kind occurs, relative to the others."""
 
@@ -79,15 +81,24 @@ def disturbances(plan: Plan) -> Iterator[Disturbance]:
     """The schedule of a plan, without an end, in the order of time."""
     chance = random.Random(f"schedule {plan.seed}")
     kinds = {kind: weight for kind, weight in KINDS.items() if not plan.kinds or kind in plan.kinds}
-    at_s, number = 2.0, 0
+    kinds = {kind: weight for kind, weight in kinds.items() if plan.crowd or kind != "outage"}
+    at_s, number, outages = 2.0, 0, 0
     while True:
         at_s += plan.gap_s * chance.uniform(0.5, 1.5)
         [kind] = chance.choices(list(kinds), list(kinds.values()))
+        if kind == "outage":
+            for target, lasts_s in _OUTAGE.items():
+                yield Disturbance(number, round(at_s + crowd.QUIET_S, 2), kind, target, lasts_s, {"outage": outages})
+                number += 1
+            at_s += crowd.QUIET_S + crowd.LASTS_S + crowd.NOTICED_S + crowd.DRAINED_S
+            outages += 1
+            continue
         target, lasts_s, details = _DRAWN[kind](chance, plan)
         yield Disturbance(number, round(at_s, 2), kind, target, round(lasts_s, 2), details)
         number += 1
 
 
+_OUTAGE = {name: crowd.BACK_S if name == "back" else crowd.LASTS_S for name in crowd.SHARES}
 Drawn = tuple[str, float, dict[str, Any]]
 
 

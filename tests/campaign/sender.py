@@ -18,7 +18,7 @@ from azure.servicebus import ServiceBusMessage
 
 import pairing
 import pairing.aio
-from tests.campaign import letters
+from tests.campaign import crowd, letters
 from tests.campaign.application import Application, options
 from tests.campaign.journal import now, read
 from tests.campaign.letters import Turn
@@ -67,11 +67,24 @@ def life(application: Application) -> Generator[Send, Result | None, None]:
     pause_s = 1 / plan.rate
     number, interrupted = _resumed(application)
     while not application.stop.is_set():
-        turn = letters.turn(plan.seed, application.name, number, plan.batch)
+        turn = _turn(application, number)
+        if turn is None:
+            yield Send(None, [], PAUSE_S)
+            continue
         if not interrupted or turn.is_ordered:
             yield from _sent(application, turn, chance)
         number, interrupted = number + 1, False
-        yield Send(None, [], pause_s * chance.uniform(0.5, 1.5))
+        yield Send(None, [], 0.0 if application.name == crowd.SENDER else pause_s * chance.uniform(0.5, 1.5))
+
+
+def _turn(application: Application, number: int) -> Turn | None:
+    """The turn of this number; None if the one that sends in outages has sent to every queue."""
+    plan, file = application.plan, application.folder / crowd.FILE
+    if application.name != crowd.SENDER:
+        return letters.turn(plan.seed, application.name, number, plan.batch)
+    outages = int(file.read_text()) if file.exists() else 0
+    is_due = number < outages * len(crowd.targets(plan.crowd))
+    return crowd.turn(plan.seed, number, plan.crowd) if is_due else None
 
 
 def _resumed(application: Application) -> tuple[int, bool]:
@@ -128,7 +141,8 @@ async def send(application: Application, library: Any) -> None:
     await _settled(client.open())
     try:
         application.begins(client.process)
-        senders = {name: client.get_queue_sender(name) for name in ("orders", "payments", "sessions")}
+        queues = ("orders", "payments", "sessions", *crowd.names(application.plan.crowd))
+        senders = {name: client.get_queue_sender(name) for name in queues}
         senders["events"] = client.get_topic_sender("events")
         steps = life(application)
         step = _next(steps, None)

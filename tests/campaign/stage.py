@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
@@ -23,7 +23,7 @@ from dashboard.demo.processes import Program
 from pairing import emulator_transport
 from pairing.fleet.shared_state import SharedState
 from tests import migrated, postgres
-from tests.campaign import disks, journal, schedule
+from tests.campaign import crowd, disks, journal, schedule
 from tests.campaign.application import WAYS
 from tests.campaign.plan import BACKLOG_QUEUES, PAIR, Plan
 from tests.campaign.processes import Processes
@@ -37,14 +37,14 @@ BACKLOG_LOCK = timedelta(seconds=10)
 LOCK = timedelta(seconds=10)
 MOST_DELIVERIES = 2000
 
-PAIRS = f"""\
-[pairs.{PAIR}]
-primary = {{ connection_string_env = "CAMPAIGN_PRIMARY", namespace = "{PAIR}" }}
-secondary = {{ connection_string_env = "CAMPAIGN_SECONDARY", namespace = "{PAIR}-dr" }}
-backlog_queue_count = {BACKLOG_QUEUES}
+PAIRS = """\
+[pairs.{pair}]
+primary = {{ connection_string_env = "CAMPAIGN_PRIMARY", namespace = "{pair}" }}
+secondary = {{ connection_string_env = "CAMPAIGN_SECONDARY", namespace = "{pair}-dr" }}
+backlog_queue_count = {backlog_queues}
 failover_interval_s = 1
 ping_primary_interval_s = 1
-entities = ["orders", "payments", "sessions", "topic:events"]
+entities = {entities}
 """
 PREPARING = f"""
 import django
@@ -96,6 +96,7 @@ class Stage:
         self.start_network()
         self._write_ways()
         self.make_entities()
+        self.make_crowd()
         if self.plan.has_control_plane:
             self.start_control_plane()
         self.start_applications()
@@ -192,9 +193,27 @@ class Stage:
                 properties: dict[str, Any] = {"lock_duration": BACKLOG_LOCK, "max_delivery_count": 2**31 - 1}
                 client.create_queue(f"{PAIR}/x-servicebus-transfer/{number}", max_size_in_megabytes=5120, **properties)
 
+    def make_crowd(self) -> None:
+        """The queues that outages are of, where they are not there."""
+        with _administration(self.connection_string(self.ports["primary"])) as client:
+            there = {queue.name for queue in client.list_queues()}
+            for name in crowd.names(self.plan.crowd):
+                if name not in there:
+                    client.create_queue(name, lock_duration=LOCK, max_delivery_count=MOST_DELIVERIES)
+
+    def delete_queues(self, names: Iterable[str]) -> None:
+        """Those of them that are empty: of the others, it is read at the end what has arrived."""
+        counts = self.ask_namespace("primary", "GET", "stats")
+        with _administration(self.connection_string(self.ports["primary"])) as client:
+            for name in names:
+                if not counts.get(name, {}).get("active"):
+                    client.delete_queue(name)
+
     def start_control_plane(self) -> None:
         """Web, two workers and beat, on PostgreSQL if there is one."""
-        self.write("pairs.toml", PAIRS)
+        entities = ["orders", "payments", "sessions", "topic:events", *crowd.names(self.plan.crowd)]
+        names = {"pair": PAIR, "backlog_queues": BACKLOG_QUEUES, "entities": json.dumps(entities)}
+        self.write("pairs.toml", PAIRS.format(**names))
         self._choose_database()
         prepared = subprocess.run(
             [sys.executable, "-c", PREPARING], cwd=ROOT, env=self._environment(), capture_output=True, text=True

@@ -17,7 +17,7 @@ from tests.campaign.safeguards import SAFEGUARDS
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[2]
 TINY = replace(
-    SMALL, messages=20, kills=2, senders=2, receivers=1, rate=6.0, gap_s=0.8, has_control_plane=False, seed=12,
+    SMALL, messages=20, kills=2, senders=2, receivers=1, rate=6.0, gap_s=0.8, has_control_plane=False, seed=12, crowd=0,
     kinds=("kill", "network", "fault"),
 )  # fmt: skip
 

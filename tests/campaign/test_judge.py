@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from tests.campaign import doubles, report
+from tests.campaign import crowd, doubles, report
 from tests.campaign.evidence import (
     Attempt,
     Evidence,
@@ -48,6 +48,13 @@ SOUND = Evidence(
 )
 
 
+OUTAGE = Window("outage", "back", 90.0, 110.0, {"outage": 0})
+[ONE, *_] = crowd.group("back", 0, 10)
+OF_CROWD, GOT_OF_CROWD = replace(ORDER, target=ONE), replace(GOT, inbox=ONE, enqueued=112.0)
+OUT = Evidence(attempts=(OF_CROWD,), receipts=(GOT_OF_CROWD,), windows=(OUTAGE,), crowd=10)
+"""An entity that was out until 110, and whose message was home at 112."""
+
+
 def found(evidence: Evidence) -> set[str]:
     return {finding.check for finding in judge(evidence)}
 
@@ -69,7 +76,7 @@ REVERSED = replace(without(GOT_FIRST), receipts=(*without(GOT_FIRST).receipts, r
 
 
 def test_nothing_is_found_where_nothing_is_broken() -> None:
-    assert judge(SOUND) == []
+    assert judge(SOUND) == judge(OUT) == []
 
 
 BROKEN: list[tuple[str, Callable[[], Evidence]]] = [
@@ -95,6 +102,7 @@ BROKEN: list[tuple[str, Callable[[], Evidence]]] = [
     ("barrier", lambda: replace(SOUND, barriers=("sessions s",))),
     ("usage", lambda: replace(SOUND, billed={"vm:10": 5})),
     ("usage", lambda: replace(SOUND, billed={"vm:10": 3})),
+    ("late", lambda: replace(OUT, receipts=(replace(GOT_OF_CROWD, enqueued=200.0),))),
     ("settled", lambda: replace(SOUND, is_settled=False)),
 ]  # fmt: skip
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.faults import fault_from_json
-from tests.campaign import letters, schedule
+from tests.campaign import crowd, letters, schedule
 from tests.campaign.actions import Actions
 from tests.campaign.plan import ENTITIES, INBOXES, MOST, SMALL, Plan, keep, kept
 from tests.selection import depth
@@ -39,8 +39,8 @@ def test_another_seed_gives_another_schedule() -> None:
 def test_every_kind_occurs_and_has_a_target_that_exists(has_control_plane: bool) -> None:
     plan = replace(SMALL, has_control_plane=has_control_plane)
     processes = {name for group in schedule.names(plan).values() for name in group}
-    targets = {*processes, *schedule.routes(plan), *ENTITIES, *schedule.names(plan)}
-    found = first(plan, 500)
+    targets = {*processes, *schedule.routes(plan), *ENTITIES, *schedule.names(plan), *crowd.SHARES}
+    found = first(plan, 1000)
     assert {one.kind for one in found} == set(schedule.KINDS)
     assert {one.target for one in found} <= targets
     assert processes <= {one.target for one in found if one.kind == "kill"}
@@ -55,6 +55,16 @@ def test_every_kind_can_be_begun_and_ended() -> None:
 @pytest.mark.parametrize("fault", schedule.FAULTS)
 def test_every_fault_is_one_that_a_namespace_takes(fault: dict[str, object]) -> None:
     assert fault_from_json({**fault, "entity": None, "seconds": 3.0}, now=0.0).effect == fault["effect"]
+
+
+def test_an_outage_takes_each_queue_once_and_nothing_else_begins_until_all_must_be_home() -> None:
+    found = first(SMALL, 1000)
+    for before, after in pairwise(found):
+        if before.kind == "outage" and after.at_s > before.at_s:
+            assert after.at_s >= before.at_s + crowd.LASTS_S + crowd.DRAINED_S
+    for outage in range(3):
+        taken = [name for of in crowd.SHARES for name in crowd.group(of, outage, SMALL.crowd)]
+        assert sorted(taken) == list(crowd.names(SMALL.crowd))
 
 
 def test_only_the_chosen_kinds_occur() -> None:
