@@ -46,6 +46,7 @@ _LOGGER = logging.getLogger("pairing")
 
 _RECONCILE_S = 5.0
 _MOST_HEARD = 16
+_MOST_CONNECTIONS = 256  # 200 pings are claimed at once
 _ANSWER_S = 2.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _CLOSING_S = 2.0
@@ -64,6 +65,7 @@ class RedisCoordination:
             decode_responses=True,
             socket_timeout=_ANSWER_S,
             socket_connect_timeout=_ANSWER_S,
+            max_connections=_MOST_CONNECTIONS,
             retry=Retry(NoBackoff(), 0),  # the loops below try again, and know what else waits
         )
         self.shared: SharedState = SharedState(client, pair)

@@ -8,6 +8,7 @@ import redis
 
 from pairing.events import Event
 from pairing.fleet.coordination import EVENTS, RedisCoordination, SharedHealth, SharedState
+from pairing.operations.pinger import PLACES
 from tests.pace import Stopwatch, eventually
 from tests.pairing import leftovers
 from tests.pairing.own_redis import RedisServer
@@ -96,6 +97,14 @@ def test_a_redis_that_does_not_answer_blocks_nobody_and_the_news_is_reported_whe
     assert len(ids) == 1000 or not is_killed, "what a frozen one did not confirm is reported again"
     eventually(lambda: one.coordination.is_connected)
     assert one.coordination.claim_ping("orders", 60) is True
+
+
+def test_each_ping_that_is_claimed_at_once_has_a_connection(server):
+    """redis-py gives 100; to those beyond, Redis seemed away, and with it to the whole process."""
+    pool = RedisCoordination(server.url, "contoso", "host:1:abc")._redis.connection_pool
+    taken = {pool.get_connection() for _ in range(PLACES)}
+    assert len(taken) == PLACES
+    pool.disconnect()
 
 
 def test_a_redis_that_comes_back_empty_is_informed_what_the_fleet_knows(server, join):
