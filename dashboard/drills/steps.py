@@ -126,7 +126,8 @@ class Drilling:
             except Unfit as error:
                 raise _Broken(str(error)) from None
             except TROUBLES as error:
-                self.course.trouble = str(error) if isinstance(error, PairingError | ActionError) else describe(error)
+                is_ours = isinstance(error, PairingError | ActionError | RedisError)
+                self.course.trouble = str(error) if is_ours else describe(error)
             self.hands.pause(brief=step is Step.FORCING and not self.course.trouble)
 
     def _enter(self, step: Step) -> None:
