@@ -4,7 +4,8 @@ import gc
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Generator, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -32,15 +33,28 @@ TOGETHER = {
     "tests/dashboard/alerts/test_browser_alerts.py": "pages, first half",
     "tests/dashboard/site/test_browser.py": "pages, first half",
     "tests/dashboard/site/test_browser_accessibility.py": "pages, first half",
+    "tests/dashboard/costs/test_costs_command.py": "charges",
+    "tests/pairing/test_syphon.py": "syphon",
 }
 """Files that one worker of a parallel run (`make test`) takes together, because they share a demo, a Spark session or
-Chromium. They take longest, and begin first."""
+Chromium. They and two that are as long begin first."""
 
 
 def _scope(nodeid: str) -> str:
     """The tests that one worker runs one after another: a file, or all files of one name in TOGETHER."""
     file = nodeid.partition("::")[0]
     return next((group for start, group in TOGETHER.items() if file.startswith(start)), file)
+
+
+def _turns(scopes: Iterable[str]) -> dict[str, float]:
+    """The order of a parallel run: groups, then the files of all folders at one pace, because those of some folders
+    mostly wait and those of others mostly compute.
+    """
+    folders = defaultdict(list)
+    for scope in dict.fromkeys(scopes):
+        folders[scope.rpartition("/")[0]].append(scope)
+    groups = dict.fromkeys(folders.pop("", ()), 0.0)
+    return groups | {file: (at + 0.5) / len(its) for its in folders.values() for at, file in enumerate(its)}
 
 
 class ByGroup(LoadScopeScheduling):
@@ -73,7 +87,9 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     selection.select(config, items)
-    items.sort(key=lambda item: _scope(item.nodeid) not in TOGETHER.values())
+    if hasattr(config, "workerinput"):
+        turns = _turns([_scope(item.nodeid) for item in items])
+        items.sort(key=lambda item: turns[_scope(item.nodeid)])
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
