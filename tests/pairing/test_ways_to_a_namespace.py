@@ -305,7 +305,7 @@ async def test_links_to_an_emulator_without_tls_load_no_authorities(world, queue
 @in_asyncio
 async def test_authorities_that_cannot_be_read_are_reported_where_the_sdk_reports_them(world, opened, tmp_path):
     client = await opened(
-        options=replace(OPTIONS, require_secondary=False),
+        options=replace(OPTIONS, require_secondary=False, failover_interval=timedelta(minutes=1)),
         connection_verify=str(tmp_path / "missing.pem"),
         transport_type=TransportType.Amqp,
         http_proxy=None,
