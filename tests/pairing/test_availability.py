@@ -206,15 +206,6 @@ def test_a_held_entity_is_pinged_and_stays_where_it_is():
     assert machine.ping_due(2 * PING)
 
 
-def test_release_makes_a_ping_due_at_once():
-    machine = entity()
-    machine.force("maintenance", 0.0, operator="ann")
-    assert kinds(machine.release(5.0, operator="bob")) == ["released"]
-    assert machine.state is FAILED_OVER
-    assert machine.ping_due(5.0)
-    assert kinds(machine.pinged(True, "accepted", 5.1)) == ["recovered"]
-
-
 def test_an_expired_hold_is_released():
     machine = entity()
     machine.force("maintenance", 0.0, operator="ann", expires=100.0)
@@ -230,14 +221,6 @@ def test_who_holds_what_was_forced_for_a_while_holds_it_until_released():
     assert kinds(machine.hold(5.0, operator="ann")) == ["held"]
     assert (machine.held_by, machine.expires) == ("ann", None)
     assert machine.hold(6.0, operator="ann") == []
-
-
-def test_nobody_can_forbid_an_organic_failover():
-    machine = entity()
-    machine.hold(0.0, operator="ann")
-    machine.mark_healthy(0.0, operator="ann")
-    fail(machine, 1.0)
-    assert kinds(machine.expire(1.0 + INTERVAL)) == ["failed_over"]
 
 
 # What the fleet reports (docs/specification.md, section 11)

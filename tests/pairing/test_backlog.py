@@ -46,21 +46,6 @@ def test_a_sender_stays_with_its_queue():
     assert all(queues.choose(current=first) == first for _ in range(50))
 
 
-def test_a_queue_that_failed_is_reported_once_and_pulled_for_every_sender():
-    queues = rotation()
-    assert kinds(queues.failed(PATHS[0], "no answer", 0.0, began=0.0)) == ["queue_pulled"]
-    assert queues.failed(PATHS[0], "no answer", 1.0, began=1.0) == []
-    assert all(queues.choose(current=PATHS[0]) != PATHS[0] for _ in range(50))
-
-
-def test_a_queue_eighty_percent_full_is_left_where_there_is_another():
-    queues = rotation()
-    queues.filled({PATHS[0]: 0.8})
-    assert all(queues.choose(current=PATHS[0]) != PATHS[0] for _ in range(50))
-    queues.filled(dict.fromkeys(PATHS, 0.9))
-    assert queues.choose() in PATHS
-
-
 def test_probation_doubles_up_to_thirty_minutes():
     queues, now, lengths = rotation(), 0.0, []
     for _ in range(8):
@@ -69,24 +54,6 @@ def test_probation_doubles_up_to_thirty_minutes():
         lengths.append(probation)
         now += probation
     assert lengths == [60, 120, 240, 480, 960, 1800, 1800, 1800]
-
-
-def test_an_accepted_send_ends_the_distrust():
-    queues = rotation()
-    queues.failed(PATHS[0], "no answer", 0.0, began=0.0)
-    queues.expire(60.0)
-    queues.accepted(PATHS[0], 61.0)
-    queues.failed(PATHS[0], "no answer", 100.0, began=100.0)
-    assert kinds(queues.expire(160.0)) == ["queue_returned"]
-
-
-def test_a_pulled_queue_that_accepts_a_last_resort_returns_at_once():
-    queues = rotation(PATHS[:1])
-    queues.failed(PATHS[0], "no answer", 0.0, began=0.0)
-    assert queues.choose() is None
-    assert queues.last_resort() == PATHS[0]
-    assert kinds(queues.accepted(PATHS[0], 1.0)) == ["queue_returned"]
-    assert queues.choose() == PATHS[0]
 
 
 def test_the_last_resort_is_the_longest_pulled_queue_not_yet_tried():

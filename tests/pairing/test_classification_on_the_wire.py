@@ -101,22 +101,6 @@ async def test_a_token_that_is_refused_never_fails_over(world, primary, queue, s
     assert health.reason.startswith("refused: wrong key, or no such entity, since ")
 
 
-async def test_a_server_that_was_killed_fails_over(world, primary, secondary, queue):
-    client = await world.open(enable_pings=False, backlog_queue_count=1)
-    sender = client.get_queue_sender(queue)
-    await world(sender.send_messages, ServiceBusMessage("before"))
-    primary.stop()
-    try:
-        allowed = slowed(5.0)
-        with Stopwatch() as watch:
-            await world(sender.send_messages, ServiceBusMessage("during"), timeout=allowed)
-        assert watch.took < allowed
-        assert client.entity_health(queue).state == "failed_over"
-        assert secondary.stats(client.backlog_paths[0])["enqueued"] == 1
-    finally:
-        primary.start()
-
-
 @contextlib.contextmanager
 def listener(*, accepts: bool):
     """A port that accepts connections and says nothing, or, its queue being full, does not even answer a SYN."""

@@ -97,13 +97,6 @@ def test_a_lease_that_was_lost_and_taken_again_is_another(fleet):
     assert not one.may_serve("q0", token)
 
 
-def test_who_leaves_gives_up_each_queue_as_soon_as_it_is_done_with_it(fleet):
-    one = fleet.join("one")
-    serve(one)
-    one.end("q0", leaving=True)
-    assert list(fleet.shared.leases()) == ["q1"]
-
-
 def test_who_leaves_keeps_the_lease_of_what_it_is_still_at_work_on_and_takes_no_other(fleet):
     one, two = fleet.join("one"), fleet.join("two")
     serve(one)

@@ -113,20 +113,6 @@ async def test_the_send_that_failed_goes_to_the_backlog_and_a_ping_brings_the_en
     assert world.reported == ["failed_over", "recovered"]
 
 
-async def test_lists_and_batches_are_redirected_whole(world, secondary, queue):
-    client = await world.open(enable_pings=False, backlog_queue_count=1)
-    sender = client.get_queue_sender(queue)
-    batch = await world(sender.create_message_batch)
-    batch.add_message(ServiceBusMessage("a"))
-    batch.add_message(ServiceBusMessage("b"))
-    client.fail_over(queue, "test")
-    await world(sender.send_messages, batch)
-    await world(sender.send_messages, [ServiceBusMessage("c"), ServiceBusMessage("d")])
-    found = in_backlog(client, secondary, 4)
-    assert bodies([message for _, message in found]) == ["a", "b", "c", "d"]
-    assert {path for path, _ in found} == {queue}
-
-
 async def test_scheduling_during_a_failover_keeps_the_time_and_cannot_be_cancelled(world, secondary, queue):
     client = await world.open(enable_pings=False)
     sender = client.get_queue_sender(queue)

@@ -276,18 +276,6 @@ async def test_while_the_primary_end_is_down_sends_say_so_and_do_not_count_as_an
 # The fleet (docs/specification.md, section 11)
 
 
-async def test_one_processs_failover_is_news_to_all(world, primary, queue, redis_url, redis_client):
-    shared = {"coordination": redis_url, "pair": f"pair-{queue}", "enable_pings": False}
-    first = await world.open(**shared)
-    second = await world.open(**shared)
-    await world.until(lambda: first.coordination.is_connected and second.coordination.is_connected)
-    primary.fault(entity=queue, operation="send", effect="reject")
-    await world(first.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
-    await world.until(lambda: second.entity_health(queue).state == "failed_over")
-    second.mark_healthy(queue, operator="ann")
-    await world.until(lambda: first.entity_health(queue).state == "healthy")
-
-
 async def test_with_redis_away_each_process_decides_alone(world, primary, queue):
     client = await world.open(coordination="redis://127.0.0.1:1/0")
     primary.fault(entity=queue, operation="send", effect="reject", count=1)

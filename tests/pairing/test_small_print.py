@@ -95,17 +95,6 @@ async def test_redirected_senders_share_one_link_to_a_backlog_queue(world, prima
     assert client.secondary.connections == 1
 
 
-async def test_the_primary_takes_new_messages_before_the_backlog_is_home(world, primary, secondary, queue):
-    client = await world.open(enable_pings=False, backlog_queue_count=1)
-    sender = client.get_queue_sender(queue)
-    client.fail_over(queue, "test")
-    await world(sender.send_messages, ServiceBusMessage("old"))
-    client.mark_healthy(queue)
-    await world(sender.send_messages, ServiceBusMessage("new"))
-    assert [str(message) for message in await asyncio.to_thread(primary.receive, queue, 1)] == ["new"]
-    assert secondary.stats(client.backlog_paths[0])["active"] == 1
-
-
 # Section 7: pings
 
 
