@@ -28,14 +28,10 @@ _WEBSOCKET = "/$servicebus/websocket"
 
 
 class Gateway:
-    """A thread with its own loop; ``hosts`` names the local namespace behind each host name, by its port.
-
-    The proxy leads to the front, but for the names in ``direct``, whose namespaces at these ports speak TLS themselves.
-    """
+    """A thread with its own loop; ``hosts`` names the local namespace behind each host name, by its port."""
 
     def __init__(self, hosts: Mapping[str, int], key: str, directory: Path) -> None:
         self.hosts, self._key = dict(hosts), key
-        self.direct: dict[str, int] = {}
         self.refused: set[str] = set()
         """Hosts that cannot be reached now."""
         self.tunnels: list[str] = []
@@ -118,7 +114,7 @@ class Gateway:
             login = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
             if method != "CONNECT" or login not in head:
                 writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\n\r\n")
-            elif host not in (*self.hosts, *self.direct, "localhost") or host in self.refused:
+            elif host not in (*self.hosts, "localhost") or host in self.refused:
                 writer.write(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
             else:
                 self.tunnels.append(target)
@@ -126,7 +122,7 @@ class Gateway:
         writer.close()
 
     async def _lead(self, host: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.direct.get(host, self.port))
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.port)
         for end in (writer, far_writer):
             end.host = host  # type: ignore[attr-defined]
             self._open.add(end)

@@ -184,19 +184,6 @@ def test_pings_are_counted_from_the_failover_on(shared):
         shared.publish(saw("healthy", after_s=10**9))
 
 
-def test_a_pause_of_the_pair_and_of_one_queue_are_two_pauses(shared):
-    shared.pause_syphon(None, operator="ada", reason="maintenance")
-    shared.pause_syphon("contoso/x-servicebus-transfer/0", operator="grace", reason="looks odd")
-    paused = shared.paused()
-    assert [(queue, pause.by, pause.reason) for queue, pause in sorted(paused.items())] == [
-        ("*", "ada", "maintenance"),
-        ("contoso/x-servicebus-transfer/0", "grace", "looks odd"),
-    ]
-    assert shared.resume_syphon(None)
-    assert not shared.resume_syphon(None)
-    assert list(shared.paused()) == ["contoso/x-servicebus-transfer/0"]
-
-
 def test_a_pace_stands_until_it_is_lifted(shared):
     shared.pace_syphon("orders", 50, "ada", "receivers cannot keep up")
     shared.pace_syphon(None, 200.5, operator="grace", reason="night shift")

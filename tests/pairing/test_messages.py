@@ -7,10 +7,8 @@ import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
 from azure.servicebus._pyamqp._encode import encode_payload
 from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
-from azure.servicebus.amqp import AmqpAnnotatedMessage
 
 from pairing.drain.sorting import sort
-from pairing.messages.property_types import CannotEncodeError
 from pairing.messages.rewriting import (
     RESERVED,
     PoisonedMessage,
@@ -111,19 +109,6 @@ def test_a_poisoned_message_shows_property_type_and_value(name, value, reported)
         restore(backlogged(x="x", **({name: value})))
     assert reported in str(caught.value)
     assert caught.value.property == name
-
-
-def test_a_message_without_a_path_is_poisoned():
-    with pytest.raises(PoisonedMessage, match="x-ms-path is missing"):
-        restore(received(a_message()))
-
-
-def test_a_body_that_was_decoded_but_cannot_be_encoded_is_distinguished_from_a_poisoned_one():
-    class Received:
-        raw_amqp_message = AmqpAnnotatedMessage(value_body=2**40, application_properties={b"x-ms-path": b"orders"})
-
-    with pytest.raises(CannotEncodeError):
-        restore(Received())
 
 
 def test_what_the_first_broker_wrote_on_a_message_is_not_sent_on():

@@ -29,10 +29,6 @@ def test_what_was_allowed_and_did_not_go_may_go_later():
     assert pacing.take("orders", "q0", 100, 0.0).count == 9
 
 
-def test_without_a_rate_everything_may_go():
-    assert Pacing().take("orders", "q0", 10_000, 0).count == 10_000
-
-
 def test_case_does_not_distinguish_targets():
     pacing = Pacing()
     pacing.obey({"Orders": 10}, 1.0)
@@ -42,6 +38,7 @@ def test_case_does_not_distinguish_targets():
 @pytest.mark.parametrize(
     ("paces", "max_rate", "share", "expected"),
     [
+        pytest.param({}, None, 1.0, 100, id="without a rate everything may go"),
         pytest.param({}, 10, 1.0, 10, id="the option alone"),
         pytest.param({"orders": 4}, 10, 1.0, 4, id="an operator may be slower than the option"),
         pytest.param({"orders": 40}, 10, 1.0, 10, id="and never faster"),

@@ -1,6 +1,7 @@
 """Sending through a pair, in both worlds, over real AMQP (docs/specification.md, sections 4 to 7)."""
 
 import asyncio
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -209,38 +210,26 @@ def test_a_list_is_refused_where_the_backlog_takes_no_such_batch(premium):
 
 
 def test_without_headroom_a_batch_takes_what_the_primary_takes():
-    client = InMemoryPairedClient(
-        InMemoryNamespace("contoso"),
-        InMemoryNamespace("contoso-dr"),
-        options=SendAvailabilityOptions(require_headroom=False),
-    )
-    client.open()
-    sender = client.get_queue_sender("orders")
-    sender._link.sender = PremiumLink()
-    batch = sender.create_message_batch()
-    fill(batch)
-    assert batch.size_in_bytes > 1_000_000
+    with premium_sender(require_headroom=False) as sender:
+        batch = sender.create_message_batch()
+        fill(batch)
+        assert batch.size_in_bytes > 1_000_000
 
 
-@pytest.fixture
-def premium():
+@contextmanager
+def premium_sender(**options):
     """A sender of a pair whose secondary is of the Standard tier, as far as anybody knows."""
-    with InMemoryPairedClient(InMemoryNamespace("contoso"), InMemoryNamespace("contoso-dr")) as client:
+    ends = InMemoryNamespace("contoso"), InMemoryNamespace("contoso-dr")
+    with InMemoryPairedClient(*ends, options=SendAvailabilityOptions(**options)) as client:
         sender = client.get_queue_sender("orders")
         sender._link.sender = PremiumLink()
         yield sender
 
 
-# Forced states
-
-
-async def test_a_released_entity_is_pinged_at_once(world, queue):
-    client = await world.open(ping_primary_interval=timedelta(minutes=30))
-    client.fail_over(queue, "maintenance", operator="ann")
-    client.release(queue, operator="bob")
-    await world.until(lambda: client.entity_health(queue).state == "healthy")
-    await world.until(lambda: len(world.reported) >= 3)  # who listens is called after the state has changed
-    assert world.reported == ["forced", "released", "recovered"]
+@pytest.fixture
+def premium():
+    with premium_sender() as sender:
+        yield sender
 
 
 # Pings
