@@ -3,7 +3,6 @@
 
 import asyncio
 import contextlib
-import inspect
 import subprocess
 import threading
 import time
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -19,8 +19,6 @@ from azure.servicebus import exceptions as sdk
 from azure.servicebus.amqp import AmqpAnnotatedMessage
 
 import pairing
-import pairing.aio
-from pairing import SendAvailabilityOptions
 from pairing import options as option_bounds
 from pairing.drain import flow as drain_flow
 from pairing.drain import operations, syphons
@@ -48,51 +46,27 @@ def _short_periods(monkeypatch):
     monkeypatch.setitem(option_bounds._DURATIONS, "syphon_retry_interval", (PAUSE, longest))
 
 
-class OnAThread:
-    """The blocking world: the syphon runs on a thread."""
+class Blocking:
+    """One of the worlds for tests that block: its loop runs on a thread."""
 
-    module = pairing
-
-    def __call__(self, function, *arguments):
-        return function(*arguments)
-
-    def start(self, syphon, *, stopping=True) -> Callable[[], None]:
-        stop = threading.Event()
-        thread = threading.Thread(target=syphon.run, args=(stop,))
-        thread.start()
-
-        def end() -> None:
-            if stopping:
-                stop.set()
-            thread.join(60)
-            assert not thread.is_alive()
-
-        return end
-
-    def close(self) -> None:
-        pass
-
-
-class OnALoop:
-    """The asyncio world: everything runs on a loop of its own."""
-
-    module = pairing.aio
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+    def __init__(self, world) -> None:
+        self.world, self.module, self.loop = world, world.module, asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever)
         self.thread.start()
 
-    def __call__(self, function, *arguments):
-        async def call():
-            result = function(*arguments)
-            return await result if inspect.isawaitable(result) else result
+    def begin(self, work):
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
 
-        return asyncio.run_coroutine_threadsafe(call(), self.loop).result(60)
+    def __call__(self, function, *arguments):
+        return self.begin(self.world(function, *arguments)).result(60)
+
+    def stop(self):
+        """An event that stops a syphon."""
+        return threading.Event() if self.world.name == "sync" else self(asyncio.Event)
 
     def start(self, syphon, *, stopping=True) -> Callable[[], None]:
-        stop = self(asyncio.Event)
-        running = asyncio.run_coroutine_threadsafe(syphon.run(stop), self.loop)
+        stop = self.stop()
+        running = self.begin(self.world(syphon.run, stop))
 
         def end() -> None:
             if stopping:
@@ -102,6 +76,7 @@ class OnALoop:
         return end
 
     def close(self) -> None:
+        self.begin(self.world.close()).result(120)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
         self.loop.close()
@@ -110,31 +85,17 @@ class OnALoop:
 class Home:
     """A pair with one backlog queue, and a syphon."""
 
-    def __init__(self, world, primary, secondary, lock_s=0.0, **options) -> None:
-        self.world = world
-        self.primary, self.secondary = primary, secondary
-        self.name = f"contoso-{uuid4().hex[:8]}"
+    def __init__(self, world: Blocking, lock_s=0.0, **options) -> None:
+        self.world, self.events = world, world.world.events
+        self.primary, self.secondary = world.world.primary, world.world.secondary
+        settings = {"backlog_queue_count": 1, "enable_pings": False, "failover_interval": timedelta(minutes=1)}
+        self.client = world.world.client(**settings | {"syphon_retry_interval": PAUSE} | options)
+        self.name = self.client.primary.namespace
         self.backlog = f"{self.name}/x-servicebus-transfer/0"
-        settings = {
-            "primary_namespace": self.name,
-            "secondary_namespace": "contoso-dr",
-            "backlog_queue_count": 1,
-            "enable_pings": False,
-            "creation_retry_interval": timedelta(0),
-            "syphon_retry_interval": PAUSE,
-        }
-        self.options = SendAvailabilityOptions(**settings | options)
-        self.events = []
         if lock_s:
-            with secondary.administration() as administration:
+            with self.secondary.administration() as administration:
                 administration.create_queue(self.backlog, lock_duration=timedelta(seconds=lock_s))
-
-    def open(self) -> None:
-        strings = self.primary.connection_string, self.secondary.connection_string
-        make = self.world.module.PairedServiceBusClient.from_connection_string
-        self.client = self.world(lambda: make(*strings, options=self.options))
-        self.client.on_event(self.events.append)
-        self.world(self.client.open)
+        world(self.client.open)
 
     def store(self, messages, path: str) -> None:
         """Puts messages into the backlog, as a sender of the pair would."""
@@ -157,30 +118,19 @@ class Home:
 
     @property
     def reported(self) -> list[str]:
-        return [event.kind for event in self.events]
+        return self.world.world.reported
 
     def dead_letters(self) -> list:
         count = self.secondary.stats(self.backlog)["dead_lettered"]
         return self.secondary.receive(f"{self.backlog}/$DeadLetterQueue", count)
 
-    def close(self) -> None:
-        self.world(self.client.close)
-
 
 @pytest.fixture
-def home(request, primary, secondary):
-    made, world = [], OnALoop() if getattr(request, "param", "sync") == "asyncio" else OnAThread()
-
-    def make(**options) -> Home:
-        made.append(Home(world, primary, secondary, **options))
-        made[-1].open()
-        return made[-1]
-
-    yield make
+def home(request, make_world, primary, secondary):
+    world = Blocking(make_world(getattr(request, "param", "sync")))
+    yield partial(Home, world)
     primary.thaw()
     secondary.thaw()
-    for one in made:
-        one.close()
     world.close()
 
 
@@ -373,15 +323,11 @@ def test_a_queue_for_which_no_thread_can_be_started_is_drained_later(home, prima
 
 
 @both_worlds
-def test_a_syphon_needs_an_open_client(home, primary, secondary):
+def test_a_syphon_needs_an_open_client(home):
     here = home()
-    strings = primary.connection_string, secondary.connection_string
-    make = here.world.module.PairedServiceBusClient.from_connection_string
-    unopened = here.world(lambda: make(*strings, options=here.options))
-    syphon = here.world(here.world.module.Syphon, unopened)
-    stop = here.world(asyncio.Event if isinstance(here.world, OnALoop) else threading.Event)
+    syphon = here.world(here.world.module.Syphon, here.world.world.client())
     with pytest.raises(pairing.PairingError, match="a syphon needs an open one"):
-        here.world(syphon.run, stop)
+        here.world(syphon.run, here.world.stop())
 
 
 @both_worlds
@@ -395,7 +341,7 @@ def test_a_syphon_of_one_queue_takes_a_list(home):
 def test_an_event_of_threads_would_block_the_loop_and_is_refused(home):
     here = home()
     syphon = here.world(here.world.module.Syphon, here.client)
-    running = asyncio.run_coroutine_threadsafe(syphon.run(threading.Event()), here.world.loop)
+    running = here.world.begin(syphon.run(threading.Event()))
     with pytest.raises(TypeError, match=r"stop must be an asyncio\.Event, not threading\.Event"):
         running.result(60)
 
@@ -408,7 +354,7 @@ def test_a_syphon_at_work_ends_with_its_client_and_makes_no_noise(home, queue, c
     syphon = here.world(here.world.module.Syphon, here.client)
     has_ended = here.world.start(syphon, stopping=False)
     eventually(lambda: here.backlog in syphon.progress and syphon.progress[here.backlog].moved > 0)
-    here.close()
+    here.world(here.client.close)
     has_ended()
     assert here.reported[-1] == "syphon_stopped"
     assert [
