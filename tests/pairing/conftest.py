@@ -199,20 +199,22 @@ def _two_processes() -> Iterator[tuple[LocalNamespace, LocalNamespace]]:
     secondary.stop()
 
 
+def mended(namespace: LocalNamespace) -> Iterator[LocalNamespace]:
+    yield namespace
+    namespace.thaw()
+    namespace.mend()
+
+
 @pytest.fixture
 def primary(_two_processes: tuple[LocalNamespace, LocalNamespace]) -> Iterator[LocalNamespace]:
     """The primary namespace, mended afterwards."""
-    yield _two_processes[0]
-    _two_processes[0].thaw()
-    _two_processes[0].mend()
+    yield from mended(_two_processes[0])
 
 
 @pytest.fixture
 def secondary(_two_processes: tuple[LocalNamespace, LocalNamespace]) -> Iterator[LocalNamespace]:
     """The secondary namespace, mended afterwards."""
-    yield _two_processes[1]
-    _two_processes[1].thaw()
-    _two_processes[1].mend()
+    yield from mended(_two_processes[1])
 
 
 class World:

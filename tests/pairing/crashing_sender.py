@@ -14,10 +14,12 @@ from typing import Any
 
 from azure.servicebus import ServiceBusMessage
 
+import pairing
 import pairing.aio
-from pairing import PairedServiceBusClient, SendAvailabilityOptions
+from pairing import SendAvailabilityOptions
 from pairing.drive import Operation
 from pairing.operations.sender import SendOperations
+from tests.pairing.first_failover import outcome
 
 primary, secondary, pair, queue, sessions, topic, later, begin = sys.argv[1:]
 options = SendAvailabilityOptions(
@@ -30,10 +32,6 @@ options = SendAvailabilityOptions(
 WHEN = datetime.fromisoformat(begin).astimezone(UTC)
 
 
-def connected() -> PairedServiceBusClient:
-    return PairedServiceBusClient.from_connection_string(primary, secondary, options=options)
-
-
 def messages_of(name: str, form: str) -> list[ServiceBusMessage]:
     session = "s" if form == "session" else None
     return [ServiceBusMessage(name, message_id=f"{name}-{n}", session_id=session) for n in range(3)]
@@ -43,32 +41,26 @@ def path_of(form: str) -> str:
     return {"session": sessions, "topic": topic, "scheduled": later}.get(form, queue)
 
 
-def send(client: PairedServiceBusClient, form: str, name: str) -> None:
+async def send(client: Any, form: str, name: str) -> None:
     messages, path = messages_of(name, form), path_of(form)
-    with client.get_topic_sender(path) if form == "topic" else client.get_queue_sender(path) as sender:
-        if form == "scheduled":
-            sender.schedule_messages(messages, WHEN)
-        elif form == "batch":
-            batch = sender.create_message_batch()
-            for message in messages:
-                batch.add_message(message)
-            sender.send_messages(batch)
-        else:
-            sender.send_messages(messages if form == "session" else messages[0])
+    sender = client.get_topic_sender(path) if form == "topic" else client.get_queue_sender(path)
+    if form == "scheduled":
+        await outcome(sender.schedule_messages(messages, WHEN))
+    elif form == "batch":
+        batch = await outcome(sender.create_message_batch())
+        for message in messages:
+            batch.add_message(message)
+        await outcome(sender.send_messages(batch))
+    else:
+        await outcome(sender.send_messages(messages if form == "session" else messages[0]))
 
 
-async def send_async(client: pairing.aio.PairedServiceBusClient, form: str, name: str) -> None:
-    messages, path = messages_of(name, form), path_of(form)
-    async with client.get_topic_sender(path) if form == "topic" else client.get_queue_sender(path) as sender:
-        if form == "scheduled":
-            await sender.schedule_messages(messages, WHEN)
-        elif form == "batch":
-            batch = await sender.create_message_batch()
-            for message in messages:
-                batch.add_message(message)
-            await sender.send_messages(batch)
-        else:
-            await sender.send_messages(messages if form == "session" else messages[0])
+async def send_all(library: Any, *sends: tuple[str, str]) -> None:
+    client = library.PairedServiceBusClient.from_connection_string(primary, secondary, options=options)
+    await outcome(client.open())
+    for form, name in sends:
+        await send(client, form, name)
+    await outcome(client.close())
 
 
 def die_in_the_middle(form: str, step: str, name: str) -> None:
@@ -80,17 +72,7 @@ def die_in_the_middle(form: str, step: str, name: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     SendOperations.to_backlog = dying
-    if name.endswith("asyncio"):
-        asyncio.run(send_through_asyncio(form, name))
-    else:
-        with connected() as client:
-            send(client, form, name)
-
-
-async def send_through_asyncio(form: str, name: str) -> None:
-    strings = primary, secondary
-    async with pairing.aio.PairedServiceBusClient.from_connection_string(*strings, options=options) as client:
-        await send_async(client, form, name)
+    asyncio.run(send_all(pairing.aio if name.endswith("asyncio") else pairing, (form, name)))
 
 
 SENDS = [
@@ -107,6 +89,4 @@ for reported in SENDS:
     children.append(child)
 for child in children:
     assert os.waitpid(child, 0)[1] == signal.SIGKILL, "it was to die"
-with connected() as client:
-    for form, _, name in SENDS:
-        send(client, form, name)
+asyncio.run(send_all(pairing, *((form, name) for form, _, name in SENDS)))

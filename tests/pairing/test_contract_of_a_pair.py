@@ -181,22 +181,6 @@ async def test_a_message_without_id_gets_one(pair):
     assert received.message_id == message.message_id
 
 
-async def test_what_is_the_callers_fault_is_raised(pair):
-    client = await pair.open()
-    sender = client.get_queue_sender(pair.queue)
-    with pytest.raises(ValueError, match="x-ms-path"):
-        await pair.do(sender.send_messages, ServiceBusMessage("x", application_properties={"x-ms-path": "y"}))
-    with pytest.raises(ValueError, match="timeout"):
-        await pair.do(sender.send_messages, ServiceBusMessage("x"), timeout=0)
-    with pytest.raises(TypeError):
-        await pair.do(sender.send_messages, "text")
-    with pytest.raises(sdk.MessageSizeExceededError):
-        await pair.do(sender.send_messages, ServiceBusMessage("x" * 262_100))
-    with pytest.raises(ValueError, match="too large"):
-        await pair.do(sender.create_message_batch, 10**9)
-    assert client.entity_health(pair.queue).state == "healthy"
-
-
 @pytest.mark.parametrize("condition", ["amqp:internal-error", "com.microsoft:entity-disabled"])
 async def test_an_outage_sends_the_message_to_the_backlog_and_home_again(pair, condition):
     client = await pair.open()

@@ -59,20 +59,6 @@ class Holder:
         return Kept.STORED if self.stored is None else self.stored.keep(action.ledger)
 
 
-def test_a_ledger_with_gaps_is_stored_every_thirty_seconds() -> None:
-    holder = Holder(ledger_of(1, 2, 5))
-    holder.ledger.drained(START)  # the filling has ended, which is stored once in any case
-    holder.idles(4 * AGAIN_S + 5)
-    assert holder.kept_at == [AGAIN_S + 1, 2 * AGAIN_S + 2, 3 * AGAIN_S + 3, 4 * AGAIN_S + 4]
-
-
-def test_a_ledger_without_gaps_is_not_stored_again() -> None:
-    holder = Holder(ledger_of(1, 2, 3))
-    holder.ledger.drained(START)
-    holder.idles(10 * AGAIN_S)
-    assert holder.kept_at == []
-
-
 def test_the_gaps_wait_for_settlements_in_doubt() -> None:
     """They are resolved first, every five seconds, and close a gap by themselves."""
     holder = Holder(ledger_of(1, 3))

@@ -40,6 +40,14 @@ def serve(holder: LeaseHolder) -> list[str]:
     return begun
 
 
+@pytest.fixture
+def held(fleet):
+    """A process that serves a queue, and under which token."""
+    one = fleet.join("one", ["q0"])
+    one.look()
+    return one, one.begin("q0")
+
+
 def away(*arguments):
     raise redis.ConnectionError
 
@@ -84,10 +92,8 @@ def test_a_process_that_was_frozen_may_do_nothing_before_it_has_looked(fleet):
     assert one.may_serve("q0")
 
 
-def test_a_lease_that_was_lost_and_taken_again_is_another(fleet):
-    one = fleet.join("one", ["q0"])
-    one.look()
-    token = one.begin("q0")
+def test_a_lease_that_was_lost_and_taken_again_is_another(fleet, held):
+    one, token = held
     assert one.may_serve("q0", token)
     fleet.shared.redis.delete("pairing:{contoso}:lease:q0")
     fleet.now += LEASE_S / 2
@@ -207,10 +213,8 @@ def test_with_redis_away_who_served_goes_on_and_others_begin_later(fleet, monkey
     assert one.may_serve("q0")
 
 
-def test_a_process_that_was_frozen_holds_nothing_even_if_redis_does_not_answer_when_it_wakes(fleet, monkeypatch):
-    one = fleet.join("one", ["q0"])
-    one.look()
-    token = one.begin("q0")
+def test_a_process_that_was_frozen_holds_nothing_even_if_redis_does_not_answer_when_it_wakes(fleet, held, monkeypatch):
+    one, token = held
     assert one.holds("q0", token)
     monkeypatch.setattr(fleet.shared, "paused", away)
     fleet.now += LEASE_S
@@ -220,11 +224,9 @@ def test_a_process_that_was_frozen_holds_nothing_even_if_redis_does_not_answer_w
     assert not one.may_serve("q0", token)
 
 
-def test_a_process_frozen_while_it_asked_redis_holds_nothing_when_it_wakes(fleet, monkeypatch):
+def test_a_process_frozen_while_it_asked_redis_holds_nothing_when_it_wakes(fleet, held, monkeypatch):
     """Its look ends with a broken connection, which is not to be taken for a Redis that is away."""
-    one = fleet.join("one", ["q0"])
-    one.look()
-    token = one.begin("q0")
+    one, token = held
     fleet.now += LEASE_S / 4
 
     def frozen(*arguments):
@@ -237,10 +239,8 @@ def test_a_process_frozen_while_it_asked_redis_holds_nothing_when_it_wakes(fleet
     assert not one.may_serve("q0", token)
 
 
-def test_a_process_frozen_while_redis_is_away_begins_no_sooner_than_others_would(fleet, monkeypatch):
-    one = fleet.join("one", ["q0"])
-    one.look()
-    token = one.begin("q0")
+def test_a_process_frozen_while_redis_is_away_begins_no_sooner_than_others_would(fleet, held, monkeypatch):
+    one, token = held
     monkeypatch.setattr(fleet.shared, "paused", away)
     fleet.now += LEASE_S / 4
     one.look()

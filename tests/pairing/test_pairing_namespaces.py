@@ -1,6 +1,5 @@
 """Opening a pair, its life and its end, in both worlds (docs/specification.md, sections 4 and 9)."""
 
-import asyncio
 import threading
 from datetime import timedelta
 from types import SimpleNamespace
@@ -170,16 +169,6 @@ async def test_where_the_options_allow_it_the_client_opens_degraded_and_goes_on_
     await world.until(lambda: client.backlog_queue_count == 2)
 
 
-async def test_two_processes_that_open_at_once_share_the_queues(world, secondary):
-    first, second = world.client(), world.client()
-    second.primary.namespace = first.primary.namespace
-    await asyncio.gather(world(first.open), world(second.open))
-    assert first.backlog_paths == second.backlog_paths
-    with secondary.administration() as administration:
-        assert len(backlog_queues(administration, first.primary.namespace)) == 2
-    second.pair_state.rotation.replace([])  # the fixture deletes them once
-
-
 # Life and end
 
 
@@ -208,12 +197,6 @@ async def test_who_closes_while_the_client_falls_with_its_ends_waits_for_it(make
     closers[0].join(60)
     assert (reported, client.state) == ([], "closed")
     assert not client._shutting.is_alive()
-
-
-async def test_a_client_that_was_never_opened_can_be_closed(world):
-    client = world.client()
-    await world(client.close)
-    assert client.state == "closed"
 
 
 COMBINATIONS = [

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from azure.servicebus import ServiceBusMessage
+from azure.servicebus.exceptions import MessageSizeExceededError
 
 from pairing import BacklogUnavailableError
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient
@@ -25,6 +26,13 @@ NO_SENDS = {
         repr(message): (message, {}, TypeError, f"cannot send a {type(message).__name__}: not a message, a mapping")
         for message in NO_MESSAGES
     },
+    "a reserved property": (
+        ServiceBusMessage("x", application_properties={"x-ms-path": "y"}),
+        {},
+        ValueError,
+        "x-ms-path",
+    ),
+    "too large": (ServiceBusMessage("x" * 262_100), {}, MessageSizeExceededError, "262144"),
     "in a list": ([MESSAGE, "x"], {}, TypeError, "cannot send a str: it is neither a message nor a mapping"),
     **{
         f"timeout {timeout}": (MESSAGE, {"timeout": timeout}, ValueError, "The timeout must be greater than 0")
@@ -39,6 +47,11 @@ NO_SENDS = {
 def test_what_cannot_be_sent(sender, message, keywords, error, text):
     with pytest.raises(error, match=text):
         sender.send_messages(message, **keywords)
+
+
+def test_a_batch_that_no_link_takes(sender):
+    with pytest.raises(ValueError, match="too large"):
+        sender.create_message_batch(10**9)
 
 
 def test_a_timeout_too_short_for_a_backlog_queue_is_named_as_the_reason():
