@@ -121,6 +121,11 @@ KINDS: Mapping[str, EventKind] = {
         tone="failing",
         is_of_entity=True,
     ),
+    "out_of_resources": EventKind(
+        label="Out of resources",
+        meaning="a process has no file descriptor, memory or thread left to open a link; no entity is at fault",
+        tone="failing",
+    ),
     "ledger_unbalanced": EventKind(
         label="Ledger unbalanced",
         meaning="a backlog queue was drained, and its ledger does not account for all messages",

@@ -19,11 +19,12 @@ from pairing.clock import Clock
 from pairing.errors import Fault
 from pairing.events import Event
 from pairing.health.availability import FAILED_OVER, FAILING, HEALTHY, News, Origin, PathAvailability, State, Transition
-from pairing.health.faults import classify, describe, is_gone, may_be_gone
+from pairing.health.faults import classify, describe, is_gone, is_own_shortage, may_be_gone
 from pairing.health.flows import PingResult
 from pairing.options import SendAvailabilityOptions
 
 _LOGGER = logging.getLogger("pairing")
+_SHORTAGE_AGAIN_S = 600.0
 _LONGEST_HOLD = timedelta(days=36_500)  # a later moment may have no date
 
 
@@ -85,6 +86,7 @@ class Pair:
         self._machines: dict[str, PathAvailability] = {}
         self._known: frozenset[str] = frozenset()
         self._callbacks: dict[object, Callable[[Event], None]] = {}
+        self._shortage_again_at = float("-inf")
         self._classify: Callable[..., object] = options.classify or classify
 
     # Entities ------------------------------------------------------------------------------------------------------
@@ -277,6 +279,14 @@ class Pair:
         elif may_be_gone(error):
             with self.condition:
                 self.rotation.doubt(path, is_missing=False, began=began)
+
+    def note_shortage(self, error: Exception) -> None:
+        """Report, at most once in ten minutes, that this process has no descriptor, memory or thread left."""
+        now = self.clock.now()
+        if is_own_shortage(error) and now >= self._shortage_again_at:
+            self._shortage_again_at = now + _SHORTAGE_AGAIN_S
+            _LOGGER.warning("pairing: this process has run out of resources: %s", describe(error))
+            self.emit("out_of_resources", "*", f"at {self.process}: {describe(error)}")
 
     def emit(self, kind: str, entity: str, reason: str, operator: str | None = None) -> Event:
         """Report a present event to the callbacks and the fleet."""

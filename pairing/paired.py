@@ -231,6 +231,7 @@ class PairedClient:
             return Failed(Fault.CALLER, error, is_crowded=True)
         if reused and has_expired(error):
             return Failed(Fault.OUTAGE, error, repeatable=True)
+        self.pair_state.note_shortage(error)
         fault, is_hidden = classify(error), is_ambiguous(error)
         if fault is Fault.BUSY:
             cause, error = error, ServerBusyError(message=str(error))

@@ -64,5 +64,5 @@ class SyphonThreads(Threads):
     def settle(self, receiver: Any, how: How, outcomes: list[Settled], timeout_s: float) -> None:
         """Record each outcome immediately, in case the link breaks in between."""
         self._settlement = way = self._settlement or choose(receiver)
-        for at, outcome in enumerate(way.settle(receiver, *how, timeout_s)):
+        for at, outcome in enumerate(way(receiver, how, timeout_s)):
             outcomes[at] = outcome

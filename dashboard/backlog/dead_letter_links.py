@@ -73,7 +73,7 @@ class DeadLetterLinks:
         outcomes: list[str] = []
 
         def settle(receiver: Any, left_s: float) -> None:
-            for outcome in choose(receiver).settle(receiver, verb, messages, "", "", left_s):
+            for outcome in choose(receiver)(receiver, (verb, messages, "", ""), left_s):
                 outcomes.append(outcome)
 
         self._with_receiver(settle, _SETTLE_S)
@@ -103,7 +103,7 @@ class DeadLetterLinks:
                 "send", namespace, path, operations=0, messages=len(sizes), bytes=sum(sizes), billing_units=units
             )
             return ""
-        if why_refused(failure.error) in ("outage", "busy"):
+        if why_refused(failure.error) in ("outage", "busy", "shortage"):
             raise Unreachable(f"{path} does not accept them: {describe(failure.error)}.")
         return f"{path} refuses it: {describe(failure.error)}"
 

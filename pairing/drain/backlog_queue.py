@@ -13,7 +13,7 @@ BATCH = 100
 
 Verb = Literal["complete", "defer", "abandon", "dead_letter"]
 Settled = Literal["done", "lost", "unknown"]
-Why = Literal["outage", "busy", "final", "message", "ours", "turn", "lease"]
+Why = Literal["outage", "busy", "final", "message", "ours", "turn", "lease", "shortage"]
 
 
 @dataclass(slots=True)
@@ -58,25 +58,17 @@ class Kept(StrEnum):
 class BacklogQueue(Protocol):
     """The operations of a drain on its queue and on the primary; only cancellation is raised."""
 
-    def receive(self, count: int, wait_s: float) -> Operation[list[Any] | Failed]:
-        """Receive up to this many messages, waiting at most this long for the first."""
-        ...
+    def receive(self, count: int, wait_s: float) -> Operation[list[Any] | Failed]: ...
 
-    def fetch(self, numbers: list[int]) -> Operation[list[Any] | Failed]:
-        """Receive deferred messages by their numbers; missing ones are omitted."""
-        ...
+    def fetch(self, numbers: list[int]) -> Operation[list[Any] | Failed]: ...
 
-    def peek(self, number: int) -> Operation[list[Any] | Failed]:
-        """Peek messages from this number on."""
-        ...
+    def peek(self, number: int) -> Operation[list[Any] | Failed]: ...
 
-    def count(self) -> Operation[int | Failed]:
-        """The number of active messages in the queue."""
-        ...
+    def count(self) -> Operation[int | Failed]: ...
 
-    def send(self, path: str, items: list[Item]) -> Operation[Sent]:
-        """Send messages to their entity in the primary, in order: as many as fit one transfer."""
-        ...
+    def send(self, path: str, items: list[Item]) -> Operation[Sent | None]: ...
+
+    def answers(self, wait_s: float) -> Operation[list[tuple[str, Sent]]]: ...
 
     def settle(
         self, verb: Verb, items: list[Item], reason: str = "", description: str = ""
@@ -84,17 +76,11 @@ class BacklogQueue(Protocol):
         """Settle messages; the outcomes are in the same order."""
         ...
 
-    def keep(self, ledger: Ledger) -> Operation[Kept]:
-        """Store the ledger for a later syphon of this queue, if there is a store."""
-        ...
+    def keep(self, ledger: Ledger) -> Operation[Kept]: ...
 
-    def renew(self, items: list[Item]) -> Operation[None]:
-        """Renew the locks of these messages."""
-        ...
+    def renew(self, items: list[Item]) -> Operation[None]: ...
 
-    def rest(self, seconds: float) -> Operation[None]:
-        """Wait, unless the syphon stops."""
-        ...
+    def rest(self, seconds: float) -> Operation[None]: ...
 
 
 @dataclass(slots=True)
@@ -104,7 +90,7 @@ class Progress:
     queue: str
     ledger: Ledger
     state: str = "starting"
-    """``receiving``, ``moving``, ``waiting``, ``failing``, ``paused`` or ``stopped``."""
+    """``receiving``, ``moving``, ``waiting`` (for Redis), ``failing`` or ``stopped``."""
     moved: int = 0
     dead_lettered: int = 0
     set_aside: int = 0

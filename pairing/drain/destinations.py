@@ -3,69 +3,92 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from pairing.drain.backlog_queue import BATCH
+from pairing.drain.connections import PLACES, Connections
 from pairing.drain.pacing import Pacing
 
 LONGEST_PAUSE_S = 120.0
+_LONGEST_OUTAGE_S = 30.0  # as long as a recovered destination may have to wait for the next attempt
 BUSY_PAUSE_S = 10.0
 
 
 @dataclass(slots=True)
-class _Destination:
+class _Trouble:
     free_at: float = 0.0
     pause_s: float = 0.0
-    reason: str = ""
+    is_final: bool = False
     was_shut: bool = False
 
 
 class Destinations:
-    """The state of the entities that the syphon sends to; shared by its queues."""
+    """The state of the entities that the syphon sends to, and the links to them; shared by its queues."""
 
     def __init__(
-        self, is_failed_over: Callable[[str], bool], *, first_pause_s: float = 1.0, pacing: Pacing | None = None
+        self,
+        is_failed_over: Callable[[str], bool],
+        connections: Connections,
+        *,
+        first_pause_s: float = 1.0,
+        pacing: Pacing | None = None,
     ) -> None:
         self.pacing = pacing or Pacing()
+        self.connections = connections
         self._is_failed_over = is_failed_over
         self._first_pause_s = first_pause_s
         self._kept_back: frozenset[str] = frozenset()
-        self._known: dict[str, _Destination] = {}
+        self._troubles: dict[str, _Trouble] = {}
 
     def is_blocked(self, path: str, now: float) -> bool:
         """Whether nothing may be sent there now: shut, or pausing after a failure.
 
         When a shut destination opens again, its pause ends as well.
         """
-        known = self._of(path)
         if self.is_shut(path):
-            known.was_shut = True
+            self._of(path).was_shut = True
             return True
-        if known.was_shut:
-            known.was_shut, known.free_at, known.pause_s = False, now, 0.0
-        return now < known.free_at
+        trouble = self._troubles.get(path.lower())
+        if trouble is not None and trouble.was_shut:
+            self.sent(path)
+            return False
+        return trouble is not None and now < trouble.free_at
 
     def is_shut(self, path: str) -> bool:
         """Whether it is failed over, or kept back by an operator."""
         return self._is_failed_over(path) or path.lower() in self._kept_back
 
+    def is_on_trial(self, path: str) -> bool:
+        """Whether the last send there failed: nobody waits for the next one."""
+        trouble = self._troubles.get(path.lower())
+        return trouble is not None and trouble.pause_s > 0
+
+    def room(self, path: str, now: float) -> int:
+        """How many messages may be tried there now: one if it did not answer last time."""
+        if self.is_blocked(path, now) or not self.connections.has_place(path, self._places(path)):
+            return 0
+        return 1 if self.is_on_trial(path) and not self._of(path).is_final else BATCH
+
+    def take(self, path: str) -> bool:
+        """Take a place for a send there; False while all are taken, or half of them if the last send failed."""
+        return self.connections.take(path, self._places(path))
+
+    def _places(self, path: str) -> int:
+        return PLACES // 2 if self.is_on_trial(path) else PLACES
+
     def keep_back(self, paths: Iterable[str]) -> None:
         """Send nothing to exactly these entities until the next call, because operators paused them."""
         self._kept_back = frozenset(path.lower() for path in paths)
 
-    def failed(self, path: str, now: float, reason: str, *, busy: bool = False) -> None:
-        """A send failed because of the destination: the pause doubles, up to 2 min; busy: 10 s."""
-        known = self._of(path)
-        known.pause_s = min(max(2 * known.pause_s, self._first_pause_s), LONGEST_PAUSE_S)
-        known.free_at = now + max(known.pause_s, BUSY_PAUSE_S if busy else 0.0)
-        known.reason = reason
+    def failed(self, path: str, now: float, *, is_final: bool = False, is_busy: bool = False) -> None:
+        """A send failed because of the destination: the pause doubles, up to 30 s, or 2 min if the answer was final."""
+        trouble = self._of(path)
+        trouble.is_final = is_final
+        longest_s = LONGEST_PAUSE_S if is_final else _LONGEST_OUTAGE_S
+        trouble.pause_s = min(max(2 * trouble.pause_s, self._first_pause_s), longest_s)
+        trouble.free_at = now + max(trouble.pause_s, BUSY_PAUSE_S if is_busy else 0.0)
 
     def sent(self, path: str) -> None:
         """A send was accepted."""
-        known = self._of(path)
-        known.pause_s = known.free_at = 0.0
-        known.reason = ""
+        self._troubles.pop(path.lower(), None)
 
-    def reason(self, path: str) -> str:
-        """Why the last send there failed; empty if it did not."""
-        return self._of(path).reason
-
-    def _of(self, path: str) -> _Destination:
-        return self._known.setdefault(path.lower(), _Destination())
+    def _of(self, path: str) -> _Trouble:
+        return self._troubles.setdefault(path.lower(), _Trouble())

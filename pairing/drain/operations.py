@@ -5,6 +5,7 @@
 
 import contextlib
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -16,10 +17,11 @@ from azure.servicebus.exceptions import (
 )
 
 from pairing.drain.backlog_queue import BATCH, Failed, Item, Kept, Sent, Settled, Verb
+from pairing.drain.connections import Connections
 from pairing.drain.host import StopEvent, SyphonHost, World, attempt
 from pairing.drain.ledger import Ledger, same_queue
 from pairing.drain.primary_operations import PrimaryOperations
-from pairing.drain.refusals import require_lease
+from pairing.drain.refusals import require_lease, why_refused
 from pairing.drain.shared.stored_ledger import StoredLedger
 from pairing.drain.shared.usage import Tally
 from pairing.drive import Operation, call
@@ -44,7 +46,7 @@ class DrainOperations:
         host: SyphonHost,
         world: World,
         queue: str,
-        sender: Callable[[str], AnyLink],
+        connections: Connections,
         stop: StopEvent,
         holds: Callable[[], bool],
     ) -> None:
@@ -56,13 +58,37 @@ class DrainOperations:
         self._created_at = ""
         self._must_identify = False
         self._received_at: float | None = None
+        self._held = set[bytes]()
         self._tally = Tally(host, queue)
-        self._primary = PrimaryOperations(host, world, queue, sender, holds, self._tally)
+        self._primary = PrimaryOperations(host, world, queue, connections, holds, self._tally)
+        self._answers, self._has_answers = deque[tuple[str, Sent]](), world.event()
         self._link = self._new_link()
 
-    def send(self, path: str, items: list[Item]) -> Operation[Sent]:
-        """Send messages to their entity in the primary, in order: as many as fit one transfer."""
-        return self._primary.send(path, items)
+    def send(self, path: str, items: list[Item]) -> Operation[Sent | None]:
+        """Begin to send messages to their entity, in order: as many as fit one transfer; ``answers`` tells."""
+
+        def send() -> Operation[None]:
+            sent = Sent(0, "lease", "interrupted")
+            try:
+                sent = yield from self._primary.send(path, items)
+            finally:
+                self._answers.append((path, sent))
+                self._has_answers.set()
+
+        yield from ()
+        try:
+            self._world.spawn(send(), "syphon-send")
+        except RuntimeError as error:  # no thread can be started now
+            self._host.pair_state.note_shortage(error)
+            return Sent(0, why_refused(error), describe(error))
+        return None
+
+    def answers(self, wait_s: float) -> Operation[list[tuple[str, Sent]]]:
+        """What became of sends that have ended, by entity; waits at most this long for the first."""
+        if wait_s:
+            yield from call(self._world.rest, self._has_answers, wait_s)
+        self._has_answers.clear()
+        return [self._answers.popleft() for _ in range(len(self._answers))]
 
     def created_at(self) -> Operation[str]:
         """The creation time of the queue, its identity together with its path; empty if unknown."""
@@ -144,6 +170,7 @@ class DrainOperations:
         answers, failure = yield from attempt(self._world, self._link, operation, timeout_s + opening_s)
         if failure is None:
             return answers[0]
+        self._host.pair_state.note_shortage(failure.error)
         self._note_refusal(failure.error, began)
         return Failed(describe(failure.error))
 
@@ -174,7 +201,7 @@ class DrainOperations:
         received = yield from self._with_receiver(receive, wait_s + 5.0)
         messages = [] if isinstance(received, Failed) else received
         self._tally.received(messages)
-        found = undecoded(used[0], messages) if used else []
+        found = undecoded(used[0], messages, self._held) if used else []
         self._received_at = time.monotonic()
         stumbled = not messages and time.monotonic() - began < wait_s / 2
         if isinstance(received, Failed) or stumbled:

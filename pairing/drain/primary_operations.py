@@ -1,5 +1,7 @@
 """What a syphon does in the primary: it sends what it took from a backlog queue, and asks whose fault a refusal is."""
 
+import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +9,7 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus.exceptions import MessageSizeExceededError, ServiceBusAuthenticationError, ServiceBusError
 
 from pairing.drain.backlog_queue import Item, Sent, Why
+from pairing.drain.connections import Connections
 from pairing.drain.host import SyphonHost, World, attempt
 from pairing.drain.refusals import require_lease, why_refused
 from pairing.drain.shared.usage import Tally
@@ -25,12 +28,13 @@ class PrimaryOperations:
         host: SyphonHost,
         world: World,
         queue: str,
-        sender: Callable[[str], AnyLink],
+        connections: Connections,
         holds: Callable[[], bool],
         tally: Tally,
     ) -> None:
         self._host, self._world, self._queue = host, world, queue
-        self._sender, self._holds, self._tally = sender, holds, tally
+        self._connections, self._holds, self._tally = connections, holds, tally
+        self._asking = world.lock()
 
     def send(self, path: str, items: list[Item]) -> Operation[Sent]:
         """Send one group; returns how many were accepted, and why no more."""
@@ -43,16 +47,23 @@ class PrimaryOperations:
             return sent
 
     def _transfer(self, path: str, items: list[Item]) -> Operation[Sent]:
-        link = self._sender(path)
+        yield from self._close_idle(time.monotonic())
+        link = self._connections.link(path)
         counts, failure = yield from self._send_some(link, items)
         if failure is not None and failure.reused and is_ambiguous(failure.error):  # a stale link says nothing of it
             counts, failure = yield from self._send_some(link, items)
         if failure is not None:
             self._tally.refused(path)
             why = yield from self._why(failure.error, path)
+            self._host.pair_state.note_shortage(failure.error)
+            if why == "shortage":
+                yield from self._close_idle(math.inf)
             return Sent(0, why, describe(failure.error))
         self._tally.sent(path, items[: counts[0]])
         return Sent(counts[0])
+
+    def _close_idle(self, now: float) -> Operation[None]:
+        yield from call(self._world.close_links, self._connections.idle(now))
 
     def _send_some(self, link: AnyLink, items: list[Item]) -> Operation[tuple[list[int], LinkFailure | None]]:
         """As many as one transfer takes, from the first on: how many these were, or why they failed."""
@@ -76,6 +87,13 @@ class PrimaryOperations:
 
     def _is_gone(self, path: str) -> Operation[bool]:
         """Whether the primary's administration says that there is no such entity; False where it says nothing."""
+        yield from call(self._asking.acquire)  # one question at a time, because each opens a connection
+        try:
+            return (yield from self._finds_nothing(path))
+        finally:
+            self._asking.release()
+
+    def _finds_nothing(self, path: str) -> Operation[bool]:
         self._tally.asked(path, 2)
         try:
             administration = self._host.primary.administration

@@ -22,8 +22,6 @@ class QueueState:
         """When the queue was last searched for deferred messages; None: to be done as soon as there is time."""
         self.unnumbered = 0
         """How many messages were settled whose sequence numbers are unknown, as they could not be decoded."""
-        self.is_paced = False
-        """Whether messages wait for the pace of their destination while others pass."""
 
     def count_deferred(self) -> None:
         """Show how many are deferred."""
@@ -33,7 +31,6 @@ class QueueState:
         """The message has left the queue."""
         self.deferred.forget(number)
         self.ledger.attempts.pop(number, None)
-        self.is_paced = self.is_paced and len(self.deferred) > 0
         self.count_deferred()
 
     def attempt(self, item: Item) -> int:
@@ -116,13 +113,17 @@ class Deferrals:
     def due(
         self, now: float, most: int, room: Callable[[str, int], int], in_turn: Callable[[list[int]], list[int]] = list
     ) -> list[int]:
-        """The oldest messages that can be sent now; ``room`` returns how many of a number an entity accepts.
+        """The oldest messages that can be sent now, of each entity its share; ``room`` returns how many it accepts of
+        a number.
 
         ``in_turn`` selects those without an older message of their session.
         """
+        rooms = {path: room(path, min(len(numbers), most)) for path, numbers in self._not_before.items()}
+        waiting = {path: in_turn(self.waiting(path, now)) for path, count in rooms.items() if count}
+        waiting = {path: numbers for path, numbers in waiting.items() if numbers}
+        share = max(1, most // max(1, len(waiting)))
         found: list[int] = []
-        for path, numbers in self._not_before.items():
-            count = room(path, min(len(numbers), most))
-            if count:
-                found += heapq.nsmallest(count, in_turn(self.waiting(path, now)))
-        return sorted(found)[:most]
+        for path in list(waiting)[:most]:
+            self._not_before[path] = self._not_before.pop(path)  # those that got no share come first next time
+            found += heapq.nsmallest(min(rooms[path], share), waiting[path])
+        return sorted(found)

@@ -32,7 +32,9 @@ def why_refused(error: Exception) -> Why:
         return "message"
     if cannot_encode(error):
         return "ours"
-    if isinstance(error, LinkCrowdedError) or is_own_shortage(error):
+    if is_own_shortage(error):
+        return "shortage"
+    if isinstance(error, LinkCrowdedError):
         return "busy"
     gone = condition(error) == "amqp:resource-deleted"
     if gone or isinstance(error, MessagingEntityNotFoundError | MessagingEntityDisabledError):

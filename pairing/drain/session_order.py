@@ -26,21 +26,13 @@ _SHORTEST_HOLD_S, _LONGEST_HOLD_S = 2.0, 5.0
 class BarredQueue(BacklogQueue, Protocol):
     """A backlog queue, and the barriers of sessions that name it; Failed where Redis does not answer."""
 
-    def barred(self) -> Operation[dict[str, int] | Failed | None]:
-        """The generations, by key, of the sessions whose barrier names the queue; None where no order is kept."""
-        ...
+    def barred(self) -> Operation[dict[str, int] | Failed | None]: ...
 
-    def bar(self, keys: list[str]) -> Operation[Failed | None]:
-        """Raise barriers for sessions found in the queue."""
-        ...
+    def bar(self, keys: list[str]) -> Operation[Failed | None]: ...
 
-    def lift(self, drained: dict[str, int]) -> Operation[int | Failed | None]:
-        """Lift the barriers of these sessions, unless somebody sent since; returns how many were."""
-        ...
+    def lift(self, drained: dict[str, int]) -> Operation[int | Failed | None]: ...
 
-    def hold(self, keys: list[str], seconds: float) -> Operation[Failed | None]:
-        """Let the next sends of these sessions wait for a moment."""
-        ...
+    def hold(self, keys: list[str], seconds: float) -> Operation[Failed | None]: ...
 
 
 class InTurn:
@@ -57,6 +49,7 @@ class InTurn:
             queue.renew,
             queue.rest,
         )
+        self._sending = dict[str, list[Item]]()
         self._turns = Turns()
         self._holds = Holds()
         self._sent_since = set[str]()
@@ -97,8 +90,8 @@ class InTurn:
                 self._turns.see(message.sequence_number, key_of(message))
         return found
 
-    def send(self, path: str, items: list[Item]) -> Operation[Sent]:
-        """Send the messages whose turn it is; the others wait without being counted as failed.
+    def send(self, path: str, items: list[Item]) -> Operation[Sent | None]:
+        """Begin to send the messages whose turn it is; the others wait without being counted as failed.
 
         A group may contain messages of the session with a scheduled time: these have no order.
         """
@@ -112,10 +105,20 @@ class InTurn:
             ready = self._turns.ready(numbers, key)
         if not ready:
             return Sent(0, "turn", "an older message of its session is still in the backlog")
+        self._sending[path] = items[:ready]
         sent = yield from self._queue.send(path, items[:ready])
-        for item in items[: sent.count]:
+        return sent and self._noted(path, sent)
+
+    def answers(self, wait_s: float) -> Operation[list[tuple[str, Sent]]]:
+        """What became of sends, of which the messages that have left are noted."""
+        answers = yield from self._queue.answers(wait_s)
+        return [(path, self._noted(path, sent)) for path, sent in answers]
+
+    def _noted(self, path: str, sent: Sent) -> Sent:
+        items = self._sending.pop(path)[: sent.count]
+        for item in items:
             self._turns.sent(item.number)
-        if sent.count:
+        if items:
             self._doubt_s = _DOUBT_S
             self._sent_since.add(key_of(items[0].received) or "")
         return sent

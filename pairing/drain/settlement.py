@@ -9,12 +9,13 @@ import contextlib
 import inspect
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from azure.servicebus import ServiceBusReceiver
 from azure.servicebus.exceptions import MessageAlreadySettled, MessageLockLostError, MessageNotFoundError
 
 from pairing.drain.backlog_queue import Settled, Verb
+from pairing.drain.host import How
 
 _LOST = (MessageLockLostError, MessageNotFoundError)
 _ECHO = {"complete": "accepted", "abandon": "modified", "defer": "modified", "dead_letter": "rejected"}
@@ -22,105 +23,77 @@ _REQUESTED = {"complete": "completed", "abandon": "abandoned"}
 _LOCK_LOST = b"com.microsoft:message-lock-lost"
 
 
-class Settlement(Protocol):
-    """A way to settle. Outcomes are in the order of the messages; if they end early, the link broke."""
-
-    def settle(
-        self,
-        receiver: ServiceBusReceiver,
-        verb: Verb,
-        messages: list[Any],
-        reason: str,
-        description: str,
-        timeout_s: float,
-    ) -> Iterator[Settled]: ...
+Settlement = Callable[[Any, How, float], Iterator[Settled]]
+"""A way to settle. Outcomes are in the order of the messages; if they end early, the link broke."""
 
 
 def choose(receiver: ServiceBusReceiver) -> Settlement:
     """The fastest way that the SDK of this receiver supports."""
-    return Overlapped() if Overlapped.fits(receiver) else OneByOne()
+    return overlapped if fits(receiver) else one_by_one
 
 
-class OneByOne:
-    """The public way: one round trip per message."""
-
-    def settle(
-        self,
-        receiver: ServiceBusReceiver,
-        verb: Verb,
-        messages: list[Any],
-        reason: str,
-        description: str,
-        timeout_s: float,
-    ) -> Iterator[Settled]:
-        """Settle each message; yields each outcome immediately, so that it is known if the link breaks."""
-        settle = _public(receiver, verb, reason, description)
-        for message in messages:
-            try:
-                settle(message)
-            except _LOST:
-                yield "lost"
-            except MessageAlreadySettled:
-                yield "done"
-            else:
-                yield "done"
-
-
-class Overlapped:
-    """All dispositions at once, then one wait for all answers; the public way for messages of another link."""
-
-    @staticmethod
-    def fits(receiver: Any) -> bool:
-        """Whether this SDK has everything that is needed, whatever its version."""
+def one_by_one(receiver: Any, how: How, timeout_s: float) -> Iterator[Settled]:
+    """The public way, one round trip per message; each outcome is known immediately, in case the link breaks."""
+    verb, messages, reason, description = how
+    settle = _public(receiver, verb, reason, description)
+    for message in messages:
         try:
-            link = receiver._handler._link
-            takes = inspect.signature(link._outgoing_disposition).parameters
-            return (
-                set(takes) == {"first", "last", "delivery_tag", "settled", "state", "batchable"}
-                and isinstance(link._pending_dispositions, dict)
-                and isinstance(link._received_delivery_tags, set)
-                and callable(link._session._connection.listen)
-                and _state("complete", "", "") is not None
-            )
-        except (AttributeError, ImportError, TypeError, ValueError):
-            return False
-
-    def settle(
-        self,
-        receiver: Any,
-        verb: Verb,
-        messages: list[Any],
-        reason: str,
-        description: str,
-        timeout_s: float,
-    ) -> Iterator[Settled]:
-        """Settle all messages; yields when the answers have arrived, or those that arrived in time."""
-        link = receiver._handler._link
-        direct = [message for message in messages if message._delivery_tag in link._received_delivery_tags]
-        outcomes = _settle_overlapped(link, direct, _state(verb, reason, description), _ECHO[verb], timeout_s)
-        others = [message for message in messages if id(message) not in outcomes]
-        fetched = [message for message in others if getattr(message, "_is_deferred_message", False)]
-        if verb in _REQUESTED and fetched and self._settled_by_request(receiver, verb, fetched):
-            outcomes |= {id(message): "done" for message in fetched}
-        for message in messages:
-            if id(message) in outcomes:
-                outcome = outcomes[id(message)]
-                if outcome is None:
-                    return
-                yield outcome
-            else:
-                yield from OneByOne().settle(receiver, verb, [message], reason, description, timeout_s)
-
-    @staticmethod
-    def _settled_by_request(receiver: Any, verb: Verb, messages: list[Any]) -> bool:
-        """Whether one request settled all of these; if one lock is lost, the service refuses them all."""
-        try:
-            receiver._settle_message_via_mgmt_link(_REQUESTED[verb], [message.lock_token for message in messages])
+            settle(message)
         except _LOST:
-            return False
-        for message in messages:
-            message._settled = True
-        return True
+            yield "lost"
+        except MessageAlreadySettled:
+            yield "done"
+        else:
+            yield "done"
+
+
+def fits(receiver: Any) -> bool:
+    """Whether this SDK has everything that the overlapped way needs, whatever its version."""
+    try:
+        link = receiver._handler._link
+        takes = inspect.signature(link._outgoing_disposition).parameters
+        return (
+            set(takes) == {"first", "last", "delivery_tag", "settled", "state", "batchable"}
+            and isinstance(link._pending_dispositions, dict)
+            and isinstance(link._received_delivery_tags, set)
+            and callable(link._session._connection.listen)
+            and _state("complete", "", "") is not None
+        )
+    except (AttributeError, ImportError, TypeError, ValueError):
+        return False
+
+
+def overlapped(receiver: Any, how: How, timeout_s: float) -> Iterator[Settled]:
+    """All dispositions at once, then one wait for all answers, or for those that come in time; the public way for
+    messages of another link.
+    """
+    verb, messages, reason, description = how
+    link = receiver._handler._link
+    direct = [message for message in messages if message._delivery_tag in link._received_delivery_tags]
+    outcomes = _settle_overlapped(link, direct, _state(verb, reason, description), _ECHO[verb], timeout_s)
+    others = [message for message in messages if id(message) not in outcomes]
+    fetched = [message for message in others if getattr(message, "_is_deferred_message", False)]
+    if verb in _REQUESTED and fetched and _settled_by_request(receiver, verb, fetched):
+        outcomes |= {id(message): "done" for message in fetched}
+    for message in messages:
+        if id(message) in outcomes:
+            outcome = outcomes[id(message)]
+            if outcome is None:
+                return
+            yield outcome
+        else:
+            yield from one_by_one(receiver, (verb, [message], reason, description), timeout_s)
+
+
+def _settled_by_request(receiver: Any, verb: Verb, messages: list[Any]) -> bool:
+    """Whether one request settled all of these; if one lock is lost, the service refuses them all."""
+    try:
+        receiver._settle_message_via_mgmt_link(_REQUESTED[verb], [message.lock_token for message in messages])
+    except _LOST:
+        return False
+    for message in messages:
+        message._settled = True
+    return True
 
 
 def _settle_overlapped(

@@ -19,18 +19,12 @@ _REASONS = {
 
 @dataclass(slots=True)
 class Round:
-    """The results of the messages of one receive."""
+    """Messages that are to be settled."""
 
-    ahead: list[Item] = field(default_factory=list)
-    """The items of later groups."""
     done: list[Item] = field(default_factory=list)
     postponed: list[Item] = field(default_factory=list)
     not_before: dict[int, float] = field(default_factory=dict)
     moved: int = 0
-    is_mixed: bool = False
-    """Whether it has messages for several destinations."""
-    is_out_of_turn: bool = False
-    """Whether it has messages that wait for an older one of their session, which may come next."""
 
 
 class Settling:

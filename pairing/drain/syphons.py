@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from pairing.drain.backlog_queue import Progress
+from pairing.drain.connections import Connections
 from pairing.drain.destinations import Destinations
 from pairing.drain.flow import DrainFlow
 from pairing.drain.host import StopEvent, SyphonHost, World
@@ -40,12 +41,13 @@ class SyphonCore:
         self._host, self._world = host, world
         self._pacing = Pacing(options.max_rate, threading.Lock())
         self._destinations = Destinations(
-            self._is_failed_over, first_pause_s=options.syphon_retry_interval.total_seconds(), pacing=self._pacing
+            self._is_failed_over,
+            Connections(self._link, threading.RLock()),
+            first_pause_s=options.syphon_retry_interval.total_seconds(),
+            pacing=self._pacing,
         )
         self._unstored: list[StoredLedger] = []
         """Of drains that ended while Redis did not answer: others must learn of what they did."""
-        self._senders: dict[str, AnyLink] = {}
-        self._senders_lock = threading.Lock()
         self.progress: dict[str, Progress] = {}
         """The progress of each queue's drain, by path; may be read while ``run`` is running."""
 
@@ -77,6 +79,7 @@ class SyphonCore:
                 workers = yield from call(world.wait, workers, 0)
                 for queue in holder.vacant():
                     workers += self._begin(queue, holder, stop, ending)
+                yield from call(world.close_links, self._destinations.connections.idle(time.monotonic()))
                 yield from call(world.rest, stop, LOOK_S)
         finally:
             ending.set()
@@ -94,7 +97,7 @@ class SyphonCore:
         while (yield from self._leave_unstored(holder)):
             continue
         yield from call(world.block, holder.give_up)
-        yield from call(world.close_links, self._senders.values())
+        yield from call(world.close_links, self._destinations.connections.all())
 
     def _leave_unstored(self, holder: LeaseHolder) -> Operation[bool]:
         """Leave one ledger of a drain that ended while Redis did not answer; False if there is none, or no answer.
@@ -154,7 +157,7 @@ class SyphonCore:
     ) -> Operation[None]:
         """Serve one backlog queue while it belongs to this process."""
         world, host = self._world, self._host
-        operations = DrainOperations(host, world, queue, self._sender, stop, holds)
+        operations = DrainOperations(host, world, queue, self._destinations.connections, stop, holds)
 
         def may_go_on() -> bool:
             return not operations.is_deleted and may_work()
@@ -174,13 +177,9 @@ class SyphonCore:
             if queue in self.progress:
                 self.progress[queue].state = "stopped"
 
-    def _sender(self, path: str) -> AnyLink:
-        """The link to an entity of the primary, shared by all queues."""
-        with self._senders_lock:
-            link = self._senders.get(path)
-            if link is None:
-                link = self._senders[path] = self._world.link(partial(self._host.sdk_sender, "primary", path))
-            return link
+    def _link(self, path: str) -> AnyLink:
+        """A link to an entity of the primary, which all queues share."""
+        return self._world.link(partial(self._host.sdk_sender, "primary", path))
 
     def _drain_flow(
         self, operations: DrainOperations, stored: StoredLedger, queue: str, may_work: Callable[[], bool]

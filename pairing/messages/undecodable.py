@@ -22,20 +22,20 @@ class Undecoded:
     """0 if unreadable."""
 
 
-def undecoded(receiver: Any, received: list[Any]) -> list[Undecoded]:
+def undecoded(receiver: Any, received: list[Any], held: set[bytes]) -> list[Undecoded]:
     """The messages that the receiver received and did not return, because they cannot be decoded.
 
-    Call it when all earlier messages have been settled, apart from ``received``.
+    ``held`` keeps, between the calls, the tags of messages that were returned and are not settled.
     """
     with contextlib.suppress(AttributeError, LookupError, TypeError, ValueError):
         handler = receiver._handler
         link = handler._link
         waiting = handler._received_messages
         taken = waiting.queue if hasattr(waiting, "queue") else waiting._queue
-        known = {message._delivery_tag for message in received} | {frame[2] for frame, _ in list(taken)}
-        return [
-            Undecoded(UUID(bytes_le=bytes(tag)), _number(link, tag)) for tag in link._received_delivery_tags - known
-        ]
+        held.update(message._delivery_tag for message in received)
+        held &= link._received_delivery_tags
+        lost = link._received_delivery_tags - held - {frame[2] for frame, _ in list(taken)}
+        return [Undecoded(UUID(bytes_le=bytes(tag)), _number(link, tag)) for tag in lost]
     return []
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
 from pairing.drain.backlog_queue import Sent
 from pairing.drain.operations import DrainOperations
+from pairing.drain.primary_operations import PrimaryOperations
 from pairing.drive import Operation
 
 sent: list[Sent] = []
@@ -28,10 +29,10 @@ def reported(outcome: Any) -> str:
     return f"{outcome.count} {outcome.why}" if isinstance(outcome, Sent) else str(outcome)
 
 
-def struck(name: str) -> Any:
-    perform = getattr(DrainOperations, name)
+def struck(class_: type, name: str) -> Any:
+    perform = getattr(class_, name)
 
-    def strike_and_perform(operations: DrainOperations, *arguments: Any) -> Operation[Any]:
+    def strike_and_perform(operations: Any, *arguments: Any) -> Operation[Any]:
         step = step_of(name, *arguments)
         if step == "complete" and "die" in ahead:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -50,8 +51,9 @@ def struck(name: str) -> Any:
 
 
 primary, secondary, pair, redis_url, *ahead = sys.argv[1:]
-for name in ("send", "keep", "settle") if ahead else ():
-    setattr(DrainOperations, name, struck(name))
+steps = ((PrimaryOperations, "send"), (DrainOperations, "keep"), (DrainOperations, "settle"))
+for class_, name in steps if ahead else ():
+    setattr(class_, name, struck(class_, name))
 stop = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
 options = SendAvailabilityOptions(

@@ -14,6 +14,7 @@ Fetch = namedtuple("Fetch", "numbers")
 Peek = namedtuple("Peek", "number")
 Count = namedtuple("Count", "")
 Send = namedtuple("Send", "path items")
+Answers = namedtuple("Answers", "wait_s")
 Settle = namedtuple("Settle", "verb items reason description", defaults=("", ""))
 Keep = namedtuple("Keep", "ledger")
 Renew = namedtuple("Renew", "items")
@@ -47,7 +48,7 @@ class Queue:
     """A backlog queue (``pairing.drain.session_order.BarredQueue``)."""
 
     receive, fetch, peek, count, send = asking(Receive), asking(Fetch), asking(Peek), asking(Count), asking(Send)
-    settle, keep, renew, rest = asking(Settle), asking(Keep), asking(Renew), asking(Rest)
+    answers, settle, keep, renew, rest = asking(Answers), asking(Settle), asking(Keep), asking(Renew), asking(Rest)
     barred, bar, lift, hold = asking(Barred), asking(Bar), asking(Lift), asking(Hold)
 
 

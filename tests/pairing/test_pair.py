@@ -1,5 +1,6 @@
 """What many threads see of an entity is reported once, and in its order (docs/specification.md, sections 5 and 11)."""
 
+import errno
 import threading
 from datetime import timedelta
 
@@ -87,3 +88,14 @@ def test_a_hold_that_expires_in_every_process_of_a_fleet_is_one_event():
 def test_the_end_of_a_hold_that_there_is_not_is_refused():
     with pytest.raises(ValueError, match="expires is the end of a hold"):
         pair().fail_over("orders", "maintenance", False, timedelta(minutes=5), "ann")
+
+
+def test_a_process_without_descriptors_reports_itself_once_in_ten_minutes_and_no_entity(caplog):
+    here, events = pair(), []
+    here.on_event(events.append)
+    for at in (0, 599, 600):
+        here.clock.advance(timedelta(seconds=at - here.clock.now()))
+        here.note_shortage(OSError(errno.EMFILE, "Too many open files"))
+        here.note_shortage(OSError(errno.ECONNREFUSED, "away"))
+    assert [(event.kind, event.entity) for event in events] == 2 * [("out_of_resources", "*")]
+    assert caplog.text.count("run out of resources") == 2

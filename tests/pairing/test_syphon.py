@@ -3,6 +3,7 @@
 
 import asyncio
 import contextlib
+import errno
 import subprocess
 import threading
 import time
@@ -21,7 +22,7 @@ from azure.servicebus.amqp import AmqpAnnotatedMessage
 import pairing
 from pairing import options as option_bounds
 from pairing.drain import flow as drain_flow
-from pairing.drain import operations, syphons
+from pairing.drain import operations, sending, syphons
 from pairing.drain.refusals import why_refused
 from pairing.drain.shared import lease_holder, usage
 from pairing.events import count_in, is_expiry
@@ -243,6 +244,7 @@ REFUSALS = {
         sdk.ServiceBusAuthenticationError(),
     ],
     "busy": [sdk.ServiceBusServerBusyError()],
+    "shortage": [sdk.ServiceBusConnectionError(error=OSError(errno.EMFILE, "Too many open files"))],
     "message": [sdk.MessageSizeExceededError()],
     "ours": [ValueError("cannot be encoded"), sdk.ServiceBusError("…", error=TypeError())],
 }
@@ -384,7 +386,7 @@ def store_large(here, count: int, path: str) -> None:
 
 @both_worlds
 def test_locks_hold_while_a_group_takes_many_transfers(home, primary, queue, monkeypatch):
-    monkeypatch.setattr(drain_flow, "_RENEW_AFTER_S", 0.5)
+    monkeypatch.setattr(sending, "_RENEW_AFTER_S", 0.5)
     lock_s = slowed(LOCK_S)
     here = home(lock_s=lock_s)
     store_large(here, 12, queue)
@@ -403,17 +405,15 @@ def test_messages_that_came_during_a_pause_longer_than_their_locks_are_delivered
 ):
     """The service gives them to the open link, which locks them, although the drain does not ask for any."""
     monkeypatch.setattr(operations, "STALE_S", LOCK_S / 3)
-    here = home(lock_s=LOCK_S, syphon_retry_interval=timedelta(seconds=30))
-    here.client.fail_over(queue, "drill")
-    here.store(numbered(3), queue)
+    monkeypatch.setattr(sending, "_RENEW_AFTER_S", 0.5)
+    here = home(lock_s=LOCK_S, max_rate=1)
+    here.store(numbered(5), queue)
     with here.syphon() as progress:
-        eventually(lambda: progress.deferred == 3 and progress.state == "waiting")
-        here.store(numbered(6)[3:], queue)
-        threading.Event().wait(LOCK_S + 0.5)  # until their locks have ended
-        here.client.mark_healthy(queue)
-        eventually(lambda: progress.ledger.count("restored") == 6)
+        eventually(lambda: primary.stats(queue).get("enqueued"))
+        here.store(numbered(8)[5:], queue)  # their locks end before the first ones have gone at their pace
+        eventually(lambda: progress.ledger.count("restored") == 8)
         assert progress.locks_lost == 0
-    assert primary.stats(queue)["enqueued"] == 6
+    assert primary.stats(queue)["enqueued"] == 8
 
 
 @both_worlds

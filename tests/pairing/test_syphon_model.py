@@ -21,13 +21,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairing.drain.backlog_queue import BATCH, Failed, Kept, Progress, Sent
+from pairing.drain.connections import Connections
 from pairing.drain.destinations import Destinations
 from pairing.drain.flow import DrainFlow
 from pairing.drain.ledger import Ledger
 from pairing.drain.pacing import Pacing
-from pairing.drain.queue_state import PATIENCE_S
+from pairing.drain.queue_state import PATIENCE_S as REDIS_PATIENCE_S
+from pairing.drain.sending import PATIENCE_S
 from pairing.messages.rewriting import to_backlog
-from tests.pairing.steps import Count, Fetch, Keep, Peek, Queue, Receive, Renew, Rest, Send, Settle
+from tests.pairing.steps import Answers, Count, Fetch, Keep, Peek, Queue, Receive, Renew, Rest, Send, Settle
 from tests.selection import lives
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
@@ -71,18 +73,21 @@ class World:
     home: list[tuple[str, str]] = field(default_factory=list)
     failed_over: set[str] = field(default_factory=set)
     locks: int = 0
+    last_number: int = 0
     stored_ledger: str | None = None
     is_lease_ours: bool = True
     redis_away: tuple[float, float] = (math.inf, math.inf)
     """From when until when Redis does not answer."""
     did: list[Any] = field(default_factory=list)
+    answers: dict[str, float] = field(default_factory=dict)
+    """When a send to a silent entity fails."""
 
     def kept(self) -> Ledger:
         """The ledger that the next process finds."""
         return Ledger("queue-0") if self.stored_ledger is None else Ledger.from_json(json.loads(self.stored_ledger))
 
     def store(self, path: str, message_id: str, *, poisoned: bool) -> None:
-        number = len(self.queue) + 1
+        self.last_number = number = self.last_number + 1
         message = ServiceBusReceivedMessage.from_bytes(encoded(path, message_id, poisoned=poisoned))
         self.queue[number] = Stored(number, message)
 
@@ -136,8 +141,15 @@ class World:
                     return Kept.IN_MEMORY
                 self.stored_ledger = json.dumps(ledger.to_json())
                 return Kept.STORED if self.is_lease_ours else Kept.REFUSED
+            case Send(path=path) if path.startswith("silent"):
+                self.answers[path] = self.now + 10.0
+                return None
             case Send():
                 return self.send(action, trouble)
+            case Answers(wait_s=wait_s):
+                self.now = min([self.now + wait_s, *(max(self.now, at) for at in self.answers.values())])
+                over = [path for path, at in self.answers.items() if at <= self.now]
+                return [(path, Sent(0, "outage", "no answer")) for path in over if self.answers.pop(path)]
             case Settle():
                 return self.settle(action, trouble)
             case Renew(items=items):
@@ -208,7 +220,9 @@ def syphon(world: World, ledger: Ledger, steps: int, *, max_attempts: int = 2, p
     return DrainFlow(
         Queue(),
         Progress("queue-0", ledger),
-        Destinations(world.failed_over.__contains__, pacing=pacing),
+        Destinations(
+            world.failed_over.__contains__, Connections(lambda path: SimpleNamespace(sender=path)), pacing=pacing
+        ),
         SimpleNamespace(report=lambda *reported: None),
         may_work=may_work,
         now=lambda: world.now,
@@ -404,7 +418,7 @@ def test_after_a_minute_without_redis_messages_wait_no_longer():
     world = without_redis(math.inf)
     drive(world, syphon(world, world.kept(), steps=4000))
     assert [message_id for _, message_id in world.home] == [f"id-{n}" for n in range(10 * RECEIVED)]
-    assert PATIENCE_S < world.now < 2 * PATIENCE_S
+    assert REDIS_PATIENCE_S < world.now < 2 * REDIS_PATIENCE_S
 
 
 @pytest.mark.slow
@@ -492,6 +506,60 @@ def test_a_paced_destination_holds_up_no_other_and_keeps_its_pace_and_order():
     assert 33 <= world.now < 60
     for path, first in (("payments", 0), ("orders", 1)):
         assert [id_ for home, id_ in world.home if home == path] == [str(n) for n in range(first, 140, 2)]
+
+
+def test_messages_of_a_held_entity_are_deferred_without_a_pause_and_then_come_in_turn_with_new_ones():
+    world = World([], failed_over={"payments"})
+    for number in range(700):
+        world.store("payments", f"{number}", poisoned=False)
+    world.store("orders", "first", poisoned=False)
+    steps = steps_of(world, syphon(world, Ledger("queue-0"), steps=100_000))
+    while not world.home:
+        next(steps)
+    assert not [action for action in world.did if isinstance(action, Rest)]
+    assert sum(stored.state == "DEFERRED" for stored in world.queue.values()) == 700
+    world.failed_over.clear()
+    for number in range(3 * RECEIVED):
+        world.store("invoices", f"new-{number}", poisoned=False)
+    while sum(path == "invoices" for path, _ in world.home) < 3 * RECEIVED:
+        next(steps)
+    deferred = sum(path == "payments" for path, _ in world.home)
+    assert 0 < deferred < 700
+    for _ in steps:
+        continue
+    assert [id_ for path, id_ in world.home if path == "payments"] == [str(n) for n in range(700)]
+
+
+def test_silent_entities_keep_none_from_its_messages_and_are_tried_with_one_message_and_growing_pauses():
+    world = World([])
+    for number in range(1600):
+        world.store(f"silent-{number // 100}", f"{number}", poisoned=False)
+    world.store("orders", "first", poisoned=False)
+    steps = steps_of(world, syphon(world, Ledger("queue-0"), steps=100_000))
+    while not world.home:
+        next(steps)
+    assert world.now < 16 * (PATIENCE_S + 1)  # nobody knew of any of them
+    while world.now < 300:
+        next(steps)
+    began = world.now
+    world.store("orders", "later", poisoned=False)
+    while len(world.home) < 2:
+        next(steps)
+    assert world.now - began < 1
+    tried = [action for action in world.did if isinstance(action, Send) and action.path == "silent-3"]
+    assert 8 <= len(tried) <= 12
+    assert [len(action.items) for action in tried][1:] == [1] * (len(tried) - 1)
+
+
+def test_what_this_process_lacks_is_no_failure_of_an_entity():
+    world = World([])
+    world.store("orders", "1", poisoned=False)
+    world.send = lambda action, trouble: Sent(0, "shortage", "Too many open files")
+    flow = syphon(world, Ledger("queue-0"), steps=100)
+    drive(world, flow)
+    assert flow.progress.last_error == "Too many open files"
+    assert not flow._destinations.is_blocked("orders", world.now)
+    assert 2 <= len([action for action in world.did if isinstance(action, Send)]) <= world.now / 10 + 1
 
 
 def test_what_is_only_for_a_paced_destination_waits_where_it_is():

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
-from pairing.drain.settlement import OneByOne, Overlapped, choose
+from pairing.drain.settlement import choose, one_by_one, overlapped
 
 
-@pytest.fixture(params=[OneByOne, Overlapped], ids=["one by one", "overlapped"])
+@pytest.fixture(params=[one_by_one, overlapped], ids=["one by one", "overlapped"])
 def way(request):
-    return request.param()
+    return request.param
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def take(receiver, count: int) -> list:
 
 
 def settle(way, receiver, verb, messages) -> list[str]:
-    return list(way.settle(receiver, verb, messages, "a reason", "a description", 10.0))
+    return list(way(receiver, (verb, messages, "a reason", "a description"), 10.0))
 
 
 def test_every_other_message_of_a_batch_can_be_settled_otherwise(way, receiver, secondary, queue):
@@ -95,6 +95,6 @@ def test_messages_that_came_by_another_link_are_settled_by_their_locks(way, rece
 
 
 def test_the_overlapped_way_is_chosen_only_where_the_sdk_has_all_it_takes(receiver):
-    assert isinstance(choose(receiver), Overlapped)
+    assert choose(receiver) is overlapped
     stranger = SimpleNamespace(_handler=SimpleNamespace(_link=SimpleNamespace(_pending_dispositions={})))
-    assert isinstance(choose(stranger), OneByOne)
+    assert choose(stranger) is one_by_one

@@ -1,0 +1,154 @@
+"""Draining behind entities that take nothing: what messages of a healthy one wait for those ahead of them.
+
+Alone: `python -m tests.benchmarks drain`. Held: the delay of the healthy entity, compared with receiving and deferring
+the messages ahead of it by hand. Silent and missing: the seconds until everything of the healthy entity is delivered.
+"""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable
+from http.client import HTTPConnection
+from typing import Any
+
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus.management import ServiceBusAdministrationClient
+
+import pairing.aio
+from pairing import Syphon, emulator_transport
+from pairing.drain.settlement import choose
+from pairing.messages.rewriting import to_backlog
+from tests.benchmarks.bench_syphon import QUEUE, Bench, namespaces
+from tests.benchmarks.processes import size
+
+HELD, BEHIND = size(10_000, 300), size(100, 20)
+SILENT, MISSING = size(16, 2), size(300, 10)
+EACH, FOR_HEALTHY, AFTER_MISSING = size(20, 3), 20, 50
+LONGEST_S = 900.0
+
+
+class Behind(Bench):
+    """A backlog in which the messages of a healthy entity come last."""
+
+    def fill_for(self, counts: dict[str, int]) -> None:
+        """Puts so many messages for each entity into the backlog queue."""
+        paths = [path for path, count in counts.items() for _ in range(count)]
+        messages = [to_backlog(ServiceBusMessage(b"x" * 256), path) for path in paths]
+        sdk = ServiceBusClient.from_connection_string(self.secondary)
+        with sdk, sdk.get_queue_sender(self.backlog) as sender:
+            for at in range(0, len(messages), 500):
+                sender.send_messages(messages[at : at + 500])
+
+    def delivered_after(self, count: int) -> float:
+        """Seconds until a syphon has delivered so many messages."""
+        syphon, stop = Syphon(self.client), threading.Event()
+        thread = threading.Thread(target=syphon.run, args=(stop,))
+        began = time.perf_counter()
+        thread.start()
+        try:
+            while not (syphon.progress and syphon.progress[self.backlog].moved >= count):
+                if time.perf_counter() - began > LONGEST_S:
+                    return float("inf")
+                time.sleep(0.005)
+            return time.perf_counter() - began
+        finally:
+            stop.set()
+            thread.join()
+
+    async def delivered_after_by_asyncio(self, count: int, *, held: str = "") -> float:
+        """The same of the asyncio syphon."""
+        make = pairing.aio.PairedServiceBusClient.from_connection_string
+        async with make(self.primary, self.secondary, options=self.client.options) as client:
+            if held:
+                client.fail_over(held, "held")
+            syphon, stop = pairing.aio.Syphon(client), asyncio.Event()
+            began = time.perf_counter()
+            running = asyncio.create_task(syphon.run(stop))
+            while not (syphon.progress and syphon.progress[self.backlog].moved >= count):
+                if time.perf_counter() - began > LONGEST_S:
+                    return float("inf")
+                await asyncio.sleep(0.005)
+            elapsed = time.perf_counter() - began
+            stop.set()
+            await running
+            return elapsed
+
+    def deferring_by_hand(self, count: int) -> float:
+        """Seconds of receiving and deferring so many messages, and nothing else."""
+        sdk = ServiceBusClient.from_connection_string(self.secondary)
+        with sdk, sdk.get_queue_receiver(self.backlog, prefetch_count=99) as receiver:
+            began, done = time.perf_counter(), 0
+            while done < count:
+                received = receiver.receive_messages(100, max_wait_time=5)
+                list(choose(receiver)(receiver, ("defer", received, "", ""), 15.0))
+                done += len(received)
+            return time.perf_counter() - began
+
+
+def afresh(prepare: Callable[[Behind], Any], measure: Callable[[Behind], float]) -> float:
+    """The measurement in namespaces of its own."""
+    with namespaces() as strings:
+        bench = Behind(*strings)
+        prepare(bench)
+        try:
+            return measure(bench)
+        finally:
+            bench.client.close()
+
+
+def silence(primary: str, paths: Iterable[str]) -> None:
+    """Creates these entities, which answer nothing that is sent to them."""
+    with ServiceBusAdministrationClient.from_connection_string(
+        primary, transport=emulator_transport()
+    ) as administration:
+        for path in paths:
+            administration.create_queue(path)
+            fault = {"entity": path, "operation": "send", "effect": "silent"}
+            connection = HTTPConnection(primary.split(";")[0].split("//")[1])
+            connection.request("POST", "/$emulator/faults", json.dumps(fault), {"Content-Type": "application/json"})
+            assert connection.getresponse().status < 300
+            connection.close()
+
+
+def held(bench: Behind) -> None:
+    bench.client.fail_over("held", "held")
+    bench.fill_for({"held": HELD, QUEUE: BEHIND})
+
+
+def silent(bench: Behind) -> None:
+    paths = [f"silent-{number}" for number in range(SILENT)]
+    silence(bench.primary, paths)
+    bench.fill_for(dict.fromkeys(paths, EACH) | {QUEUE: FOR_HEALTHY})
+
+
+def missing(bench: Behind) -> None:
+    bench.fill_for({f"reply-{number}": 1 for number in range(MISSING)} | {QUEUE: AFTER_MISSING})
+
+
+def run() -> dict[str, float | dict[str, float]]:
+    """The ratios of the held entity, and the seconds behind silent and missing ones."""
+
+    def by_asyncio(count: int, path: str = "") -> Callable[[Behind], float]:
+        return lambda bench: asyncio.run(bench.delivered_after_by_asyncio(count, held=path))
+
+    alone = afresh(lambda bench: bench.fill_for({"held": HELD}), lambda bench: bench.deferring_by_hand(HELD))
+    behind = afresh(held, lambda bench: bench.delivered_after(BEHIND))
+    by_asyncio_behind = afresh(held, by_asyncio(BEHIND, "held"))
+    return {
+        "behind_held_against_deferring_alone": round(behind / alone, 2),
+        "asyncio_behind_held_against_deferring_alone": round(by_asyncio_behind / alone, 2),
+        "seconds": {
+            f"receiving and deferring {HELD} by hand": round(alone, 2),
+            f"{BEHIND} behind {HELD} of a held entity": round(behind, 2),
+            "the same, asyncio": round(by_asyncio_behind, 2),
+            f"{FOR_HEALTHY} behind {SILENT} silent entities": round(
+                afresh(silent, lambda bench: bench.delivered_after(FOR_HEALTHY)), 2
+            ),
+            "silent, asyncio": round(afresh(silent, by_asyncio(FOR_HEALTHY)), 2),
+            f"{AFTER_MISSING} behind {MISSING} missing entities": round(
+                afresh(missing, lambda bench: bench.delivered_after(AFTER_MISSING)), 2
+            ),
+            "missing, asyncio": round(afresh(missing, by_asyncio(AFTER_MISSING)), 2),
+        },
+    }
