@@ -30,106 +30,57 @@ class EventKind(NamedTuple):
 
 KINDS: Mapping[str, EventKind] = {
     "failing": EventKind(
-        label="Failing",
-        meaning="a send to the entity failed with a qualifying error",
-        tone="failing",
-        is_of_entity=True,
+        "Failing", "a send to the entity failed with a qualifying error", "failing", is_of_entity=True
     ),
     "failed_over": EventKind(
-        label="Failed over",
-        meaning="no send succeeded for a failover interval",
-        tone="failed-over",
-        outage="begins",
-        is_of_entity=True,
+        "Failed over", "no send succeeded for a failover interval", "failed-over", outage="begins", is_of_entity=True
     ),
     "recovered": EventKind(
-        label="Recovered",
-        meaning="the entity is healthy again: by a success, an accepted ping, or manually",
-        tone="healthy",
+        "Recovered",
+        "the entity is healthy again: by a success, an accepted ping, or manually",
+        "healthy",
         outage="ends",
         is_of_entity=True,
     ),
     "forced": EventKind(
-        label="Failover forced",
-        meaning="an operator forced a failover",
-        tone="failed-over",
-        outage="begins",
-        is_of_entity=True,
+        "Failover forced", "an operator forced a failover", "failed-over", outage="begins", is_of_entity=True
     ),
-    "held": EventKind(
-        label="Held",
-        meaning="an operator holds the failover: no ping ends it",
-        tone="held",
-        is_of_entity=True,
-    ),
-    "released": EventKind(
-        label="Released",
-        meaning="an operator released a hold",
-        tone="draining",
-        is_of_entity=True,
-    ),
-    "queue_pulled": EventKind(
-        label="Backlog queue pulled",
-        meaning="a client no longer uses a backlog queue",
-        tone="failing",
-    ),
-    "queue_returned": EventKind(
-        label="Backlog queue returned",
-        meaning="a client uses the backlog queue again",
-        tone="healthy",
-    ),
-    "dead_lettered": EventKind(
-        label="Dead-lettered",
-        meaning="the syphon dead-lettered a message, with the reason",
-        tone="failing",
-    ),
+    "held": EventKind("Held", "an operator holds the failover: no ping ends it", "held", is_of_entity=True),
+    "released": EventKind("Released", "an operator released a hold", "draining", is_of_entity=True),
+    "queue_pulled": EventKind("Backlog queue pulled", "a client no longer uses a backlog queue", "failing"),
+    "queue_returned": EventKind("Backlog queue returned", "a client uses the backlog queue again", "healthy"),
+    "dead_lettered": EventKind("Dead-lettered", "the syphon dead-lettered a message, with the reason", "failing"),
     "set_aside": EventKind(
-        label="Set aside",
-        meaning='a message cannot be decoded, or not encoded again; or a queue "receives nothing, N waiting"',
-        tone="failing",
+        "Set aside",
+        'a message cannot be decoded, or not encoded again; or a queue "receives nothing, N waiting"',
+        "failing",
     ),
-    "syphon_started": EventKind(
-        label="Syphon started",
-        meaning="a worker started draining a queue",
-        tone="draining",
-    ),
+    "syphon_started": EventKind("Syphon started", "a worker started draining a queue", "draining"),
     "syphon_paused": EventKind(
-        label="Syphon paused",
-        meaning="an operator paused the syphon of a queue, or of the pair",
-        tone="held",
-        is_repeated=True,
+        "Syphon paused", "an operator paused the syphon of a queue, or of the pair", "held", is_repeated=True
     ),
     "syphon_resumed": EventKind(
-        label="Syphon resumed",
-        meaning="an operator ended a pause of the syphon",
-        tone="draining",
-        is_repeated=True,
+        "Syphon resumed", "an operator ended a pause of the syphon", "draining", is_repeated=True
     ),
-    "syphon_stopped": EventKind(
-        label="Syphon stopped",
-        meaning="a worker stopped draining a queue",
-        tone="unknown",
-    ),
+    "syphon_stopped": EventKind("Syphon stopped", "a worker stopped draining a queue", "unknown"),
     "capacity_warning": EventKind(
-        label="Backlog filling up",
-        meaning="a backlog queue is 80 % full, or will be full within 30 min",
-        tone="failing",
+        "Backlog filling up", "a backlog queue is 80 % full, or will be full within 30 min", "failing"
     ),
     "order_at_risk": EventKind(
-        label="Order at risk",
-        meaning="with `preserve_session_order`: messages of a session may arrive out of order, and why",
-        tone="failing",
+        "Order at risk",
+        "with `preserve_session_order`: messages of a session may arrive out of order, and why",
+        "failing",
         is_of_entity=True,
     ),
     "out_of_resources": EventKind(
-        label="Out of resources",
-        meaning="a process has no file descriptor, memory or thread left to open a link; no entity is at fault",
-        tone="failing",
+        "Out of resources",
+        "a process has no file descriptor, memory or thread left to open a link; no entity is at fault",
+        "failing",
     ),
     "ledger_unbalanced": EventKind(
-        label="Ledger unbalanced",
-        meaning="a backlog queue was drained, and its ledger does not account for all messages",
-        tone="failed-over",
+        "Ledger unbalanced",
+        "a backlog queue was drained, and its ledger does not account for all messages",
+        "failed-over",
     ),
 }
 """Every kind of event, by the name that is stored; at most 20 letters and underscores."""

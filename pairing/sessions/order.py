@@ -34,13 +34,9 @@ Part = tuple[str | None, Any]
 class OrderedAttempts(Attempts, Protocol):
     """How a sender attempts to deliver messages of sessions, and waits and asks meanwhile."""
 
-    def ask(self, question: Callable[[], R]) -> Operation[R]:
-        """Call a function that may block on Redis."""
-        ...
+    def ask(self, question: Callable[[], R]) -> Operation[R]: ...
 
-    def pause(self, seconds: float) -> Operation[None]:
-        """Wait for this time."""
-        ...
+    def pause(self, seconds: float) -> Operation[None]: ...
 
 
 class Order(Protocol):
@@ -48,17 +44,11 @@ class Order(Protocol):
 
     is_away: bool
 
-    def consult(self, key: str, candidate: str | None, token: str, within_s: float) -> Ruling | None:
-        """The queue for a message of the session; None if Redis does not answer."""
-        ...
+    def consult(self, key: str, candidate: str | None, token: str, within_s: float) -> Ruling | None: ...
 
-    def move(self, key: str, token: str, queue: str, *, is_gone: bool) -> bool:
-        """Let the session's barrier name another queue; whether it does."""
-        ...
+    def move(self, key: str, token: str, queue: str, *, is_gone: bool) -> bool: ...
 
-    def is_free(self, entity: str) -> bool:
-        """Whether it is certain that no session of the entity has a barrier."""
-        ...
+    def is_free(self, entity: str) -> bool: ...
 
     def token(self) -> str: ...
 
