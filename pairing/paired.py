@@ -260,7 +260,7 @@ class PairedClient:
         return self.pair_state.health(path)
 
     def health(self) -> list[EntityHealth]:
-        """The health of every entity that this process has used or was told of."""
+        """The health of every entity that this process has used or learned of."""
         self._check_faulted()
         return [self.pair_state.health(entity.path) for entity in self.pair_state.entities()]
 
