@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -316,19 +315,3 @@ def make_world(primary: LocalNamespace, secondary: LocalNamespace) -> Callable[[
 def queue(primary: LocalNamespace) -> str:
     """A queue of the primary that no other test knows."""
     return primary.create_queue()
-
-
-@pytest.fixture
-def open_sockets() -> Callable[[], int]:
-    """How many sockets this process has open."""
-
-    def count() -> int:
-        found = 0
-        for descriptor in os.listdir("/proc/self/fd"):
-            try:
-                found += os.readlink(f"/proc/self/fd/{descriptor}").startswith("socket:")
-            except FileNotFoundError:
-                continue
-        return found
-
-    return count

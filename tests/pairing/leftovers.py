@@ -1,9 +1,10 @@
 """The library's threads and tasks that a test has left behind; what lived before the test is somebody else's."""
 
 import asyncio
+import contextlib
 import gc
+import os
 import threading
-from collections.abc import Callable
 
 _before: set[threading.Thread] = set()
 
@@ -26,7 +27,16 @@ def tasks() -> list[str]:
     return [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("pairing")]
 
 
-def sockets(count: Callable[[], int]) -> int:
-    """What ``count`` tells once garbage is collected, if that is what holds some: nothing else need collect it."""
+def open_sockets() -> int:
+    """How many sockets this process has open."""
+    found = 0
+    for descriptor in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found += os.readlink(f"/proc/self/fd/{descriptor}").startswith("socket:")
+    return found
+
+
+def sockets() -> int:
+    """How many are open once garbage is collected, if that is what holds some: nothing else need collect it."""
     gc.collect()
-    return count()
+    return open_sockets()

@@ -129,20 +129,6 @@ def test_a_failure_of_a_send_begun_before_the_recovery_says_nothing():
 # Pings
 
 
-def test_first_ping_is_due_one_interval_after_failover():
-    machine = failed_over()
-    assert not machine.ping_due(INTERVAL + PING - 0.001)
-    assert machine.ping_due(INTERVAL + PING)
-
-
-def test_a_ping_that_is_not_accepted_is_repeated_after_the_interval_and_its_reason_shown():
-    machine = failed_over()
-    machine.pinged(False, "refused: disabled", 200.0)
-    assert machine.last_ping_reason == "refused: disabled"
-    assert not machine.ping_due(200.0 + PING - 0.001)
-    assert machine.ping_due(200.0 + PING)
-
-
 def test_server_busy_puts_the_next_ping_ten_seconds_away_at_least():
     machine = PathAvailability("a", failover_interval_s=0, ping_interval_s=1.0, flap_damping=True, now=0.0)
     fail(machine, 0.0)
@@ -243,6 +229,12 @@ def adopted(one: News) -> PathAvailability:
     return machine
 
 
+def held_elsewhere() -> PathAvailability:
+    machine = failed_over()
+    machine.adopt(news(version=2, held_by="ann"), 100.0)
+    return machine
+
+
 FORCED = {"origin": "forced", "held_by": "ann"}
 ADOPTED = {
     "an organic failover, with no send since it began": (healthy(sent=900.0), news(), ["failed_over"], FAILED_OVER),
@@ -252,6 +244,7 @@ ADOPTED = {
     "an older one is ignored": (adopted(news(version=5)), news(HEALTHY, version=4), [], FAILED_OVER),
     "forced, whatever the version": (adopted(news(HEALTHY, version=9)), news(**FORCED), ["forced"], FAILED_OVER),
     "a hold": (failed_over(), news(version=2, held_by="ann"), ["held"], FAILED_OVER),
+    "a release": (held_elsewhere(), news(version=3), ["released"], FAILED_OVER),
     "another process is failing": (healthy(), news(FAILING), [], HEALTHY),
 }
 
@@ -265,18 +258,26 @@ def test_news_of_the_fleet_is_adopted(machine, heard, reported, then):
         assert machine.held_by == heard.held_by
 
 
-def test_a_release_elsewhere_makes_a_ping_due_at_once_here():
+def refused_ping() -> PathAvailability:
     machine = failed_over()
-    machine.adopt(news(version=2, held_by="ann"), 100.0)
-    assert kinds(machine.adopt(news(version=3), 101.0)) == ["released"]
-    assert machine.ping_due(101.0)
+    machine.pinged(False, "refused: disabled", 200.0)
+    return machine
 
 
-def test_an_adopted_failover_is_pinged_one_interval_after_it_engaged_there():
-    machine = entity()
-    machine.adopt(news(since=1000.0), 1010.0)
-    assert not machine.ping_due(1000.0 + PING - 0.1)
-    assert machine.ping_due(1000.0 + PING)
+DUE = {
+    "one interval after the failover": (failed_over(), None, INTERVAL + PING),
+    "one interval after one that was refused": (refused_ping(), None, 200.0 + PING),
+    "one interval after a failover elsewhere": (entity(), news(), 1000.0 + PING),
+    "at once after a release elsewhere": (held_elsewhere(), news(version=3), 1010.0),
+}
+
+
+@pytest.mark.parametrize(("machine", "heard", "at"), DUE.values(), ids=DUE)
+def test_a_ping_is_due(machine, heard, at):
+    if heard is not None:
+        machine.adopt(heard, 1010.0)
+    assert not machine.ping_due(at - 0.001)
+    assert machine.ping_due(at)
 
 
 # Refused credentials

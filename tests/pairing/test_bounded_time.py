@@ -174,20 +174,6 @@ async def test_while_failures_are_accepted_they_are_reported_within_half_of_the_
 # One failure of a link that had been open is no evidence
 
 
-async def test_a_server_that_restarted_while_the_sender_was_idle_is_healthy(world, primary, queue):
-    client = await world.open(enable_pings=False)
-    sender = client.get_queue_sender(queue)
-    await world(sender.send_messages, ServiceBusMessage("before"))
-    primary.stop()
-    primary.start()
-    with primary.administration() as administration:
-        administration.create_queue(queue)
-    await world(sender.send_messages, ServiceBusMessage("after"))
-    assert client.entity_health(queue).state == "healthy"
-    assert primary.stats(queue)["enqueued"] == 1
-    assert world.reported == []
-
-
 @pytest.mark.sampled("world")
 @pytest.mark.parametrize("effect", ["reset", "detach", "close", "end"])
 async def test_a_link_torn_down_in_the_middle_of_a_send_is_tried_once_more(world, primary, queue, effect):

@@ -63,26 +63,6 @@ def test_without_coordination_every_queue_may_be_served():
     assert serve(holder) == ["q1"]
 
 
-def test_each_queue_is_served_by_one_process_and_handed_over(fleet):
-    one, two = fleet.join("one"), fleet.join("two")
-    assert serve(one) == list(QUEUES)
-    assert serve(two) == []
-    one.give_up()
-    assert serve(two) == list(QUEUES)
-    assert fleet.shared.leases() == {"q0": "two", "q1": "two"}
-
-
-def test_who_lost_its_lease_may_do_nothing_more(fleet):
-    one = fleet.join("one")
-    serve(one)
-    fleet.shared.redis.delete("pairing:{contoso}:lease:q0")
-    fleet.shared.acquire_lease("q0", "two", 60)
-    fleet.now += LEASE_S / 2
-    one.look()
-    assert not one.may_serve("q0")
-    assert one.may_serve("q1")
-
-
 def test_a_process_that_was_frozen_may_do_nothing_before_it_has_looked(fleet):
     one = fleet.join("one")
     serve(one)

@@ -99,18 +99,18 @@ SITUATIONS = WITH_A_SYPHON | {
 
 
 @contextlib.asynccontextmanager
-async def leaving_nothing(world, open_sockets):
+async def leaving_nothing(world):
     """What is done meanwhile leaves no thread, no task and no socket."""
     await world.until(lambda: left_of_ours() == ([], []))
-    sockets = open_sockets()
+    sockets = leftovers.open_sockets()
     yield
     await world.until(lambda: left_of_ours() == ([], []))
-    await world.until(lambda: leftovers.sockets(open_sockets) <= sockets)
+    await world.until(lambda: leftovers.sockets() <= sockets)
 
 
 @pytest.mark.parametrize("situation", WITH_A_SYPHON)
-async def test_after_hosting_a_syphon(world, queue, open_sockets, caplog, situation):
-    async with leaving_nothing(world, open_sockets):
+async def test_after_hosting_a_syphon(world, queue, caplog, situation):
+    async with leaving_nothing(world):
         client = await world.open(enable_syphon=True, backlog_queue_count=1)
         await close_after(SITUATIONS[situation], client, world, queue, caplog)
     assert situation in ENDS_DOWN or complaints(caplog) == []
@@ -118,8 +118,8 @@ async def test_after_hosting_a_syphon(world, queue, open_sockets, caplog, situat
 
 @pytest.mark.sampled("world")
 @pytest.mark.parametrize("situation", SITUATIONS)
-async def test_after(world, queue, open_sockets, caplog, situation):
-    async with leaving_nothing(world, open_sockets):
+async def test_after(world, queue, caplog, situation):
+    async with leaving_nothing(world):
         client = await world.open(backlog_queue_count=1)
         await close_after(SITUATIONS[situation], client, world, queue, caplog)
     assert complaints(caplog) == []
@@ -138,17 +138,17 @@ def complaints(caplog):
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-async def test_after_a_fleet_was_joined(world, queue, open_sockets, redis_url):
-    async with leaving_nothing(world, open_sockets):
+async def test_after_a_fleet_was_joined(world, queue, redis_url):
+    async with leaving_nothing(world):
         client = await world.open(coordination=redis_url, pair=f"pair-{queue}")
         await world.until(lambda: client.coordination.is_connected)
         await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
         await world(client.close)
 
 
-async def test_after_opening_failed(world, secondary, open_sockets):
+async def test_after_opening_failed(world, secondary):
     secondary.fault(operation="admin", effect="status", status=503)
-    async with leaving_nothing(world, open_sockets):
+    async with leaving_nothing(world):
         client = world.client()
         with pytest.raises(PairingError):
             await world(client.open)
@@ -159,29 +159,28 @@ OPENINGS = 3
 
 
 @contextlib.asynccontextmanager
-async def failing_while_it_lives(world, open_sockets, client, call, *arguments, most):
+async def failing_while_it_lives(world, client, call, *arguments, most):
     """The call is made again and again, and fails; of no socket it is the collector that closes it."""
-    leftovers.sockets(open_sockets)
-    sockets = open_sockets()
+    sockets = leftovers.sockets()
     gc.disable()
     try:
         yield
         for _ in range(OPENINGS):
             with pytest.raises(ServiceBusError):
                 await world(call, *arguments)
-        await world.until(lambda: open_sockets() <= sockets + most, within_s=20)
+        await world.until(lambda: leftovers.open_sockets() <= sockets + most, within_s=20)
     finally:
         gc.enable()
         await world(client.close)
 
 
-async def test_links_that_were_reset_leave_no_socket_while_the_client_lives(world, primary, queue, open_sockets):
+async def test_links_that_were_reset_leave_no_socket_while_the_client_lives(world, primary, queue):
     await world.until(lambda: left_of_ours() == ([], []))
     client = await world.open(failover_interval=timedelta(minutes=60), backlog_queue_count=1)
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, ServiceBusMessage("x"))
     sending = sender.send_messages, ServiceBusMessage("x")
-    async with failing_while_it_lives(world, open_sockets, client, *sending, most=0):
+    async with failing_while_it_lives(world, client, *sending, most=0):
         primary.fault(entity=queue, operation="send", effect="reset")
 
 
@@ -194,22 +193,18 @@ FAILED_OPENINGS = [
 
 
 @pytest.mark.parametrize(("operation", "effect"), FAILED_OPENINGS)
-async def test_links_that_did_not_open_leave_no_socket_while_the_client_lives(
-    world, primary, queue, open_sockets, operation, effect
-):
+async def test_links_that_did_not_open_leave_no_socket_while_the_client_lives(world, primary, queue, operation, effect):
     await world.until(lambda: left_of_ours() == ([], []))
     client = await world.open(failover_interval=timedelta(minutes=60), backlog_queue_count=1)
     sending = client.get_queue_sender(queue).send_messages, ServiceBusMessage("x")
     most = OPENINGS - 1  # the links to the backlog are open
-    async with failing_while_it_lives(world, open_sockets, client, *sending, most=most):
+    async with failing_while_it_lives(world, client, *sending, most=most):
         primary.fault(operation=operation, effect=effect)
 
 
-async def test_a_receiver_that_did_not_open_leaves_no_socket_while_the_client_lives(
-    world, primary, queue, open_sockets
-):
+async def test_a_receiver_that_did_not_open_leaves_no_socket_while_the_client_lives(world, primary, queue):
     await world.until(lambda: left_of_ours() == ([], []))
     client = await world.open(backlog_queue_count=1)
     receiving = client.get_queue_receiver(queue, max_wait_time=1).receive_messages, 1
-    async with failing_while_it_lives(world, open_sockets, client, *receiving, most=OPENINGS - 1):
+    async with failing_while_it_lives(world, client, *receiving, most=OPENINGS - 1):
         primary.fault(operation="connect", effect="reset")

@@ -27,14 +27,6 @@ def restored(*numbers: int) -> Ledger:
     return ledger
 
 
-def test_the_lease_alone_shuts_the_old_holder_out_before_the_new_one_has_written_anything(shared):
-    one = ledger_of(shared, shared.acquire_lease("queue-0", "one", 60))
-    shared.release_lease("queue-0", "one")
-    shared.acquire_lease("queue-0", "two", 60)
-    assert one.keep(restored(1)) == "refused"
-    assert shared.ledgers() == {}
-
-
 def test_what_was_done_while_redis_was_away_is_left_to_the_process_that_has_the_lease_now(shared, redis_client):
     one = ledger_of(shared, shared.acquire_lease("queue-0", "one", 60))
     assert one.keep(restored(1)) == "stored"

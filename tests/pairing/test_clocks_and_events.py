@@ -1,9 +1,14 @@
-"""Times of a fleet by one clock (docs/specification.md, section 11)."""
+"""Time never jumps, whatever the wall clock does, and is one for a fleet (docs/specification.md, section 11); events
+are the same wherever they are reported."""
 
+import re
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from pairing.clock import SystemClock
+from pairing.events import KINDS
 from pairing.fleet.clock import FleetClock
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -83,3 +88,33 @@ def test_a_better_answer_turns_no_two_events_of_an_entity_round():
         "it waited long to be reported"
     )
     assert machine.clock.fleet_time(machine.own_time() - timedelta(seconds=0.06), "invoices") < early
+
+
+def test_the_kinds_are_the_contracts():
+    assert len(KINDS) == 17
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS.items())
+def test_the_name_of_a_kind_can_be_stored_and_only_entities_have_outages(name, kind):
+    assert re.fullmatch(r"[a-z][a-z_]{1,19}", name)
+    assert kind.label
+    assert kind.meaning
+    assert kind.is_of_entity or kind.outage is None
+
+
+def test_a_moment_keeps_its_time_from_call_to_call():
+    clock = SystemClock()
+    at = clock.now()
+    assert clock.utc(at) == clock.utc(at)
+    before, moment, after = datetime.now(UTC), clock.utc(clock.now()), datetime.now(UTC)
+    assert before - timedelta(seconds=1) < moment < after + timedelta(seconds=1)
+    assert clock.at(clock.utc(at)) == pytest.approx(at, abs=1e-3)
+
+
+def test_where_the_wall_clock_is_set_times_follow_and_durations_do_not(monkeypatch):
+    clock = SystemClock()
+    before = clock.now()
+    wall = time.time
+    monkeypatch.setattr("pairing.clock.time.time", lambda: wall() + 3600)
+    assert clock.now() - before < 60
+    assert clock.utc(clock.now()) - datetime.now(UTC) > timedelta(minutes=59)
