@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 GUARD = 5
 """Waiting for a condition ends after this many times what a quiet machine grants: only what hangs reaches it."""
@@ -136,9 +136,10 @@ def slowed(seconds: float) -> float:
     return seconds * max((time.monotonic() - began) / _PROBE_S / 2, 1.0)
 
 
-def eventually(holds: Callable[[], object], within_s: float = 120, or_show: Callable[[], object] = str) -> None:
-    """Return once it holds; fail where it does not in time."""
+def eventually(holds: Callable[[], Any], within_s: float = 120, or_show: Callable[[], object] = str) -> Any:
+    """What it gives once that is true; fails where it is not in time."""
     deadline, pause = time.monotonic() + within_s, threading.Event()
-    while not holds():
+    while not (found := holds()):
         assert time.monotonic() < deadline, f"not in time: {or_show()}"
         pause.wait(0.02)
+    return found

@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -12,6 +10,7 @@ from uuid import uuid4
 import pytest
 from azure.servicebus._base_handler import ServiceBusSharedKeyCredential
 
+from emulator.running import running
 from tests.contract.worlds import Asyncio, Blocking, asyncio_world
 
 
@@ -28,16 +27,9 @@ def connection_string() -> Iterator[str]:
 
 @contextmanager
 def running_emulator(*arguments: str) -> Iterator[str]:
-    """An emulator process with one namespace; the connection string its ready line says."""
-    command = [sys.executable, "-m", "emulator", "--namespace", "contract:0", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            ready = process.stdout.readline().split(maxsplit=2)
-            assert ready[:1] == ["ready"], "the emulator did not start"
-            yield ready[2].strip()
-        finally:
-            process.terminate()
+    """An emulator process with one namespace; its connection string."""
+    with running("contract", arguments=arguments) as namespaces:
+        yield namespaces["contract"].connection_string
 
 
 def with_signature(connection_string: str) -> str:
@@ -131,3 +123,21 @@ def make_queue(administration: Any) -> Iterator[Callable[..., str]]:
     yield make
     for name in names:
         administration.delete_queue(name)
+
+
+@pytest.fixture(scope="module")
+def queue(make_queue: Callable[..., str]) -> str:
+    """The queue of a file; most have one of their own, with its properties."""
+    return make_queue()
+
+
+@pytest.fixture(scope="module")
+def sender(client: Any, queue: str) -> Iterator[Any]:
+    with client.get_queue_sender(queue) as sender:
+        yield sender
+
+
+@pytest.fixture(scope="module")
+def receiver(client: Any, queue: str) -> Iterator[Any]:
+    with client.get_queue_receiver(queue) as receiver:
+        yield receiver

@@ -1,38 +1,31 @@
 """The administration over TLS, on the same port as everything else, with the clients as they come."""
 
+import socket
+import ssl
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-import trustme
 from azure.servicebus import ServiceBusMessage, TransportType
+
+from tests.emulator.clients.conftest import Served, serving
 
 pytestmark = pytest.mark.contract
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[trustme.CA, Path]:
-    directory = tmp_path_factory.mktemp("certificates")
-    ca = trustme.CA()
-    ca.cert_pem.write_to_path(directory / "ca.pem")
-    leaf = ca.issue_cert("127.0.0.1", "localhost")
-    leaf.private_key_pem.write_to_path(directory / "key.pem")
-    for blob in leaf.cert_chain_pems:
-        blob.write_to_path(directory / "cert.pem", append=True)
-    return ca, directory
-
-
-@pytest.fixture(scope="module")
-def secure(authority, emulator_with) -> Iterator[str]:
-    _, directory = authority
-    arguments = ("--tls-cert", str(directory / "cert.pem"), "--tls-key", str(directory / "key.pem"))
-    with emulator_with(*arguments) as connection_string:
-        yield connection_string
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("certificates")) as served:
+        yield served
 
 
 @pytest.fixture
-def verify(authority):
-    return {"connection_verify": str(authority[1] / "ca.pem")}
+def secure(served: Served) -> str:
+    return served.namespace.connection_string
+
+
+@pytest.fixture
+def verify(served: Served) -> dict[str, str]:
+    return {"connection_verify": str(served.authority)}
 
 
 @pytest.fixture
@@ -48,7 +41,7 @@ def administered(world, secure):
 def test_a_client_needs_nothing_but_the_certificate(administered, verify):
     with administered(**verify) as client:
         assert client.create_queue("tls/queue").max_delivery_count == 10
-        assert [queue.name for queue in client.list_queues()] == ["tls/queue"]
+        assert [queue.name for queue in client.list_queues()] == ["orders", "tls/queue"]
         client.delete_queue("tls/queue")
 
 
@@ -57,15 +50,22 @@ def test_plain_http_still_works_on_the_same_port(administered, world):
         assert client.get_namespace_properties().messaging_sku == "Standard"
 
 
-def test_messages_travel_over_tls_as_well(administered, verify, connect, secure):
-    port = int(secure.partition("127.0.0.1:")[2].partition(";")[0])
+def test_messages_travel_over_tls_as_well(served, verify, connect, secure):
+    port, before = int(served.namespace.url.rpartition(":")[2]), served.namespace.stats()["orders"]["active"]
     options = {"custom_endpoint_address": f"sb://127.0.0.1:{port}", "transport_type": TransportType.Amqp, **verify}
-    with administered(**verify) as administration:
-        administration.create_queue("orders")
-        with (
-            connect(secure.replace("UseDevelopmentEmulator=true;", ""), **options) as client,
-            client.get_queue_sender("orders") as sender,
-        ):
-            sender.send_messages(ServiceBusMessage("x"))
-        assert administration.get_queue_runtime_properties("orders").active_message_count == 1
-        administration.delete_queue("orders")
+    with (
+        connect(secure.replace("UseDevelopmentEmulator=true;", ""), **options) as client,
+        client.get_queue_sender("orders") as sender,
+    ):
+        sender.send_messages(ServiceBusMessage("x"))
+    assert served.namespace.stats()["orders"]["active"] == before + 1
+
+
+def test_a_client_that_gives_tls_up_ends_only_its_own_connection(served):
+    context, greeting = ssl.create_default_context(cafile=str(served.authority)), b"AMQP\x03\x01\x00\x00"
+    raw = socket.create_connection(("127.0.0.1", int(served.namespace.url.rpartition(":")[2])), timeout=60)
+    with context.wrap_socket(raw, server_hostname="127.0.0.1") as wrapped:
+        wrapped.sendall(greeting)
+        assert wrapped.recv(8) == greeting
+        socket.socket(fileno=wrapped.detach()).close()
+    assert "orders" in served.namespace.stats()

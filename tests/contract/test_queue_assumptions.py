@@ -1,6 +1,5 @@
 """What the SDK's users take for granted of queues, beyond the promises of the other files."""
 
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,7 +13,8 @@ from azure.servicebus.exceptions import (
     ServiceBusError,
 )
 
-from tests.pace import slowed
+from tests.contract.worlds import take
+from tests.pace import eventually, slowed
 
 pytestmark = pytest.mark.contract
 
@@ -30,13 +30,6 @@ def sender(client, queue):
 @pytest.fixture
 def queue(make_queue):
     return make_queue(lock_duration=timedelta(seconds=5))
-
-
-def take(receiver, count):
-    messages = []
-    while len(messages) < count:
-        messages += receiver.receive_messages(count - len(messages), max_wait_time=10)
-    return messages
 
 
 def send(sender, bodies):
@@ -117,8 +110,7 @@ def test_a_lock_lapses_unless_it_is_renewed(client, queue, sender, world):
         send(sender, ["renewed", "lapsed"])
         renewed, lapsed = take(receiver, 2)
         renewer.register(receiver, renewed)
-        while datetime.now(UTC) <= lapsed.locked_until_utc + timedelta(milliseconds=500):
-            time.sleep(0.05)
+        eventually(lambda: datetime.now(UTC) > lapsed.locked_until_utc + timedelta(milliseconds=500))
         receiver.complete_message(renewed)
         for lost in (receiver.complete_message, receiver.renew_message_lock):
             with pytest.raises(MessageLockLostError):

@@ -7,16 +7,15 @@ from azure.servicebus import ServiceBusMessage, ServiceBusReceiveMode, ServiceBu
 from azure.servicebus.exceptions import MessagingEntityDisabledError, ServiceBusError
 from azure.servicebus.management import EntityStatus
 
+from tests.contract.worlds import take
+
 pytestmark = pytest.mark.contract
 
 
 def take_all(client, queue, count, **options):
     mode = ServiceBusReceiveMode.RECEIVE_AND_DELETE
     with client.get_queue_receiver(queue, receive_mode=mode, **options) as receiver:
-        taken = []
-        while len(taken) < count and (batch := receiver.receive_messages(count - len(taken), max_wait_time=10)):
-            taken += batch
-        return taken
+        return take(receiver, count)
 
 
 def test_messages_are_forwarded_with_their_first_number(client, make_queue):

@@ -8,23 +8,6 @@ from azure.servicebus import ServiceBusMessage
 pytestmark = pytest.mark.contract
 
 
-@pytest.fixture(scope="module")
-def queue(make_queue):
-    return make_queue()
-
-
-@pytest.fixture(scope="module")
-def sender(client, queue):
-    with client.get_queue_sender(queue) as sender:
-        yield sender
-
-
-@pytest.fixture(scope="module")
-def receiver(client, queue):
-    with client.get_queue_receiver(queue) as receiver:
-        yield receiver
-
-
 def in_seconds(seconds):
     return datetime.now(UTC) + timedelta(seconds=seconds)
 

@@ -19,18 +19,6 @@ def queue(make_queue):
 
 
 @pytest.fixture(scope="module")
-def sender(client, queue):
-    with client.get_queue_sender(queue) as sender:
-        yield sender
-
-
-@pytest.fixture(scope="module")
-def receiver(client, queue):
-    with client.get_queue_receiver(queue) as receiver:
-        yield receiver
-
-
-@pytest.fixture(scope="module")
 def dead_letters(client, queue):
     with client.get_queue_receiver(
         queue, sub_queue=ServiceBusSubQueue.DEAD_LETTER, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE

@@ -1,6 +1,5 @@
 """Message sessions: one receiver at a time, order, state, locks (docs/wire.md, section 7)."""
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -22,7 +21,8 @@ from azure.servicebus.exceptions import (
     SessionLockLostError,
 )
 
-from tests.pace import Stopwatch, slowed
+from tests.contract.worlds import take
+from tests.pace import Stopwatch, eventually, slowed
 
 pytestmark = pytest.mark.contract
 
@@ -39,12 +39,6 @@ def queue(make_queue):
 def unhurried_queue(make_queue):
     """For what takes longer than a short lock where the machine is busy."""
     return make_queue(requires_session=True, lock_duration=timedelta(minutes=5))
-
-
-@pytest.fixture(scope="module")
-def sender(client, queue):
-    with client.get_queue_sender(queue) as sender:
-        yield sender
 
 
 @pytest.fixture
@@ -67,13 +61,6 @@ def send(sender, session, *bodies):
         sender.send_messages(ServiceBusMessage(body, session_id=session))
 
 
-def take(receiver, count):
-    messages = []
-    while len(messages) < count:
-        messages += receiver.receive_messages(count - len(messages), max_wait_time=10)
-    return messages
-
-
 def drained(receiver, count):
     """The bodies of so many messages, completed."""
     messages = take(receiver, count)
@@ -82,16 +69,8 @@ def drained(receiver, count):
     return [str(message) for message in messages]
 
 
-def wait_for(condition):
-    """Looks until it is so; fails after a while."""
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.05)
-
-
 def wait_until(moment):
-    wait_for(lambda: datetime.now(UTC) > moment)
+    eventually(lambda: datetime.now(UTC) > moment)
 
 
 def test_a_receiver_gets_the_messages_of_its_session_only_and_in_order(client, queue, sender, session):
@@ -332,7 +311,7 @@ def test_a_renewed_session_outlives_its_lock_duration_and_is_free_when_closed(re
             first, second = take(receiver, 2)
             wait_until(receiver.session.locked_until_utc + timedelta(seconds=1))
             end = receiver.session.locked_until_utc
-            wait_for(lambda: receiver.session.locked_until_utc > end)  # the SDK fails to renew while it is closing
+            eventually(lambda: receiver.session.locked_until_utc > end)  # the SDK fails to renew while it is closing
             receiver.complete_message(first)
         with receive_from() as receiver:
             (again,) = take(receiver, 1)

@@ -145,3 +145,13 @@ def asyncio_world() -> Iterator[Asyncio]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         loop.close()
+
+
+def take(receiver: Any, count: int) -> list[Any]:
+    """So many messages. Raises AssertionError where no more come."""
+    messages: list[Any] = []
+    while len(messages) < count:
+        more = receiver.receive_messages(count - len(messages), max_wait_time=300)
+        assert more, f"only {len(messages)} of {count} messages came"
+        messages += more
+    return messages

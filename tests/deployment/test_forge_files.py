@@ -5,7 +5,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.deployment.product import ROOT
@@ -60,19 +59,6 @@ def test_the_hooks_are_tools_of_the_environment_and_those_of_make_check() -> Non
     assert {word for hook in HOOKS for word in hook["entry"].split() if word.startswith("tests/")} <= {
         str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("test_*.py")
     }
-
-
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stem)
-def test_a_form_of_an_issue_is_one_that_the_forge_shows(form: Path) -> None:
-    read = yaml.safe_load(form.read_text(encoding="utf-8"))
-    fields = [field for field in read["body"] if field["type"] != "markdown"]
-
-    assert {"name", "description", "body"} <= read.keys()
-    assert all(field["type"] in ("textarea", "input", "dropdown", "checkboxes") for field in fields)
-    assert all(field["attributes"]["label"] for field in fields)
-    assert all(field["attributes"]["options"] for field in fields if field["type"] == "dropdown")
-    assert len({field["id"] for field in fields}) == len(fields)
-    assert any(field.get("validations", {}).get("required") for field in fields)
 
 
 def test_pages_that_the_forms_name_are_there() -> None:

@@ -1,7 +1,4 @@
-"""Any bytes, to every place that reads bytes from outside: nothing but the room's own errors may come out.
-
-`test_fuzzing.py` feeds it from a seed in every run.
-"""
+"""Any bytes, to every place that reads bytes from outside: nothing but the room's own errors may come out."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from unittest.mock import patch
 
 from amqp10 import performatives as p
 from amqp10.codec import encode
-from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 from amqp10.types import AmqpError, Array, Described, Long, ULong
 from amqp10.websocket import WebSocketChannel
 from emulator import access, conversation, signatures
@@ -25,12 +21,9 @@ from emulator.broker.properties import MessageProperties
 from emulator.broker.sql import FilterError, SqlError, parse_action, parse_condition
 from emulator.host import Host
 from emulator.web.conversation import WebConversation
+from tests.amqp10.peer import OPENING, SESSION, sent
 
 NOW = 1_800_000_000.0
-
-
-def sent(performative: object, payload: bytes = b"", channel: int = 1) -> bytes:
-    return frame(channel, p.encode_performative(performative) + payload)
 
 
 def attach(handle: int, role: bool, address: str) -> bytes:
@@ -39,8 +32,7 @@ def attach(handle: int, role: bool, address: str) -> bytes:
     return sent(p.Attach(f"link{handle}", handle, role, 0, 1, *ends, initial_delivery_count=count))
 
 
-HANDSHAKE = SASL_HEADER + frame(0, p.encode_performative(p.SaslInit("ANONYMOUS", b"", "host")), SASL_FRAME)
-HANDSHAKE += AMQP_HEADER + sent(p.Open("client"), channel=0) + sent(p.Begin(None, 0, 1000, 1000))
+HANDSHAKE = OPENING + SESSION
 LINKS = b"".join(
     attach(handle, role, address)
     for handle, (role, address) in enumerate(
@@ -94,21 +86,6 @@ def to_a_client(data: bytes) -> None:
     converse(data, opening=HANDSHAKE + LINKS)
 
 
-def to_links(data: bytes) -> None:
-    """Frames whose performatives are whole and whose contents are not: two bytes of plan, then what they announce."""
-    frames = []
-    while len(data) > 2:
-        kind, size, data = data[0], data[1], data[2:]
-        body, data = data[:size], data[size:]
-        if kind % 3 == 0:
-            frames.append(sent(p.Transfer(kind % 7, kind, b"t", 0x80013700 if kind & 8 else 0), body))
-        elif kind % 3 == 1:
-            frames.append(sent(p.Flow(0, 10, 0, 10, kind % 7, 0, size)))
-        else:
-            frames.append(frame(1, b"\x00\x53" + bytes([0x12 + kind % 6]) + body))
-    converse(b"".join(frames), opening=HANDSHAKE + LINKS)
-
-
 def converse(data: bytes, *, opening: bytes) -> None:
     """A conversation with a namespace, and time passing after it."""
     namespace = Namespace("contoso")
@@ -160,15 +137,13 @@ def to_sql(data: bytes) -> None:
         parse_condition(text).value(MessageProperties(message.parse(MESSAGE)))
 
 
-TARGETS = (to_http, to_messages, to_a_stranger, to_a_client, to_links, to_the_administration, to_sql)
-
-# Well-formed input of every place, to be mutated.
 REQUEST = (
     b"PUT /orders?api-version=2024-05 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
 )
 UPGRADE = (
     b"GET /$servicebus/websocket HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: amqp\r\n\r\n"
+    b"\x02\x84\x00\x00\x00\x00AMQP\x80\xfe\x00\x04\x00\x00\x00\x00\x03\x01\x00\x00\x89\x80abcd"
 )
 MESSAGE = (
     b"\x00\x53\x70"
@@ -182,21 +157,3 @@ MESSAGE = (
     + b"\x00\x53\x77"
     + encode({"from-sequence-number": Long(1), "message-count": 1, "lock-tokens": Array()})
 )
-ENTRY = """<entry xmlns="http://www.w3.org/2005/Atom"><content type="application/xml"><RuleDescription
- xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"
- xmlns:i="http://www.w3.org/2001/XMLSchema-instance"><Filter i:type="SqlFilter">
- <SqlExpression>color = @a AND size IN (1, 2)</SqlExpression><Parameters><KeyValueOfstringanyType><Key>@a</Key>
- <Value i:type="d:string" xmlns:d="http://www.w3.org/2001/XMLSchema">red</Value></KeyValueOfstringanyType></Parameters>
- </Filter><Action i:type="SqlRuleAction"><SqlExpression>SET a = 1; REMOVE b</SqlExpression></Action><Name>rule</Name>
- </RuleDescription></content></entry>"""
-SEEDS = {
-    to_the_administration: b"\x00\x04" + ENTRY.encode(),
-    to_sql: b"SET [a b] = sys.MessageId + 'x'; REMOVE \"q\"",
-    to_http: REQUEST
-    + UPGRADE
-    + b"\x02\x84\x00\x00\x00\x00AMQP\x80\xfe\x00\x04\x00\x00\x00\x00\x03\x01\x00\x00\x89\x80abcd",
-    to_messages: MESSAGE,
-    to_a_stranger: HANDSHAKE + LINKS,
-    to_a_client: sent(p.Transfer(2, 1, b"t", 0), MESSAGE) + sent(p.Disposition(True, 0, 5, False, p.accepted())),
-    to_links: b"".join(bytes([kind, len(MESSAGE)]) + MESSAGE for kind in range(0, 40, 3))[:2000],
-}

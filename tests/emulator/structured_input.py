@@ -261,6 +261,14 @@ def stranger(random: Random) -> bytes:
     return fuzzing.HANDSHAKE[:cut] + b"".join(performative(random) for _ in range(random.randint(1, 40)))
 
 
+def http(random: Random) -> bytes:
+    """Requests one after another, and a WebSocket with frames behind it, cut off somewhere or wrong in one place."""
+    data = bytearray(fuzzing.REQUEST * random.randint(0, 2) + fuzzing.UPGRADE)
+    if random.random() < 0.7:
+        data[random.randrange(len(data))] = random.randrange(256)
+    return bytes(data[: random.randint(1, len(data))] if random.random() < 0.5 else data)
+
+
 # --- documents, SQL ---------------------------------------------------------------------------------------
 
 
@@ -337,6 +345,7 @@ def _expression(random: Random, depth: int) -> str:
 
 
 GENERATORS: dict[Callable[[bytes], None], Generator] = {
+    fuzzing.to_http: http,
     fuzzing.to_messages: messages,
     fuzzing.to_a_stranger: stranger,
     fuzzing.to_a_client: conversation,

@@ -1,10 +1,8 @@
-"""The emulator as a process: its command line, its ports, TLS, bad clients, drills, throttling (docs/emulator.md)."""
+"""The emulator as a process: its command line, its ports, bad clients, drills, throttling (docs/emulator.md)."""
 
 import contextlib
 import json
-import os
 import socket
-import ssl
 import subprocess
 import sys
 import time
@@ -13,7 +11,6 @@ import urllib.request
 from contextlib import contextmanager
 
 import pytest
-import trustme
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusError, ServiceBusServerBusyError
 
@@ -21,7 +18,6 @@ from amqp10.frames import SASL_FRAME, frame
 from amqp10.performatives import SaslInit, encode_performative
 from emulator.running import running
 
-OWN_LOOPBACK = f"127.77.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}"
 GREETING = b"AMQP\x03\x01\x00\x00"
 SASL_INIT = frame(0, encode_performative(SaslInit("ANONYMOUS", b"", "host")), SASL_FRAME)
 
@@ -221,38 +217,6 @@ def test_a_thousand_connections_at_once_are_served(connect, local):
         each.sendall(GREETING)
     assert all(each.recv(8) == GREETING for each in sockets)
     assert "orders" in local.stats()
-
-
-# --- TLS ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    authority = trustme.CA()
-    certificate = authority.issue_cert("127.0.0.1", OWN_LOOPBACK)
-    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
-    certificate.private_key_pem.write_to_path(str(folder / "key.pem"))
-    for part in certificate.cert_chain_pems:
-        part.write_to_path(str(folder / "chain.pem"), append=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def secured(authority):
-    arguments = ["--tls-cert", str(authority / "chain.pem"), "--tls-key", str(authority / "key.pem")]
-    with running("secure", entities=["secure/orders"], arguments=arguments) as namespaces:
-        yield namespaces["secure"]
-
-
-def test_a_client_that_gives_tls_up_ends_only_its_own_connection(secured, authority):
-    context = ssl.create_default_context(cafile=str(authority / "ca.pem"))
-    raw = socket.create_connection(("127.0.0.1", port_of(secured)), timeout=60)
-    with context.wrap_socket(raw, server_hostname="127.0.0.1") as wrapped:
-        wrapped.sendall(GREETING)
-        assert wrapped.recv(8) == GREETING
-        socket.socket(fileno=wrapped.detach()).close()
-    assert "orders" in secured.stats()
 
 
 # --- drills and throttling ------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import trustme
 
 from emulator.running import RunningNamespace, running
 
-PROGRAM_TIMEOUT_S = 240
+PROGRAM_TIMEOUT_S = 600
 
 
 @dataclass(frozen=True)
