@@ -17,6 +17,7 @@ from django.db.backends.sqlite3.creation import DatabaseCreation
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
+import emulator.running
 from tests import migrated, selection, static_files
 from tests.ports import free_port
 
@@ -80,6 +81,7 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until all tests are collected: a quarter of that time would go into looking at what stays anyway
     os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
     selection.configure(config)
+    emulator.running.START_TIMEOUT_S = 300.0  # many start at the same time
     DatabaseCreation.create_test_db = migrated.create_test_db
     static_files.search_once()
 
@@ -101,14 +103,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.enable()
 
 
-def start_redis(directory: Path, port: int) -> subprocess.Popen[bytes]:
-    """A redis-server with nothing of anybody else's: own port, own folder, nothing kept. Returns once it answers."""
+def start_redis(directory: Path, port: int, *more: str) -> subprocess.Popen[bytes]:
+    """A redis-server with nothing of anybody else's: own port, own folder, nothing kept unless `more` options say so.
+
+    Returns once it answers.
+    """
     program = shutil.which("redis-server")
     assert program, "no redis-server found: run the tests with `make test`, which brings one"
-    process = subprocess.Popen(
-        [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", directory],
-        stdout=subprocess.PIPE,
-    )
+    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+    process = subprocess.Popen([*command, "--dir", directory, *more], stdout=subprocess.PIPE)
     assert process.stdout is not None
     for line in process.stdout:
         if b"Ready to accept connections" in line:

@@ -1,13 +1,15 @@
 """One demo at a time, for all stories that do not end it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, Page
 
+from tests.acceptance.control_plane import ControlPlane
 from tests.acceptance.demo_client import PASSWORD, Demo, DemoClient
-from tests.acceptance.fleet import SpawnServer
+from tests.acceptance.fleet import Fleet, RedisServer, SpawnServer
 
 
 class Stage:
@@ -87,7 +89,53 @@ def spawn_server() -> Iterator[SpawnServer]:
     spawn_server.end()
 
 
-LAST = ("test_demo_endings.py", "test_demo_costs.py", "test_operating_the_demo.py")
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """One for all stories of a file, which may kill it."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def fleet(
+    plane: ControlPlane, redis_server: RedisServer, spawn_server: SpawnServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Fleet]:
+    """No application yet, but all they need, beside the workers of the file."""
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"), plane.namespaces, redis_server, "contoso", spawn_server)
+    yield fleet
+    fleet.shared.mark_healthy("orders", operator="ada", process="web")
+    fleet.end()
+
+
+@pytest.fixture
+def open_page(browser: Browser, running_demo: Demo, demo_client: DemoClient) -> Iterator[Callable[..., Page]]:
+    """Opens a page of the demo, signed in, when all is whole; whatever the browser complains of fails the test."""
+    complaints: list[str] = []
+    contexts = []
+    demo_client.demo_button("mend", "*")
+    demo_client.act("mark_healthy", path="*", reason="begun anew")
+    demo_client.act("resume_syphon", path="*")
+
+    def opened(path: str = "/", **options: object) -> Page:
+        context = browser.new_context(base_url=f"http://127.0.0.1:{running_demo.port}/", **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(path)
+        page.get_by_label("User name").fill("operator")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+LAST = ("test_demo_endings.py", "test_demo_costs.py")
 """Those that share the demo come first; then one that kills it, and those that want one of their own."""
 
 

@@ -7,7 +7,8 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +20,7 @@ from tests import forked, migrated
 from tests.acceptance.fleet import ROOT, Namespaces, RedisServer
 from tests.ports import free_port
 
+HEARTBEATS = "workers:heartbeat"
 PAIRS = """
 [pairs.contoso]
 primary = { connection_string_env = "FLEET_PRIMARY", namespace = "contoso" }
@@ -80,7 +82,7 @@ class ControlPlane:
     """The workers of the pair `contoso`, with a database and usage files of their own."""
 
     def __init__(self, folder: Path, namespaces: Namespaces, server: AnyRedis, **settings: str) -> None:
-        self.folder, self.usage = folder, folder / "metering"
+        self.folder, self.usage, self.namespaces = folder, folder / "metering", namespaces
         self.workers: dict[str, Worker] = {}
         self._started: dict[str, datetime] = {}
         self._server = server
@@ -164,12 +166,19 @@ class ControlPlane:
 
     def is_at_work(self, name: str) -> bool:
         """Whether a worker was heard of since it was started."""
-        with self._server.client() as client:
-            reported = {str(worker): text for worker, text in client.hgetall("workers:heartbeat").items()}
-        return any(
-            worker.startswith(f"{name}@") and datetime.fromisoformat(json.loads(text)["time"]) > self._started[name]
-            for worker, text in reported.items()
-        )
+        return name in self.at_work(self._started[name])
+
+    def at_work(self, since: datetime) -> set[str]:
+        """The workers that were heard of after that; none while Redis is away."""
+        with suppress(redis.RedisError), self._server.client() as client:
+            reported = {str(worker): json.loads(text)["time"] for worker, text in client.hgetall(HEARTBEATS).items()}
+            return {one.partition("@")[0] for one, at in reported.items() if datetime.fromisoformat(at) > since}
+        return set()
+
+    def exits(self) -> dict[str, int]:
+        """The processes that have ended, with their exit status."""
+        ended = {name: process.poll() for name, process in self.workers.items()}
+        return {name: status for name, status in ended.items() if status is not None}
 
     def name_of(self, pid: int) -> str | None:
         """The worker with that process id."""
@@ -197,3 +206,17 @@ class ControlPlane:
             query = f"select reporter, sum(messages) from ({once}) where kind = ? group by reporter"
             found = reader.execute(query, [files, kind]).fetchall()
         return {reporter: int(messages) for reporter, messages in found}
+
+
+@contextmanager
+def running_plane(folder: Path, server: AnyRedis, *names: str, **settings: str) -> Iterator[ControlPlane]:
+    """Two namespaces and processes of these names until the block ends; then, what they have logged is printed."""
+    namespaces = Namespaces("contoso", "orders", "payments")
+    plane = ControlPlane(folder, namespaces, server, **settings)
+    try:
+        plane.start(*names)
+        yield plane
+    finally:
+        plane.end()
+        namespaces.end()
+        print((folder / "workers.log").read_text()[-20_000:])

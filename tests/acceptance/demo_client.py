@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ import redis
 
 from dashboard.demo import guardian
 from dashboard.demo.stage import QUEUES
+from tests import pace
 from tests.pace import GUARD
 from tests.ports import free_port
 
@@ -33,11 +33,7 @@ def eventually(condition: Callable[[], Any], limit_s: float, what: str) -> Any:
 
     The limit is for a quiet machine; a busy one gets several times as long.
     """
-    deadline = time.monotonic() + GUARD * limit_s
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {limit_s:.0f} s: {what}"
-        time.sleep(0.1)
-    return found
+    return pace.eventually(condition, GUARD * limit_s, lambda: what)
 
 
 class Demo:

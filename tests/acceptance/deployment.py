@@ -4,20 +4,18 @@ Two web processes, three workers that share the queues, two beats, PostgreSQL, a
 """
 
 import http.client
-import shutil
 import subprocess
-import time
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import psycopg
-import redis
 
 from tests import postgres
 from tests.acceptance.control_plane import ControlPlane
 from tests.acceptance.fleet import ROOT, Namespaces, RedisServer
+from tests.conftest import start_redis
 from tests.ports import free_port
 
 KINDS = {
@@ -47,26 +45,8 @@ class DurableRedis(RedisServer):
     """A redis-server as docs/production.md configures it: what it has answered survives a kill."""
 
     def start(self) -> None:
-        program = shutil.which("redis-server")
-        assert program, "no redis-server found: run the tests with `make test`, which brings one"
-        command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", ""]
-        command += ["--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction"]
-        with (self.folder / "redis.log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
-        while not self._answers():
-            assert self.process.poll() is None, (self.folder / "redis.log").read_text()[-2000:]
-            time.sleep(0.02)  # between two looks
-
-    def _answers(self) -> bool:
-        with self.client() as client:
-            try:
-                return bool(client.ping())
-            except redis.RedisError:
-                return False
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait(60)
+        kept = ("--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction")
+        self.process = start_redis(self.folder, self.port, *kept)
 
 
 class Deployment(ControlPlane):
@@ -97,11 +77,6 @@ class Deployment(ControlPlane):
             command, shell=True, cwd=ROOT, env=self._environment, capture_output=True, text=True, timeout=120
         )
         return ran.returncode, ran.stdout + ran.stderr
-
-    def exits(self) -> dict[str, int]:
-        """The processes that have ended, with their exit status."""
-        ended = {name: process.poll() for name, process in self.workers.items()}
-        return {name: status for name, status in ended.items() if status is not None}
 
     def get(self, web: str, path: str) -> tuple[int, str, dict[str, str]]:
         """Status, text and headers of a page, as the person who is signed in gets it; status 0 without an answer."""

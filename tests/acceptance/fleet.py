@@ -3,26 +3,26 @@
 Each application reaches Redis through a relay of its own, which can be cut.
 """
 
+import asyncio
 import json
 import os
-import select
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from multiprocessing.connection import Client, Connection, Listener, wait
 from pathlib import Path
 from typing import Any
 
 import redis
 
+from emulator.running import running
 from pairing.fleet.shared_state import SharedState
+from tests.campaign.network import Route
 from tests.conftest import start_redis
 from tests.pace import GUARD
 from tests.ports import free_port
@@ -62,100 +62,63 @@ class RedisServer:
 
 
 class Relay:
-    """A way to a port that can be cut: while it is, connections end and new ones are refused."""
+    """A way to a port that can be cut: while it is, connections are reset and new ones refused."""
 
     def __init__(self, port: int) -> None:
-        self._there = ("127.0.0.1", port)
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listening.getsockname()[1]
-        self._pairs: dict[socket.socket, socket.socket] = {}
-        self._is_cut = self._is_over = False
-        self._thread = threading.Thread(target=self._run, name="relay", daemon=True)
+        self._loop, self._route = asyncio.new_event_loop(), Route("relay", port)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="relay", daemon=True)
         self._thread.start()
+        accepting = asyncio.start_server(self._route.accept, "127.0.0.1", 0)
+        self._server = asyncio.run_coroutine_threadsafe(accepting, self._loop).result(60)
+        self.port: int = self._server.sockets[0].getsockname()[1]
 
     def cut(self) -> None:
-        self._is_cut = True
+        self._disturb("cut")
 
     def mend(self) -> None:
-        self._is_cut = False
+        self._disturb("mend")
 
     def close(self) -> None:
-        self._is_over = True
+        asyncio.run_coroutine_threadsafe(self._all_ended(), self._loop).result(60)
+        self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(60)
+        self._loop.close()
 
-    def _run(self) -> None:
-        while not self._is_over:
-            ready, _, _ = select.select([self._listening, *self._pairs], [], [], _TURN_S)
-            for one in ready:
-                if one is self._listening:
-                    self._accept()
-                elif one in self._pairs:
-                    self._pass_on(one)
-            if self._is_cut:
-                self._end_all()
-        self._end_all()
-        self._listening.close()
+    async def _all_ended(self) -> None:
+        self._server.close()
+        self._route.disturb({"effect": "cut"})
+        if connections := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(connections)
 
-    def _accept(self) -> None:
-        here, _ = self._listening.accept()
-        if self._is_cut:
-            here.close()
-            return
-        try:
-            there = socket.create_connection(self._there, timeout=5)
-        except OSError:
-            here.close()
-            return
-        self._pairs |= {here: there, there: here}
-
-    def _pass_on(self, one: socket.socket) -> None:
-        try:
-            data = one.recv(65536)
-            self._pairs[one].sendall(data)
-        except OSError:
-            data = b""
-        if not data:
-            self._end(one)
-
-    def _end(self, one: socket.socket) -> None:
-        other = self._pairs.pop(one)
-        del self._pairs[other]
-        one.close()
-        other.close()
-
-    def _end_all(self) -> None:
-        while self._pairs:
-            self._end(next(iter(self._pairs)))
+    def _disturb(self, effect: str) -> None:
+        self._loop.call_soon_threadsafe(self._route.disturb, {"effect": effect})
 
 
 class Namespaces:
     """The primary and the secondary, in one emulator process; its counters judge."""
 
     def __init__(self, name: str, *entities: str) -> None:
-        command = [sys.executable, "-m", "emulator", "--namespace", f"{name}:0", "--namespace", f"{name}-dr:0"]
-        for entity in entities:
-            command += ["--entity", f"{name}/{entity}"]
-        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        self.strings = [self.process.stdout.readline().strip().split(" ", 2)[2] for _ in range(2)]
-        self.port = int(self.strings[0].split(";")[0].rsplit(":", 1)[1])
+        self._ending = ExitStack()
+        names, paths = (name, f"{name}-dr"), [f"{name}/{entity}" for entity in entities]
+        self.primary, self.secondary = self._ending.enter_context(running(*names, entities=paths)).values()
+        self.strings = [self.primary.connection_string, self.secondary.connection_string]
+        self.port = int(self.primary.url.rpartition(":")[2])
 
-    def break_(self, entity: str | None, **fault: Any) -> None:
+    def break_(self, entity: str | None, operation: str = "send", effect: str = "reject", **more: Any) -> None:
         """Sends to an entity of the primary are rejected from now on."""
-        self._call(0, "POST", "faults", {"entity": entity, "operation": "send", "effect": "reject"} | fault)
+        self.primary.fault(operation, effect, entity=entity, **more)
 
     def break_backlog(self, queue: str) -> None:
         """Sends to a backlog queue are rejected from now on."""
-        self._call(1, "POST", "faults", {"entity": queue, "operation": "send", "effect": "reject"})
+        self.secondary.fault("send", "reject", entity=queue)
 
     def mend(self) -> None:
-        for which in (0, 1):
-            self._call(which, "DELETE", "faults")
+        self.primary.mend()
+        self.secondary.mend()
 
     def stats(self, entity: str) -> dict[str, int]:
         """What the primary counted for an entity."""
-        found: dict[str, int] = self._call(0, "GET", "stats").get(entity, {})
-        return found
+        return self.primary.stats().get(entity, {})
 
     def in_backlog(self) -> int:
         """Messages that were ever stored in backlog queues."""
@@ -163,22 +126,10 @@ class Namespaces:
 
     def stored(self) -> dict[str, int]:
         """Messages that were ever stored, by backlog queue."""
-        queues: dict[str, dict[str, int]] = self._call(1, "GET", "stats")
-        return {path: counts["enqueued"] for path, counts in queues.items()}
-
-    def _call(self, which: int, method: str, what: str, body: Any = None) -> Any:
-        address = self.strings[which].split(";")[0].removeprefix("Endpoint=sb://")
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"http://{address}/$emulator/{what}", data=data, method=method)
-        with urllib.request.urlopen(request, timeout=60) as response:
-            text = response.read()
-        return json.loads(text) if text else None
+        return {path: counts["enqueued"] for path, counts in self.secondary.stats().items()}
 
     def end(self) -> None:
-        self.process.kill()
-        self.process.wait(60)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        self._ending.close()
 
 
 class Member:

@@ -4,56 +4,21 @@ With SCREENSHOTS=folder the overview's four moments are kept as pictures (tests/
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from tests.acceptance.demo_client import Demo, DemoClient
 from tests.pictures import keep_picture
 from tests.selection import nightly
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(900)]
 
-PASSWORD = "correct-horse-battery"
 IN_TIME_MS = 120_000
 WIDE = {"width": 1280, "height": 1000}
 PHONE = {"width": 390, "height": 844}
 
 Opened = Callable[..., Page]
-
-
-@pytest.fixture
-def open_page(browser: Browser, running_demo: Demo) -> Iterator[Opened]:
-    """Opens a page of the demo, signed in; whatever the browser complains of fails the test."""
-    complaints: list[str] = []
-    contexts = []
-
-    def opened(path: str = "", **options: object) -> Page:
-        base = f"http://127.0.0.1:{running_demo.port}/"
-        context = browser.new_context(**{"viewport": WIDE, "base_url": base, **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(path or "/")
-        page.get_by_label("User name").fill("operator")
-        page.get_by_label("Password").fill(PASSWORD)
-        page.get_by_role("button", name="Sign in").click()
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
-
-
-@pytest.fixture(autouse=True)
-def mended(demo_client: DemoClient) -> Iterator[None]:
-    """However a story ends, the next one begins with everything whole."""
-    yield
-    demo_client.demo_button("mend", "*")
-    demo_client.act("mark_healthy", path="*", reason="begun anew")
 
 
 def row_of(page: Page, entity: str) -> Locator:
@@ -65,7 +30,7 @@ def in_state(page: Page, entity: str, state: str) -> None:
 
 
 def test_an_outage_is_seen_from_break_to_home_without_a_reload(open_page: Opened) -> None:
-    page = open_page()
+    page = open_page(viewport=WIDE)
     page.evaluate("window.neverReloaded = true")
     for entity in ("orders", "payments", "shipments", "invoices/eu"):
         in_state(page, entity, "healthy")
@@ -92,7 +57,7 @@ def test_an_outage_is_seen_from_break_to_home_without_a_reload(open_page: Opened
 
 
 def test_an_operator_forces_a_failover_gives_a_reason_and_releases_it(open_page: Opened) -> None:
-    page = open_page()
+    page = open_page(viewport=WIDE)
     row_of(page, "payments").get_by_role("link", name="Fail over").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("payments")
@@ -111,7 +76,7 @@ def test_an_operator_forces_a_failover_gives_a_reason_and_releases_it(open_page:
 
 
 def test_everything_works_without_scripts(open_page: Opened) -> None:
-    page = open_page(java_script_enabled=False)
+    page = open_page(viewport=WIDE, java_script_enabled=False)
     row_of(page, "shipments").get_by_role("link", name="Fail over").click()
     expect(page.get_by_role("heading", name="shipments")).to_be_visible()
     page.get_by_label("Reason").fill("a browser without scripts")
@@ -122,7 +87,7 @@ def test_everything_works_without_scripts(open_page: Opened) -> None:
 
 
 def test_the_syphon_is_paused_and_resumed_by_keyboard(open_page: Opened) -> None:
-    page = open_page()
+    page = open_page(viewport=WIDE)
     page.get_by_role("link", name="Pause syphon").focus()
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog")

@@ -12,7 +12,6 @@ import pytest
 
 from dashboard.demo import guardian
 from tests import conftest
-from tests.selection import nightly
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -46,11 +45,6 @@ def test_a_port_in_use(tmp_path: Path, taken_port: int) -> None:
     sentence = start_demo(tmp_path / "demo", DEMO_PORT=str(taken_port))
     assert f"Port {taken_port} is in use" in sentence
     assert "DEMO_PORT=" in sentence
-
-
-@pytest.mark.parametrize("name", ["DEMO_PORT", *nightly("DEMO_SECONDS")])
-def test_a_number_that_is_none(name: str, tmp_path: Path) -> None:
-    assert f"{name} is 'soon'" in start_demo(tmp_path / "demo", **{name: "soon"})
 
 
 @pytest.mark.nightly

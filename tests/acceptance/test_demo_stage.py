@@ -44,10 +44,13 @@ def test_a_run_begins_without_what_the_last_one_left(stage: Stage) -> None:
         assert list(stage.state.iterdir()) == []
 
 
-@pytest.mark.parametrize("value", ["0", "65536", "http", "-1"])
-def test_a_port_that_cannot_be_one_is_refused(value: str) -> None:
-    with pytest.raises(DemoError, match="DEMO_PORT"):
-        DemoOptions.from_environment({"DEMO_PORT": value})
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [*(("DEMO_PORT", value) for value in ("0", "65536", "http", "-1")), ("DEMO_SECONDS", "soon")],
+)
+def test_a_number_that_cannot_be_one_is_refused(name: str, value: str) -> None:
+    with pytest.raises(DemoError, match=name):
+        DemoOptions.from_environment({name: value})
 
 
 def test_without_a_password_each_run_has_another() -> None:

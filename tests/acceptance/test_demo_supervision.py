@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,20 +15,12 @@ from dashboard.demo import guardian
 from dashboard.demo.guardian import Guardian
 from dashboard.demo.processes import DemoError, Program
 from dashboard.demo.supervisor import Supervisor
+from tests.pace import eventually
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(600)")
 DEAF = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 STUBBORN = (sys.executable, "-c", DEAF)
 FAREWELL_S = 15  # what the contract grants
-
-
-def eventually(condition: Callable[[], bool], limit_s: float = 60.0) -> bool:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 @pytest.fixture
@@ -62,7 +54,7 @@ def test_what_dies_is_started_again(supervisor: Supervisor, marker: str) -> None
         supervisor.check()
         return any(pid != first.pid for pid in guardian.survivors(marker, set()))
 
-    assert eventually(came_back)
+    eventually(came_back)
 
 
 def test_the_end_of_an_essential_program_is_reported_with_its_last_words(supervisor: Supervisor, marker: str) -> None:
@@ -89,7 +81,7 @@ def test_a_guardian_that_was_killed_is_replaced(supervisor: Supervisor, marker: 
         return bool(guardians(marker) - killed)
 
     assert len(killed) == 1
-    assert eventually(another_watches)
+    eventually(another_watches)
 
 
 def guardians(marker: str) -> set[int]:
@@ -100,36 +92,6 @@ def guardians(marker: str) -> set[int]:
             if marker in words and guardian.__file__ in words:
                 found.add(int(entry.name))
     return found
-
-
-DEMO_OF_TWO = """
-import sys, os, time
-from pathlib import Path
-from dashboard.demo.guardian import Guardian
-from dashboard.demo.processes import Program
-from dashboard.demo.supervisor import Supervisor
-name, value = sys.argv[1].split("=")
-supervisor = Supervisor(Guardian(sys.argv[1]), Path(sys.argv[2]))
-forker = "import subprocess, sys; subprocess.run([sys.executable, '-c', %r], start_new_session=True)"
-stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
-supervisor.start(Program("a", (sys.executable, "-c", stubborn), {**os.environ, name: value}))
-supervisor.start(Program("b", (sys.executable, "-c", forker % stubborn), {**os.environ, name: value}))
-anonymous = supervisor.start(Program("c", (sys.executable, "-c", stubborn), {}))
-print(anonymous.pid, flush=True)
-time.sleep(600)
-"""
-
-
-@pytest.mark.acceptance
-def test_killing_the_demo_outright_leaves_no_process_behind(marker: str, tmp_path: Path) -> None:
-    demo = subprocess.Popen([sys.executable, "-c", DEMO_OF_TWO, marker, tmp_path], stdout=subprocess.PIPE)
-    assert demo.stdout is not None
-    anonymous = int(demo.stdout.readline())  # without the marker: known by its session alone
-    assert eventually(lambda: len(set(guardian.survivors(marker, {anonymous}))) == 4)
-    demo.kill()
-    demo.wait()
-    demo.stdout.close()
-    assert eventually(lambda: not set(guardian.survivors(marker, {anonymous})), FAREWELL_S)
 
 
 @pytest.mark.acceptance
@@ -145,8 +107,8 @@ os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)"])
     set_up = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     assert set_up.stdout is not None
     marker = f"{guardian.SET_UP}={set_up.stdout.readline().decode().strip()}"
-    assert eventually(lambda: len(set(guardian.survivors(marker, set()))) == 2)
+    eventually(lambda: len(set(guardian.survivors(marker, set()))) == 2)
     set_up.kill()
     set_up.stdout.close()  # not waited for: a zombie is as good as gone
-    assert eventually(lambda: not set(guardian.survivors(marker, set())), FAREWELL_S)
+    eventually(lambda: not set(guardian.survivors(marker, set())), FAREWELL_S)
     set_up.wait()

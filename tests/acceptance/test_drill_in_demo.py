@@ -4,43 +4,17 @@ docs/readiness.md.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.acceptance.demo_client import PASSWORD, Demo, DemoClient, eventually
+from tests.acceptance.demo_client import eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(900)]
 IN_TIME_MS = 60_000
 CANARY = "pairing-canary"
 Opened = Callable[..., Page]
-
-
-@pytest.fixture
-def open_page(browser: Browser, running_demo: Demo, demo_client: DemoClient) -> Iterator[Opened]:
-    """Opens a page of the demo, signed in; whatever the browser complains of fails the test."""
-    complaints: list[str] = []
-    contexts = []
-    demo_client.demo_button("mend", "*")
-    demo_client.act("mark_healthy", path="*", reason="begun anew")
-    demo_client.act("resume_syphon", path="*")
-
-    def opened(path: str, **options: object) -> Page:
-        context = browser.new_context(base_url=f"http://127.0.0.1:{running_demo.port}/", **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-        page.goto(path)
-        page.get_by_label("User name").fill("operator")
-        page.get_by_label("Password").fill(PASSWORD)
-        page.get_by_role("button", name="Sign in").click()
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
 
 
 def calm(page: Page) -> None:

@@ -5,7 +5,6 @@ docs/specification.md, sections 5, 7 and 11. `FLEET_SIZE` says how many processe
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -34,9 +33,9 @@ def fleet(tmp_path: Path, spawn_server: SpawnServer) -> Iterator[Fleet]:
     namespaces.end()
 
 
-def force(fleet: Fleet, *, expires: datetime | None = None) -> None:
+def force(fleet: Fleet) -> None:
     """An operator's word, as the dashboard gives it."""
-    fleet.shared.fail_over("orders", "drill", operator="ada", process="web", expires=expires)
+    fleet.shared.fail_over("orders", "drill", operator="ada", process="web")
 
 
 def all_have_seen(fleet: Fleet, *kinds: str, entity: str = "orders", within_s: float = 20) -> None:
@@ -82,39 +81,6 @@ def test_an_operators_word_holds_in_every_process_until_it_is_released(fleet: Fl
     fleet.all_go_on_sending("orders")
     assert fleet.namespaces.stats("orders")["enqueued"] > accepted_by_primary
     assert not any(member.raised for member in fleet.members), fleet.story()
-
-
-def test_a_hold_ends_when_it_was_said_to(fleet: Fleet) -> None:
-    fleet.start(SIZE)
-    end = datetime.now(UTC) + timedelta(seconds=6)  # all are asked before
-    force(fleet, expires=end)
-    all_have_seen(fleet, "forced")
-    assert set(fleet.states("orders")) == {"failed_over"}
-    fleet.until(lambda: datetime.now(UTC) > end or "released" in fleet.members[0].kinds("orders"), 10, "it ends")
-    all_have_seen(fleet, "forced", "released", "recovered")
-    assert datetime.now(UTC) > end
-    reported = fleet.until(lambda: released(fleet), 10, "the end of the hold is reported")
-    assert len({event.id for event in reported}) == 1, "each process saw it, and it is one fact"
-
-
-def released(fleet: Fleet) -> list[Event]:
-    return [event for event in reports(fleet) if event.kind == "released"]
-
-
-def test_one_process_s_failover_and_recovery_are_everybody_s(fleet: Fleet) -> None:
-    (sender,) = fleet.start(1)
-    others = fleet.start(SIZE - 1, entities=())
-    fleet.all_of_them_send([sender], "orders")
-    fleet.namespaces.break_("orders")
-    all_of(fleet, [sender], "failing", "failed_over")
-    all_of(fleet, others, "failed_over")
-    fleet.all_of_them_send([sender], "orders")
-    assert fleet.namespaces.in_backlog() > 0
-    fleet.namespaces.mend()
-    all_of(fleet, others, "failed_over", "recovered")
-    all_of(fleet, [sender], "failing", "failed_over", "recovered")
-    fleet.until(lambda: len(reports(fleet)) == 3, 10, "three events")
-    assert [event.kind for event in reports(fleet)] == ["failing", "failed_over", "recovered"]
 
 
 def counted(fleet: Fleet) -> tuple[int, int]:
@@ -187,21 +153,6 @@ def test_with_redis_gone_all_send_on_decide_alone_and_agree_afterwards(fleet: Fl
     assert max(member.slowest_s for member in fleet.members) < 5 + watch.withheld
 
 
-def test_a_redis_restarted_empty_forgets_no_operators_word(fleet: Fleet) -> None:
-    fleet.start(SIZE)
-    force(fleet)
-    all_have_seen(fleet, "forced")
-    known = fleet.shared.health()["orders"]
-    fleet.server.kill()
-    fleet.server.start()
-    fleet.connected(fleet.members)
-    fleet.until(lambda: fleet.shared.health().get("orders") == known, 20, "it is reported again")
-    fleet.start(1)
-    all_have_seen(fleet, "forced")
-    fleet.shared.mark_healthy("orders", operator="ada", process="web")
-    all_have_seen(fleet, "forced", "recovered")
-
-
 def test_processes_that_are_cut_off_go_on_alone_and_take_over_what_they_missed(fleet: Fleet) -> None:
     fleet.start(SIZE)
     fleet.all_go_on_sending("orders")
@@ -227,21 +178,6 @@ def test_processes_that_are_cut_off_go_on_alone_and_take_over_what_they_missed(f
         member.relay.mend()
     all_of(fleet, cut, "forced", "recovered")
     assert not any(member.raised for member in fleet.members)
-
-
-def test_a_killed_process_disturbs_no_other(fleet: Fleet) -> None:
-    fleet.start(SIZE)
-    fleet.all_go_on_sending("orders")
-    fleet.namespaces.break_("orders")
-    all_have_seen(fleet, "failing", "failed_over")
-    fleet.kill(fleet.members[0])
-    fleet.all_go_on_sending("orders")
-    fleet.namespaces.mend()
-    all_have_seen(fleet, "failing", "failed_over", "recovered")
-    fleet.all_go_on_sending("orders")
-    accepted = fleet.sent("orders")  # so far: they go on
-    stored = fleet.namespaces.stats("orders")["enqueued"] + fleet.namespaces.in_backlog()
-    assert stored >= accepted, "every accepted message is in one of the namespaces"
 
 
 def test_a_backlog_queue_that_fails_one_process_is_left_by_all_until_it_is_back(fleet: Fleet) -> None:

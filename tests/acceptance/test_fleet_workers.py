@@ -1,59 +1,29 @@
-"""What a fleet reports reaches database and usage files once, whoever is killed; workers ping first and hand over.
+"""What a fleet reports reaches database and usage files once, whoever is killed; workers hand over.
 
 docs/specification.md, sections 7, 8, 10 and 11.
 """
 
-import itertools
 import signal
 from collections.abc import Iterator
 
 import pytest
 
 from pairing.fleet.coordination import EVENTS, USAGE
-from pairing.operations.pinger import PATIENCE
-from tests.acceptance.control_plane import ControlPlane
-from tests.acceptance.fleet import DURATIONS_S, Fleet, Namespaces, RedisServer, SpawnServer
+from tests.acceptance.control_plane import ControlPlane, running_plane
+from tests.acceptance.fleet import Fleet, RedisServer
 from tests.pace import Stopwatch
 from workers.streams import GROUP
 
 pytestmark = pytest.mark.acceptance
 MEMBERS = 3
 REPORTED_EVERY_S = 10.0
-PING_S = DURATIONS_S["ping_primary_interval"]
-OWN_TURN_S = PING_S * (1 + PATIENCE)
-"""An application claims a ping when it is late by a part of the interval."""
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ControlPlane, Namespaces, RedisServer]]:
-    """Two namespaces, Redis, two workers and beat, for all stories here."""
-    folder = tmp_path_factory.mktemp("control-plane")
-    namespaces, server = Namespaces("contoso", "orders", "payments"), RedisServer(folder)
-    plane = ControlPlane(folder, namespaces, server)
-    plane.start("beat", "one", "two")
-    yield plane, namespaces, server
-    plane.end()
-    server.kill()
-    namespaces.end()
-    print((folder / "workers.log").read_text()[-20_000:])
-
-
-@pytest.fixture
-def plane(stage: tuple[ControlPlane, Namespaces, RedisServer]) -> ControlPlane:
-    return stage[0]
-
-
-@pytest.fixture
-def fleet(
-    stage: tuple[ControlPlane, Namespaces, RedisServer],
-    spawn_server: SpawnServer,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Fleet]:
-    _, namespaces, server = stage
-    fleet = Fleet(tmp_path_factory.mktemp("fleet"), namespaces, server, "contoso", spawn_server)
-    yield fleet
-    fleet.shared.mark_healthy("orders", operator="ada", process="web")
-    fleet.end()
+def plane(tmp_path_factory: pytest.TempPathFactory, redis_server: RedisServer) -> Iterator[ControlPlane]:
+    """Two workers and beat, for all stories here."""
+    with running_plane(tmp_path_factory.mktemp("control-plane"), redis_server, "beat", "one", "two") as plane:
+        yield plane
 
 
 def holders(fleet: Fleet) -> set[int]:
@@ -127,42 +97,6 @@ def test_usage_is_reported_once_though_collectors_are_killed_and_a_crash_loses_o
     lost = crashing.sent["orders"] - plane.used("send")[crashing.process]
     assert 0 <= lost <= 1 + len([at for at in crashing.sent_at if at > crashing.sent_at[-1] - REPORTED_EVERY_S - 2])
     assert lost < crashing.sent["orders"]
-
-
-def test_workers_ping_first_and_applications_when_no_worker_lives(plane: ControlPlane, fleet: Fleet) -> None:
-    members = fleet.start(MEMBERS, entities=())
-    held_by(plane, fleet)
-
-    def arrived() -> int:
-        return fleet.namespaces.stats("orders").get("pings_swallowed", 0)
-
-    def by_applications() -> int:
-        return sum(fleet.ask(member, "pings") for member in members)
-
-    due_at: list[float] = []
-
-    def pinged_in_time() -> int:
-        """How many pings were claimed when they were due, and not so late that applications may help."""
-        due = float(str(fleet.shared.redis.hget("pairing:{contoso}:ping-due", "orders"))) / 1000  # as of the last claim
-        if due not in due_at[-1:]:
-            due_at.append(due)
-        return sum(later - due < OWN_TURN_S for due, later in itertools.pairwise(due_at))
-
-    before = arrived()
-    fleet.shared.fail_over("orders", "drill", operator="ada", process="web")
-    fleet.until(lambda: arrived() > before, 30, "pings begin")
-    own, before = by_applications(), arrived()
-    fleet.until(lambda: pinged_in_time() >= 5, 60, "workers ping when it is time")
-    helped = by_applications() - own
-    pinged_in_time()  # what applications have claimed by now is looked at, too
-    late = sum(int((later - due) / OWN_TURN_S) for due, later in itertools.pairwise(due_at))
-    assert helped <= late + 1, "applications ping where a worker is late, and one may have begun before the first look"
-    assert arrived() - before <= (due_at[-1] - due_at[0]) / PING_S + 2
-    for name in ("one", "two"):
-        plane.kill(name)
-    own = by_applications()
-    fleet.until(lambda: by_applications() >= own + 3, 30, "applications ping")
-    plane.start("one", "two")
 
 
 def test_a_worker_asked_to_stop_hands_its_queues_over_within_3_s_and_a_killed_one_loses_them_within_10(

@@ -112,20 +112,6 @@ def test_the_whole_primary_goes_away_and_nothing_is_lost(demo_client: DemoClient
     everything_is_home(demo_client)
 
 
-def test_an_operator_forces_a_failover_and_releases_it(demo_client: DemoClient) -> None:
-    begin = now()
-    demo_client.act("fail_over", path="payments", reason="drill")
-    eventually(lambda: demo_client.state_of("payments") == "failed_over", 20, "the fleet knows")
-    grows(demo_client, "payments", "accepted", by=5)
-    eventually(lambda: demo_client.accounts["payments"].outstanding() >= 3, 10, "they wait in the backlog")
-    eventually(lambda: "forced" in demo_client.kinds_of_events("payments", begin), 10, "the event is reported")
-    assert demo_client.state_of("payments") == "failed_over", "accepted pings do not bring it back"
-    demo_client.act("release", path="payments", reason="drill is over")
-    recovers(demo_client, "payments")
-    everything_is_home(demo_client)
-    assert "payments" in demo_client.http.get("audit/").text
-
-
 @contextmanager
 def locks_that_last(running_demo: Demo, duration: timedelta) -> Iterator[None]:
     """What is received from the backlog meanwhile is locked for so long, instead of the minute of a backlog queue."""
