@@ -72,17 +72,6 @@ def test_a_process_that_was_frozen_may_do_nothing_before_it_has_looked(fleet):
     assert one.may_serve("q0")
 
 
-def test_a_lease_that_was_lost_and_taken_again_is_another(fleet, held):
-    one, token = held
-    assert one.may_serve("q0", token)
-    fleet.shared.redis.delete("pairing:{contoso}:lease:q0")
-    fleet.now += LEASE_S / 2
-    one.look()
-    one.look()
-    assert one.may_serve("q0")
-    assert not one.may_serve("q0", token)
-
-
 def test_who_leaves_keeps_the_lease_of_what_it_is_still_at_work_on_and_takes_no_other(fleet):
     one, two = fleet.join("one"), fleet.join("two")
     serve(one)
