@@ -1,13 +1,6 @@
-"""Open live pages: what 200 of them cost while nothing happens, and how soon an event that a sender reports is on them.
-
-The goals are 2 % of a core for 200 open pages, and one second from the event to the page.
-"""
+"""Open live pages: what 200 of them cost while nothing happens, and how soon an event of a sender is on them."""
 
 import asyncio
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import uuid
 from contextlib import ExitStack
@@ -21,20 +14,24 @@ import redis
 
 from pairing.fleet.coordination import SharedState
 from pairing.fleet.shared_health import SharedHealth
-from tests.benchmarks.processes import size
-from tests.conftest import start_redis
+from tests.acceptance.control_plane import ControlPlane
+from tests.acceptance.fleet import Namespaces, RedisServer
+from tests.benchmarks.processes import cpu_s, size
 from tests.ports import free_port
 
 PAGES, QUIET_S, EVENTS = size(200, 5), size(20, 1), size(15, 3)
-ROOT = Path(__file__).resolve().parents[2]
+ROWS = [
+    ("200 open live pages", "at most 2 % of a core", "{percent_of_a_core} %"),
+    (
+        "from an event at a sender to the page",
+        "within 1 s",
+        "{on_the_page_ms[median]} ms, at worst {on_the_page_ms[worst]} ms",
+    ),
+]
 SEED = """
 from django.contrib.auth.models import Group, User
 from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from django.utils import timezone
-from dashboard.models import EntityHealth, Pair
-pair = Pair.objects.create(name="contoso", primary_namespace="a", secondary_namespace="b", synced_at=timezone.now())
-EntityHealth.objects.create(pair=pair, path="orders")
 user = User.objects.create_user("viewer")
 user.groups.add(Group.objects.get(name="viewer"))
 session = SessionStore()
@@ -55,52 +52,38 @@ collectors.collect_health(threading.Event())
 """
 
 
+class Pages(ControlPlane):
+    """A web process, and the collector that wakes its pages."""
+
+    def __init__(self, folder: Path, namespaces: Namespaces, server: RedisServer) -> None:
+        self.port = free_port()
+        super().__init__(folder, namespaces, server, DJANGO_SETTINGS_MODULE="dashboard.settings", LOG_LEVEL="ERROR")
+
+    def command(self, name: str) -> list[str]:
+        web = ["-m", "uvicorn", "dashboard.asgi:application", "--port", str(self.port), "--log-level", "error"]
+        return web if name == "web" else ["-c", COLLECTOR]
+
+
 def run() -> dict[str, Any]:
     """Percent of a core that open pages cost, compared with none; milliseconds until a change is sent and visible."""
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        port = free_port()
-        broker = start_redis(folder, port)
-        stack.callback(broker.wait)
-        stack.callback(broker.terminate)
-        url = f"redis://127.0.0.1:{port}/0"
-        environment = {
-            **os.environ,
-            "STATE_DIR": str(folder),
-            "DATABASE_URL": f"sqlite:///{folder}/control-plane.sqlite3",
-            "PAIRS_FILE": str(folder / "pairs.toml"),
-            "REDIS_URL": url,
-            "LOG_LEVEL": "ERROR",
-            "DEMO": "0",
-            "DJANGO_SETTINGS_MODULE": "dashboard.settings",
-        }
-        _manage(environment, "migrate", "-v0")
-        cookie = _manage(environment, "shell", "-v0", "-c", SEED).strip()
-        web_port = free_port()
-        command = (sys.executable, "-m", "uvicorn", "dashboard.asgi:application", "--port", str(web_port))
-        web = stack.enter_context(
-            subprocess.Popen((*command, "--log-level", "error"), cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
-        )
-        stack.callback(web.terminate)
-        collector = stack.enter_context(
-            subprocess.Popen((sys.executable, "-c", COLLECTOR), cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
-        )
-        stack.callback(collector.terminate)
-        return asyncio.run(_measure(web, web_port, cookie, url))
+    with ExitStack() as ending:
+        folder = Path(ending.enter_context(tempfile.TemporaryDirectory()))
+        namespaces, server = Namespaces("contoso", "orders"), RedisServer(folder)
+        ending.callback(namespaces.end)
+        ending.callback(server.kill)
+        pages = Pages(folder, namespaces, server)
+        ending.callback(pages.end)
+        cookie = pages.run("manage.py", "shell", "-v0", "-c", SEED, check=True).stdout.strip()
+        pages.start("web", "collector")
+        return asyncio.run(_measure(pages.workers["web"].pid, pages.port, cookie, server.client()))
 
 
-def _manage(environment: dict[str, str], *arguments: str) -> str:
-    command = (sys.executable, "manage.py", *arguments)
-    return subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
-
-
-async def _measure(web: subprocess.Popen[bytes], port: int, cookie: str, url: str) -> dict[str, Any]:
+async def _measure(web: int, port: int, cookie: str, client: "redis.Redis") -> dict[str, Any]:
     await _until_it_answers(port)
-    none_open = await _core_share(web.pid, QUIET_S)
+    none_open = await _core_share(web, QUIET_S)
     streams = [await Stream.opened(port, cookie) for _ in range(PAGES)]
     await asyncio.sleep(1)  # the opening itself is not measured
-    all_open = await _core_share(web.pid, QUIET_S)
-    client = redis.Redis.from_url(url, decode_responses=True)
+    all_open = await _core_share(web, QUIET_S)
     while not client.pubsub_numpat():  # the collector listens
         await asyncio.sleep(0.05)
     shared = SharedState(client, "contoso")
@@ -182,15 +165,6 @@ async def _until_it_answers(port: int) -> None:
 
 async def _core_share(pid: int, seconds: float) -> float:
     """How much of one core the process used over so many seconds."""
-    before = _cpu_s(pid)
+    before = cpu_s(pid)
     await asyncio.sleep(seconds)
-    return (_cpu_s(pid) - before) / seconds
-
-
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-if __name__ == "__main__":
-    print(json.dumps(run(), indent=2))
+    return (cpu_s(pid) - before) / seconds

@@ -1,6 +1,6 @@
 """Draining behind entities that take nothing: what messages of a healthy one wait for those ahead of them.
 
-Alone: `python -m tests.benchmarks drain`. Held: the delay of the healthy entity, compared with receiving and deferring
+Held: the delay of the healthy entity, compared with receiving and deferring
 the messages ahead of it by hand. Silent and missing: the seconds until everything of the healthy entity is delivered.
 """
 
@@ -26,6 +26,21 @@ HELD, BEHIND = size(10_000, 300), size(100, 20)
 SILENT, MISSING = size(16, 2), size(300, 10)
 EACH, FOR_HEALTHY, AFTER_MISSING = size(20, 3), 20, 50
 LONGEST_S = 900.0
+ROWS = [
+    (
+        "messages behind those of a held entity, beside deferring these alone by hand",
+        "",
+        "{behind_held_against_deferring_alone}; asyncio {asyncio_behind_held_against_deferring_alone}",
+    ),
+    *(
+        (
+            f"{count} messages behind {number} {what} entities",
+            "",
+            f"{{seconds[{count} behind {number} {what} entities]}} s; asyncio {{seconds[{what}, asyncio]}} s",
+        )
+        for count, number, what in ((FOR_HEALTHY, SILENT, "silent"), (AFTER_MISSING, MISSING, "missing"))
+    ),
+]
 
 
 class Behind(Bench):

@@ -1,39 +1,38 @@
 """What the local namespace costs: its CPU time for each message, beside the SDK's own, and what it holds.
 
-Ratios are taken within one run, so they mean the same on any machine: how much of the time for a message is spent in
-the namespace, how much of it in the client that drives it, and how much an asyncio server would take that does nothing
-but answer.
-
-Run: python -m tests.benchmarks.bench_emulator
-With BENCH_BESIDE=CHECKOUT it measures the patterns only, in turns with the namespace of another checkout.
+Shares are taken within one run, so they mean the same on any machine: how much of the time for a message is spent in
+the namespace, and how much of it in the client that drives it.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from azure.core.pipeline.transport import RequestsTransport
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
-from azure.servicebus.management import ServiceBusAdministrationClient
 
-from amqp10 import performatives as p
-from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
-from tests.benchmarks.processes import size
+from tests.benchmarks.processes import resident_bytes, size
 
 BODY = b"x" * 256
+ROWS = [
+    *(
+        (
+            f"{name}, CPU time of the server",
+            "",
+            f"{{patterns[{name}][server_us]}} µs; with a store {{with a store[{name}][server_us]}} µs",
+        )
+        for name in ("single send", "receive and complete", "batch send of 100", "receive and delete")
+    ),
+    ("memory of a stored message of 256 bytes", "", "{bytes_of_a_stored_message} bytes"),
+]
 
 
 @dataclass
@@ -50,62 +49,17 @@ class Server:
 
     def resident_bytes(self) -> int:
         """Memory in use."""
-        with open(f"/proc/{self.process.pid}/statm") as statm:
-            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return resident_bytes(self.process.pid)
 
 
 @contextmanager
-def server(*arguments: str, checkout: str | None = None) -> Iterator[Server]:
-    """A namespace of this checkout, or of another one."""
+def server(*arguments: str) -> Iterator[Server]:
+    """A namespace with these arguments."""
     command = [sys.executable, "-m", "emulator", "--namespace", "bench:0", "--entity", "bench/orders", *arguments]
-    environment = None if checkout is None else os.environ | {"PYTHONPATH": checkout}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=checkout, env=environment) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             yield Server(process, process.stdout.readline().split(maxsplit=2)[2].strip())
-        finally:
-            process.terminate()
-
-
-ECHO = """
-import asyncio, sys
-
-class Echo(asyncio.Protocol):
-    def connection_made(self, transport):
-        self.transport = transport
-
-    def data_received(self, data):
-        self.transport.write(data[:30])
-
-async def serve():
-    server = await asyncio.get_running_loop().create_server(Echo, "127.0.0.1", 0)
-    print("ready", "echo", server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-
-asyncio.run(serve())
-"""
-
-
-def echo(count: int, pause_us: float) -> float:
-    """Server CPU, in microseconds, of answering one packet as large as a message: the floor below a single send.
-
-    `pause_us` is the client's CPU time between two packets, as much as the SDK takes for a message: a server that is
-    left alone for so long starts each answer with cold caches.
-    """
-    with subprocess.Popen([sys.executable, "-c", ECHO], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        target = Server(process, process.stdout.readline().split(maxsplit=2)[2])
-        try:
-            with socket.create_connection(("127.0.0.1", int(target.connection_string))) as client:
-                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                before = target.cpu_s()
-                for _ in range(count):
-                    client.sendall(b"x" * 400)
-                    client.recv(100)
-                    until = time.perf_counter() + pause_us / 1e6
-                    while time.perf_counter() < until:
-                        pass
-                return round((target.cpu_s() - before) / count * 1e6, 1)
         finally:
             process.terminate()
 
@@ -152,165 +106,34 @@ def receive_and_delete(client: ServiceBusClient, count: int) -> None:
             count -= len(receiver.receive_messages(500, max_wait_time=5))
 
 
-def throughput(count: int = 5000) -> dict[str, Any]:
-    """Server CPU for each message of the usual patterns."""
-    with server() as target, ServiceBusClient.from_connection_string(target.connection_string) as client:
-        return {name: per_message(target, count, partial(work, client, count)) for name, work in PATTERNS.items()}
-
-
 PATTERNS: dict[str, Callable[[ServiceBusClient, int], None]] = {
     "single send": send_single,
     "receive and complete": receive_and_complete,
     "batch send of 100": send_batches,
     "receive and delete": receive_and_delete,
 }
-ROUNDS = 12
 
 
-def beside(checkout: str, count: int = 2000) -> dict[str, Any]:
-    """Each pattern in turns with the namespace of another checkout: medians of the rounds, and of their ratios.
-
-    Each round has processes of its own: what one costs differs from the next by more than what is looked for.
-    """
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in PATTERNS}
-    for turn in range(ROUNDS):
-        costs = {each: _patterns(each, count) for each in ((None, checkout) if turn % 2 else (checkout, None))}
-        for name in PATTERNS:
-            found[name].append((costs[None][name], costs[checkout][name]))
-    return {
-        name: {
-            "here_us": statistics.median(here for here, _ in costs),
-            "there_us": statistics.median(there for _, there in costs),
-            "ratio": round(statistics.median(here / there for here, there in costs), 3),
-        }
-        for name, costs in found.items()
-    }
+def patterns(count: int, *arguments: str) -> dict[str, dict[str, float]]:
+    """The cost of a message of each pattern, in a namespace with these arguments."""
+    with server(*arguments) as target, ServiceBusClient.from_connection_string(target.connection_string) as client:
+        return {name: per_message(target, count, partial(work, client, count)) for name, work in PATTERNS.items()}
 
 
-def _patterns(checkout: str | None, count: int) -> dict[str, float]:
-    """Microseconds of a server's CPU for a message of each pattern."""
-    with (
-        server(checkout=checkout) as target,
-        ServiceBusClient.from_connection_string(target.connection_string) as client,
-    ):
-        return {
-            name: per_message(target, count, partial(work, client, count))["server_us"]
-            for name, work in PATTERNS.items()
-        }
-
-
-def backlog(count: int) -> dict[str, Any]:
-    """Messages of 256 bytes stored and drained by the SDK over AMQP: memory for each, and the server's CPU."""
+def bytes_of_a_stored_message(count: int) -> int:
+    """Of so many, which the SDK has sent."""
     with server() as target, ServiceBusClient.from_connection_string(target.connection_string) as client:
         before = target.resident_bytes()
-        stored = per_message(target, count, lambda: send_batches(client, count))
-        held = target.resident_bytes() - before
-        drained = per_message(target, count, lambda: receive_and_delete(client, count))
-        return {
-            "messages": count,
-            "bytes_per_message": round(held / count),
-            "overhead_per_body": round(held / count / len(BODY), 2),
-            "store_server_us": stored["server_us"],
-            "store_per_s": stored["per_s"],
-            "drain_server_us": drained["server_us"],
-            "drain_per_s": drained["per_s"],
-        }
-
-
-GREETING = (
-    SASL_HEADER
-    + frame(0, p.encode_performative(p.SaslInit("ANONYMOUS", b"", "bench")), SASL_FRAME)
-    + AMQP_HEADER
-    + frame(0, p.encode_performative(p.Open("bench")))
-    + frame(1, p.encode_performative(p.Begin(None, 0, 5000, 5000)))
-)
-BEGUN = b"\x00\x53\x11"
-
-
-def opened(port: int) -> socket.socket:
-    """A connection with a session on it."""
-    client = socket.create_connection(("127.0.0.1", port), timeout=10)
-    client.sendall(GREETING)
-    heard = b""
-    while BEGUN not in heard:
-        piece = client.recv(4096)
-        assert piece, "the namespace closed the connection"
-        heard += piece
-    return client
-
-
-def connections(count: int) -> dict[str, Any]:
-    """Connections that are open at the same time, each with a session: memory of each, and the CPU of opening one."""
-    with server() as target, ExitStack() as stack:
-        port = int(target.connection_string.split(":")[2].split(";")[0])
-        before, cpu, started = target.resident_bytes(), target.cpu_s(), time.perf_counter()
-        for _ in range(count):
-            stack.enter_context(opened(port))
-        return {
-            "connections": count,
-            "bytes_per_connection": round((target.resident_bytes() - before) / count),
-            "server_us_per_connection": round((target.cpu_s() - cpu) / count * 1e6),
-            "per_s": round(count / (time.perf_counter() - started)),
-        }
-
-
-class PlainTransport(RequestsTransport):
-    """Reaches the administration over plain HTTP."""
-
-    def send(self, request: Any, **kwargs: Any) -> Any:
-        request.url = request.url.replace("https://", "http://", 1)
-        return super().send(request, **kwargs)
-
-
-def listing(count: int) -> dict[str, Any]:
-    """All entities listed with their counts, page by page: the server's CPU for each."""
-    entities = [argument for number in range(count) for argument in ("--entity", f"bench/listed/{number}")]
-    with server(*entities) as target:
-        administration = ServiceBusAdministrationClient.from_connection_string(
-            target.connection_string, transport=PlainTransport()
-        )
-        with administration:
-            listed = per_message(target, count, lambda: list(administration.list_queues_runtime_properties()))
-        return {"entities": count, **listed}
-
-
-def keeping(count: int) -> dict[str, Any]:
-    """What `--store` adds to a message: each is on the disk before it is acknowledged."""
-    with (
-        TemporaryDirectory() as directory,
-        server("--store", directory) as target,
-        ServiceBusClient.from_connection_string(target.connection_string) as client,
-    ):
-        return {
-            "single send": per_message(target, count, lambda: send_single(client, count)),
-            "batch send of 100": per_message(target, count, lambda: send_batches(client, count)),
-            "receive and complete": per_message(target, count, lambda: receive_and_complete(client, count)),
-        }
+        send_batches(client, count)
+        return round((target.resident_bytes() - before) / count)
 
 
 def run() -> dict[str, Any]:
-    """All figures, with the ratios that mean something anywhere."""
+    """All figures; with a store, each message is on the disk before it is acknowledged."""
     count = size(5000, 200)
-    if checkout := os.environ.get("BENCH_BESIDE"):
-        return beside(checkout, count)
-    patterns = throughput(count)
-    single = patterns["single send"]["server_us"] or 1.0
-    bare = echo(count, patterns["single send"]["client_us"])
-    return {
-        "patterns": patterns,
-        "bare echo": {"server_us": bare},
-        "ratios": {
-            "single send over a bare asyncio echo": round(single / (bare or 1.0), 1),
-            "server share of a single send": patterns["single send"]["server_share"],
-            "server share of receive and complete": patterns["receive and complete"]["server_share"],
-            "single send over a batched one": round(single / (patterns["batch send of 100"]["server_us"] or 1.0), 1),
-        },
-        "backlog": backlog(size(1_000_000, 1000)),
-        "connections": connections(size(1000, 10)),
-        "listing": listing(size(5000, 100)),
-        "with a store": keeping(size(2000, 200)),
-    }
-
-
-if __name__ == "__main__":
-    print(json.dumps(run(), indent=2))
+    with TemporaryDirectory() as folder:
+        return {
+            "patterns": patterns(count),
+            "with a store": patterns(size(2000, 200), "--store", folder),
+            "bytes_of_a_stored_message": bytes_of_a_stored_message(size(1_000_000, 1000)),
+        }

@@ -3,12 +3,8 @@
 Rows with the contract's columns, one for each minute, entity, kind and process, a thousandth of them repeated, are
 written once to a temporary folder (in BENCH_DIR). The month is computed into an empty table of day sums, then again
 after one day grew, and with nothing changed, beside `manage.py --version`. CPU times beside the seconds tell what a
-busy machine did not do. DuckDB is optional: without it the ratio is left out. The number of rows is an argument; two
-show the growth:
-
-    python -m tests.benchmarks.bench_pipeline 10000000 100000000
-
-By `make bench` they are BENCH_ROWS, 10 million by default. 100 million take 6 GB of disk and 10 GB of memory.
+busy machine did not do. DuckDB is optional: without it the ratio is left out. BENCH_ROWS is the number of rows, 10
+million by default; 100 million take 6 GB of disk and 10 GB of memory.
 """
 
 from __future__ import annotations
@@ -29,7 +25,25 @@ GROWN = "15"
 """The day that gets a file more."""
 COMPARED = (("full", "duckdb"), ("one_day_grown", "full"), ("one_day_grown", "duckdb"))
 """Whose seconds and CPU times are divided."""
-ROWS = int(os.environ.get("BENCH_ROWS", size(10_000_000, 50_000)))
+COUNT = int(os.environ.get("BENCH_ROWS", size(10_000_000, 50_000)))
+ROWS = [
+    (
+        "a month of {figures[rows]:,} rows, beside DuckDB",
+        "of 10 million at most 5, of 100 million at most 2",
+        "{full beside duckdb}, CPU time {full beside duckdb, CPU time}",
+    ),
+    (
+        "one grown day, beside a full run",
+        "at most half of the CPU time",
+        "{one_day_grown beside full, CPU time}: {figures[one_day_grown_cpu_s]} s, {figures[full_cpu_s]} s",
+    ),
+    ("one grown day, beside DuckDB's whole month", "of 100 million faster", "{one_day_grown beside duckdb}"),
+    (
+        "nothing changed, CPU time beside that of printing the version",
+        "no Spark; at most a second more",
+        "{figures[nothing_changed_cpu_s]} s, {figures[version_cpu_s]} s",
+    ),
+]
 
 GENERATE = textwrap.dedent("""
     import sys
@@ -67,7 +81,7 @@ GENERATE = textwrap.dedent("""
 """).format(days=DAYS, month=MONTH)
 
 
-def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
+def run(rows: int = COUNT) -> dict[str, float | dict[str, Any]]:
     """The ratios of whole processes, and what they were made of; seconds and megabytes."""
     took: dict[str, Timed] = {}
     with TemporaryDirectory(prefix="bench-pipeline-", dir=os.environ.get("BENCH_DIR")) as name:
@@ -92,20 +106,9 @@ def _ratios(took: dict[str, Timed]) -> dict[str, Any]:
     ratios: dict[str, Any] = {}
     for one, other in COMPARED:
         if other in took:
-            ratios[f"{one} : {other}"] = round(took[one].seconds / took[other].seconds, 2)
-            ratios[f"{one} : {other}, CPU time"] = round(took[one].cpu_s / took[other].cpu_s, 2)
+            ratios[f"{one} beside {other}"] = round(took[one].seconds / took[other].seconds, 2)
+            ratios[f"{one} beside {other}, CPU time"] = round(took[one].cpu_s / took[other].cpu_s, 2)
     return ratios
-
-
-def compared(spark: Timed, duck: Timed | None, folder: Path) -> dict[str, Any]:
-    """The ratios of both, which have to agree; none without DuckDB."""
-    if duck is None:
-        return {}
-    agreed(duck, folder)
-    return {
-        "spark : duckdb, whole process": round(spark.seconds / duck.seconds, 2),
-        "spark : duckdb, CPU time": round(spark.cpu_s / duck.cpu_s, 2),
-    }
 
 
 def agreed(duck: Timed, folder: Path) -> Timed:
@@ -154,22 +157,3 @@ def _tiers(folder: Path) -> list[list[Any]]:
     """The billable units of each scope and rule by tier, as the pipeline found them."""
     records = map(json.loads, (folder / "result.jsonl").read_text().splitlines())
     return sorted([one["scope"], one["rule"], one["tiers"]] for one in records if one["record"] == "invoice")
-
-
-def growth(sizes: list[int]) -> dict[str, Any]:
-    """Each size's figures; of two sizes, by how much the time of a full run grew."""
-    runs = {f"{size:,} rows": run(size) for size in sizes}
-    seconds = [found["figures"]["full_s"] for found in runs.values()]  # type: ignore[index]
-    if len(seconds) < 2:
-        return dict(runs)
-    cpu = [found["figures"]["full_cpu_s"] for found in runs.values()]  # type: ignore[index]
-    more = (sizes[-1] - sizes[0]) / 1_000_000
-    return {
-        "largest : smallest, time of a full run": round(seconds[-1] / seconds[0], 2),
-        "CPU seconds of a million rows more": round((cpu[-1] - cpu[0]) / more, 2),
-        **runs,
-    }
-
-
-if __name__ == "__main__":
-    print(json.dumps(growth([int(size) for size in sys.argv[1:]] or [ROWS]), indent=2))

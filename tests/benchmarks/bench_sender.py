@@ -2,23 +2,17 @@
 
 Healthy path (blocking single sends, batches of 100, asyncio), a redirected send beside a bare send of the same bytes to
 the same backlog queue, and switching with failover_interval 0 beside one bare send on a warm link.
-Run: python -m tests.benchmarks.bench_sender
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import random
-import subprocess
-import sys
 import time
 import tracemalloc
-import urllib.request
-import uuid
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from statistics import median
 from typing import Any
@@ -28,6 +22,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusConnectionError
 
 import pairing.aio
+from emulator.running import RunningNamespace, running
 from pairing import Fault, PairedServiceBusClient, SendAvailabilityOptions, classify
 from pairing.messages.rewriting import to_backlog
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient, ManualClock
@@ -37,19 +32,43 @@ BODY = b"x" * 256
 _OPENING_S = 0.46
 BLOCKS = size(61, 2)
 SINGLES, BATCHES, SWITCHES = 50, 4, size(31, 2)
-DAYS_SENDS = size(100_000, 100)
-"""Redirected sends of a compressed day: about one a second."""
+ROWS = [
+    (
+        "blocking single send, healthy",
+        "at most 20 µs added",
+        "{blocking_single_added_us:.1f} µs ({blocking_single_ratio:.2f}), CPU {blocking[single][cpu_added_us]:.1f} µs",
+    ),
+    ("blocking batch of 100, healthy", "at most 1.05", "{blocking_batch_ratio:.2f}"),
+    (
+        "asyncio single send, healthy",
+        "at most 1.05",
+        "{asyncio_single_ratio:.3f}; CPU time {asyncio_single_cpu_ratio:.3f}",
+    ),
+    ("asyncio batch of 100, healthy", "at most 1.05", "{asyncio_batch_ratio:.2f}"),
+    ("redirected send, beside a bare send of the same bytes", "at most 1.05", "{redirected_ratio:.2f}"),
+    (
+        "switching, from the return of the failed attempt to the acknowledgement of the backlog, beside one bare send",
+        "at most 1.5",
+        "{switching_ratio:.2f}",
+    ),
+    (
+        "memory after a simulated day's outage, beside that after two hours",
+        "flat",
+        "{memory_growth_over_a_days_outage_kib:.0f} KiB",
+    ),
+]
 
 
 def run() -> dict[str, float | dict[str, float]]:
     """The ratios, with the microseconds they were made of."""
-    with _namespaces() as (primary, secondary):
-        measured = _blocking(primary, secondary) | asyncio.run(_asyncio(primary, secondary))
-    measured |= {"memory_growth_over_a_days_outage_kib": _memory_of_a_days_outage()}
-    return measured | {f"resident_growth_{world}_kib": _resident_growth(world) for world in ("sync", "asyncio")}
+    with _namespaces() as namespaces:
+        primary, secondary = namespaces["contoso"], namespaces["contoso-dr"].connection_string
+        found = _blocking(primary, secondary) | asyncio.run(_asyncio(primary.connection_string, secondary))
+    return found | {"memory_growth_over_a_days_outage_kib": _memory_of_a_days_outage()}
 
 
-def _blocking(primary: str, secondary: str) -> dict[str, Any]:
+def _blocking(namespace: RunningNamespace, secondary: str) -> dict[str, Any]:
+    primary = namespace.connection_string
     options = SendAvailabilityOptions(**_OPTIONS, enable_pings=False)
     with (
         PairedServiceBusClient.from_connection_string(primary, secondary, options=options) as pair,
@@ -62,9 +81,8 @@ def _blocking(primary: str, secondary: str) -> dict[str, Any]:
         for sender in (bare, paired):
             sender.send_messages(ServiceBusMessage(BODY))
         singles = _compare(_each(bare.send_messages), _each(paired.send_messages), _singles)
-        identified = _compare(_each(bare.send_messages), _each(_identified(bare)), _singles)
         batches = _compare(_each(bare.send_messages), _each(paired.send_messages), _batches)
-        switching = _switching(pair, primary, bare_backlog)
+        switching = _switching(pair, namespace, bare_backlog)
         pair.fail_over("orders", "benchmark")
         paired.send_messages(ServiceBusMessage(BODY))
         redirected = _compare(_each(_rewritten(bare_backlog)), _each(paired.send_messages), _singles)
@@ -78,7 +96,6 @@ def _blocking(primary: str, secondary: str) -> dict[str, Any]:
         "switching_ratio_to_a_hot_send": switching["ratio_to_hot"],
         "blocking": {
             "single": singles,
-            "bare_with_an_id": identified,
             "batch": batches,
             "redirected": redirected,
             "switching": switching,
@@ -106,7 +123,7 @@ async def _asyncio(primary: str, secondary: str) -> dict[str, Any]:
     }
 
 
-def _switching(pair: PairedServiceBusClient, primary: str, bare_backlog: Any) -> dict[str, float]:
+def _switching(pair: PairedServiceBusClient, primary: RunningNamespace, bare_backlog: Any) -> dict[str, float]:
     """From the failed attempt's return to the backlog's acknowledgement; a link to the backlog is warm."""
     failed_at = acknowledged_at = 0.0
 
@@ -126,7 +143,7 @@ def _switching(pair: PairedServiceBusClient, primary: str, bare_backlog: Any) ->
     link: Any = pair._backlog_link(pair.backlog_paths[0])
     send_on_link, link.send = link.send, send
     sender = pair.get_queue_sender("payments")
-    _fault(primary, {"entity": "payments", "operation": "send", "effect": "reject"})
+    primary.fault("send", "reject", entity="payments")
     switches, rested, hot = [], [], []
     for _ in range(SWITCHES):
         sender.send_messages(ServiceBusMessage(BODY))
@@ -176,30 +193,9 @@ def _memory_of_a_days_outage() -> float:
     return (held[23] - held[2]) / 1024
 
 
-def _resident_growth(world: str) -> float:
-    """What a real sender process holds more at the end of a day's redirected sends than after a fifth of them."""
-    with _namespaces() as (primary, secondary):
-        _fault(primary, {"entity": "orders", "operation": "attach", "effect": "refuse"})
-        command = [sys.executable, "-m", "tests.benchmarks.sender_in_an_outage", world, str(DAYS_SENDS)]
-        given = f"{primary}\n{secondary}"  # not as arguments, which others may read
-        reported = subprocess.run(command, input=given, capture_output=True, text=True, check=True).stdout
-    held = [int(line) for line in reported.split()]
-    return held[-1] - held[2]
-
-
 def _rewritten(sender: Any) -> Callable[[Any], None]:
     """A bare send of the bytes that a redirected one puts on the wire: rewritten by hand, then sent."""
     return lambda message: sender.send_messages(to_backlog(message, "orders"))
-
-
-def _identified(sender: Any) -> Callable[[Any], None]:
-    """A bare send of a message with an identity, which the paired client gives to each."""
-
-    def send(message: Any) -> None:
-        message.message_id = str(uuid.uuid4())
-        sender.send_messages(message)
-
-    return send
 
 
 def _singles() -> list[Any]:
@@ -218,18 +214,46 @@ def _each(send: Callable[[Any], object]) -> Callable[[list[Any]], None]:
     return send_all
 
 
+class Blocks:
+    """Seconds that each message of a block took, and processor seconds of its thread, bare (0) and paired (1)."""
+
+    def __init__(self) -> None:
+        self._took: tuple[list[float], list[float]] = ([], [])
+        self._used: tuple[list[float], list[float]] = ([], [])
+
+    @contextmanager
+    def one(self, which: int, count: int) -> Iterator[None]:
+        gc.collect()
+        began, cpu_began = time.perf_counter(), time.thread_time()
+        yield
+        self._took[which].append((time.perf_counter() - began) / count)
+        self._used[which].append((time.thread_time() - cpu_began) / count)
+
+    def figures(self) -> dict[str, float]:
+        """Of the clock, and of the processor, whose time a busy machine blurs the least."""
+        return _medians(*self._took) | {f"cpu_{name}": value for name, value in _medians(*self._used).items()}
+
+
+def _medians(bare: list[float], paired: list[float]) -> dict[str, float]:
+    """Those of the rounds: of both, and of what a paired block took more than its bare neighbour."""
+    added = median(one - other for other, one in zip(bare, paired, strict=True))
+    ratio = median(one / other for other, one in zip(bare, paired, strict=True))
+    return _figures(median(bare), median(paired)) | {"added_us": added * 1e6, "ratio": ratio}
+
+
+def _figures(bare_s: float, paired_s: float) -> dict[str, float]:
+    return {"bare_us": bare_s * 1e6, "paired_us": paired_s * 1e6, "ratio": paired_s / bare_s}
+
+
 def _compare(
     bare: Callable[[list[Any]], None], paired: Callable[[list[Any]], None], make: Callable[[], list[Any]]
 ) -> dict[str, float]:
-    took, used = _nothing_yet(), _nothing_yet()
+    blocks = Blocks()
     for which in _order_of_blocks():
         messages = make()
-        gc.collect()
-        began, cpu_began = time.perf_counter(), time.thread_time()
-        (bare, paired)[which](messages)
-        took[which].append((time.perf_counter() - began) / len(messages))
-        used[which].append((time.thread_time() - cpu_began) / len(messages))
-    return _wall_clock(took) | _processor(used)
+        with blocks.one(which, len(messages)):
+            (bare, paired)[which](messages)
+    return blocks.figures()
 
 
 async def _compare_async(
@@ -237,45 +261,20 @@ async def _compare_async(
     paired: Callable[[Any], Awaitable[object]],
     make: Callable[[], list[Any]],
 ) -> dict[str, float]:
-    took, used = _nothing_yet(), _nothing_yet()
+    blocks = Blocks()
     for which in _order_of_blocks():
         messages, send = make(), (bare, paired)[which]
-        gc.collect()
-        began, cpu_began = time.perf_counter(), time.thread_time()
-        for message in messages:
-            await send(message)
-        took[which].append((time.perf_counter() - began) / len(messages))
-        used[which].append((time.thread_time() - cpu_began) / len(messages))
-    return _wall_clock(took) | _processor(used)
-
-
-def _nothing_yet() -> dict[int, list[float]]:
-    return {0: [], 1: []}
+        with blocks.one(which, len(messages)):
+            for message in messages:
+                await send(message)
+    return blocks.figures()
 
 
 def _order_of_blocks() -> Iterator[int]:
-    """Bare (0) and paired (1), in each round in a random order, so that neither profits from what ran before it."""
+    """Bare and paired, in each round in a random order, so that neither profits from what ran before it."""
     randomly = random.Random(BLOCKS)
     for _ in range(BLOCKS):
         yield from randomly.sample((0, 1), 2)
-
-
-def _wall_clock(took: dict[int, list[float]]) -> dict[str, float]:
-    """Medians, and the median of what each round's paired block took more than its bare neighbour."""
-    added = median(paired - bare for bare, paired in zip(took[0], took[1], strict=True))
-    ratio = median(paired / bare for bare, paired in zip(took[0], took[1], strict=True))
-    return _figures(median(took[0]), median(took[1])) | {"added_us": added * 1e6, "ratio": ratio}
-
-
-def _processor(used: dict[int, list[float]]) -> dict[str, float]:
-    """What a busy machine blurs the least: the processor time of the sender's thread."""
-    added = median(paired - bare for bare, paired in zip(used[0], used[1], strict=True))
-    ratio = median(paired / bare for bare, paired in zip(used[0], used[1], strict=True))
-    return {"cpu_bare_us": median(used[0]) * 1e6, "cpu_added_us": added * 1e6, "cpu_ratio": ratio}
-
-
-def _figures(bare_s: float, paired_s: float) -> dict[str, float]:
-    return {"bare_us": bare_s * 1e6, "paired_us": paired_s * 1e6, "ratio": paired_s / bare_s}
 
 
 _OPTIONS: dict[str, Any] = {
@@ -286,24 +285,5 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-@contextmanager
-def _namespaces() -> Iterator[tuple[str, str]]:
-    command = [sys.executable, "-m", "emulator", "--namespace", "contoso:0", "--namespace", "contoso-dr:0"]
-    command += ["--entity", "contoso/orders", "--entity", "contoso/payments"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield tuple(process.stdout.readline().split(maxsplit=2)[2].strip() for _ in range(2))  # type: ignore[misc]
-        finally:
-            process.terminate()
-
-
-def _fault(connection_string: str, fault: dict[str, Any]) -> None:
-    address = connection_string.split(";")[0].removeprefix("Endpoint=sb://").rstrip("/")
-    request = urllib.request.Request(f"http://{address}/$emulator/faults", data=json.dumps(fault).encode())
-    with urllib.request.urlopen(request) as response:
-        response.read()
-
-
-if __name__ == "__main__":
-    print(json.dumps(run(), indent=2))
+def _namespaces() -> AbstractContextManager[dict[str, RunningNamespace]]:
+    return running("contoso", "contoso-dr", entities=["contoso/orders", "contoso/payments"])

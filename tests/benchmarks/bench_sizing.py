@@ -6,13 +6,11 @@ and reports every five seconds and reports usage every ten, driven by one proces
 sends no message. Figures are processor time, which other work on the machine hardly changes, and memory: resident, and
 PSS, which divides shared pages among those who share them.
 
-`python -m tests.benchmarks sizing`; `python -m tests.benchmarks.bench_sizing table` also writes the tables of
-docs/sizing.md.
+docs/sizing.md has the tables.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -29,12 +27,11 @@ from pairing.fleet.shared_state import SharedState
 from tests import postgres
 from tests.acceptance.deployment import Deployment, DurableRedis
 from tests.acceptance.fleet import ROOT, Fleet, Namespaces
-from tests.benchmarks.processes import size
-from tests.postgres import _children as children
+from tests.benchmarks.processes import cpu_s, family, size
+from tests.benchmarks.table import between_marks
 
 PAGE = ROOT / "docs" / "sizing.md"
 SECONDS = size(30, 1)
-TICKS = os.sysconf("SC_CLK_TCK")
 KINDS = {
     "pings and syphons": "pings,syphons",
     "collectors": "collectors",
@@ -95,22 +92,10 @@ def path_of(number: int) -> str:
 # -- what Linux knows of a process -------------------------------------------------------------------------------------
 
 
-def cpu_s(pid: int) -> float:
-    """CPU seconds of a process and of its children, those included that have ended."""
-    own = sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15])) / TICKS
-    return own + sum(cpu_s_if_there(child) for child in children(pid))
-
-
-def cpu_s_if_there(pid: int) -> float:
-    with suppress(OSError):
-        return cpu_s(pid)
-    return 0.0
-
-
 def memory_mb(pid: int) -> tuple[float, float]:
     """Resident memory and PSS of a process and its children."""
     resident = pss = 0.0
-    for one in (pid, *children(pid)):
+    for one in family(pid):
         with suppress(OSError):
             lines = Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()[1:]
             found = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
@@ -118,14 +103,19 @@ def memory_mb(pid: int) -> tuple[float, float]:
     return resident, pss
 
 
+def used_s(pid: int) -> float:
+    """CPU seconds of a process and of its descendants, those included that have ended."""
+    return sum(cpu_s(one, with_ended=True) for one in family(pid))
+
+
 def costs_of(pids: dict[str, int]) -> dict[str, Cost]:
     """Of each, over the time of one measurement."""
-    before, began = {name: cpu_s(pid) for name, pid in pids.items()}, time.monotonic()
+    before, began = {name: used_s(pid) for name, pid in pids.items()}, time.monotonic()
     time.sleep(SECONDS)  # the measurement itself
     elapsed = time.monotonic() - began
     found = {}
     for name, pid in pids.items():
-        used = cpu_s(pid) - before[name]
+        used = used_s(pid) - before[name]
         found[name] = Cost(*(round(value, 1) for value in (1000 * used / elapsed, *memory_mb(pid))))
     return found
 
@@ -176,7 +166,7 @@ def crowd(count: int, entities: int) -> None:
 
 @contextmanager
 def simulated(scenario: Scenario, redis_url: str) -> Iterator[subprocess.Popen[str]]:
-    arguments = ["crowd", str(scenario.processes), str(scenario.entities)]
+    arguments = [str(scenario.processes), str(scenario.entities)]
     command = [sys.executable, "-m", "tests.benchmarks.bench_sizing", *arguments]
     environment = {**os.environ, "REDIS_URL": redis_url, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
@@ -290,7 +280,7 @@ def run() -> dict[str, float | dict[str, dict[str, float]]]:
         for number, scenario in enumerate(SCENARIOS):
             parts, share = installation(scenario, Path(folder) / str(number))
             found[scenario.name] = {part: asdict(cost) for part, cost in parts.items()} | {PACE: {"share": share}}
-            print(json.dumps(found[scenario.name]), flush=True)
+            print(found[scenario.name], flush=True)
         with ExitStack() as ending:
             namespaces, server = Namespaces("contoso", path_of(0)), DurableRedis(Path(folder))
             ending.callback(namespaces.end)
@@ -301,40 +291,27 @@ def run() -> dict[str, float | dict[str, dict[str, float]]]:
 
 
 PACE = "reports of the simulated processes, of those that were due"
-MARKS = "<!-- measured: written by tests/benchmarks/bench_sizing.py -->", "<!-- end of measured -->"
+ROWS = [
+    ("a client, healthy", "", "{library[client, healthy][cpu_ms]} ms of CPU time a second"),
+    ("a client, failed over", "", "{library[client, failed over][cpu_ms]} ms of CPU time a second"),
+]
 
 
-def written(page: str, found: dict[str, dict[str, dict[str, float]]]) -> str:
-    """The page with these figures in its tables."""
-    columns = [scenario.name for scenario in SCENARIOS]
-    head = [
-        "| part | " + " | ".join(columns) + " |",
-        "| --- |" + " ---: |" * len(columns),
-    ]
+def document(found: dict[str, dict[str, dict[str, float]]]) -> None:
+    """Write the tables of docs/sizing.md."""
+    columns = [name for name in found if name != "library"]
+    head = ["| part | " + " | ".join(columns) + " |", "| --- |" + " ---: |" * len(columns)]
     parts = [part for part in found[columns[0]] if part != PACE]
     rows = [f"| {part} | " + " | ".join(cell(found[column].get(part)) for column in columns) + " |" for part in parts]
     rows.append(f"| {PACE} | " + " | ".join(f"{found[column][PACE]['share']:.0%}" for column in columns) + " |")
     library = [f"| {part} | {cell(cost)} |" for part, cost in found["library"].items()]
     table = "\n".join([*head, *rows, "", "| library | |", "| --- | ---: |", *library])
-    before, _, rest = page.partition(MARKS[0])
-    return f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{rest.partition(MARKS[1])[2]}"
+    PAGE.write_text(between_marks(PAGE.read_text(encoding="utf-8"), table), encoding="utf-8")
 
 
 def cell(cost: dict[str, float] | None) -> str:
     return f"{cost['cpu_ms']:,.0f} ms, {cost['resident_mb']:,.0f} MB ({cost['pss_mb']:,.0f})" if cost else ""
 
 
-def main(words: list[str]) -> None:
-    match words:
-        case ["crowd", count, entities]:
-            crowd(int(count), int(entities))
-        case ["table"]:
-            found = run()
-            print(json.dumps(found, indent=2))
-            PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")  # type: ignore[arg-type]
-        case _:
-            raise SystemExit(__doc__)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    crowd(int(sys.argv[1]), int(sys.argv[2]))

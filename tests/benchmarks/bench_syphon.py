@@ -1,14 +1,12 @@
 """Draining a backlog: one syphon against loops written by hand over the public SDK, side by side in one run.
 
-Alone: `python -m tests.benchmarks syphon`. A ratio above 1 means that the syphon is faster.
+A ratio above 1 means that the syphon is faster.
 """
 
 import asyncio
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -17,6 +15,7 @@ from uuid import uuid4
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
 import pairing.aio
+from emulator.running import running
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
 from pairing.messages.rewriting import to_backlog
 from tests.benchmarks.processes import size
@@ -24,23 +23,26 @@ from tests.benchmarks.processes import size
 BLOCKS, MESSAGES = size(7, 1), size(900, 300)
 SLOW_MESSAGES, NAIVE_MESSAGES, ONE_WAY_S = size(1000, 300), size(40, 4), 0.010
 QUEUE = "orders"
+ROWS = [
+    (
+        "beside the fastest hand-written loop over the public SDK: receive 100, send a batch, complete each",
+        "at least 0.95",
+        "{drain_against_the_loop_by_hand}; asyncio {asyncio_drain_against_the_loop_by_hand}",
+    ),
+    ("beside single sends and settlement one by one", "at least 2", "{drain_against_one_by_one}"),
+    (
+        "the same with 20 ms of round trip in between",
+        "at least 10",
+        "{drain_against_one_by_one_20_ms_away}; asyncio {asyncio_drain_against_one_by_one_20_ms_away}",
+    ),
+]
 
 
 @contextmanager
 def namespaces() -> Iterator[list[str]]:
     """The connection strings of a primary and a secondary, each in a process of its own."""
-    processes, strings = [], []
-    for arguments in (["--namespace", "contoso:0", "--entity", f"contoso/{QUEUE}"], ["--namespace", "contoso-dr:0"]):
-        command = [sys.executable, "-m", "emulator", *arguments]
-        processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
-        assert processes[-1].stdout is not None
-        strings.append(processes[-1].stdout.readline().split(maxsplit=2)[2].strip())
-    try:
-        yield strings
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
+    with running("contoso", entities=[f"contoso/{QUEUE}"]) as primary, running("contoso-dr") as secondary:
+        yield [primary["contoso"].connection_string, secondary["contoso-dr"].connection_string]
 
 
 @contextmanager
@@ -143,33 +145,19 @@ class Bench:
             await running
             return elapsed / (now - before)
 
-    def by_hand(self, count: int, move: Callable[[Any, list[Any]], None]) -> float:
-        """Seconds per message of a loop over the public SDK, from the first batch to the last."""
+    def by_hand(self, count: int, at_once: int) -> float:
+        """Seconds per message of a loop over the public SDK, from the first send and settlement to the last."""
         source = ServiceBusClient.from_connection_string(self.secondary)
         target = ServiceBusClient.from_connection_string(self.primary)
         with source, target, source.get_queue_receiver(self.backlog) as receiver, target.get_queue_sender(QUEUE) as out:
             moved, began, first = 0, 0.0, 0
             while moved < count:
                 received = receiver.receive_messages(100, max_wait_time=5)
-                move(out, [copy(message) for message in received])
-                for message in received:
-                    receiver.complete_message(message)
-                moved += len(received)
-                if not began:
-                    began, first = time.perf_counter(), moved
-            return (time.perf_counter() - began) / max(moved - first, 1)
-
-    def naive(self, count: int) -> float:
-        """Seconds per message of single sends, each completed before the next."""
-        source = ServiceBusClient.from_connection_string(self.secondary)
-        target = ServiceBusClient.from_connection_string(self.primary)
-        with source, target, source.get_queue_receiver(self.backlog) as receiver, target.get_queue_sender(QUEUE) as out:
-            moved, began, first = 0, 0.0, 0
-            while moved < count:
-                for message in receiver.receive_messages(100, max_wait_time=5):
-                    out.send_messages(copy(message))
-                    receiver.complete_message(message)
-                    moved += 1
+                for some in (received[at : at + at_once] for at in range(0, len(received), at_once)):
+                    out.send_messages(list(map(copy, some)) if at_once > 1 else copy(some[0]))
+                    for message in some:
+                        receiver.complete_message(message)
+                    moved += len(some)
                     if not began:
                         began, first = time.perf_counter(), moved
             return (time.perf_counter() - began) / max(moved - first, 1)
@@ -194,9 +182,9 @@ def run() -> dict[str, float | dict[str, float]]:
             bench.fill(near[1], MESSAGES)
             costs["asyncio syphon"].append(asyncio.run(bench.by_asyncio_syphon(MESSAGES)))
             bench.fill(near[1], MESSAGES)
-            costs["by hand"].append(bench.by_hand(MESSAGES, lambda sender, messages: sender.send_messages(messages)))
+            costs["by hand"].append(bench.by_hand(MESSAGES, at_once=100))
             bench.fill(near[1], MESSAGES // 3)
-            costs["one by one"].append(bench.naive(MESSAGES // 3))
+            costs["one by one"].append(bench.by_hand(MESSAGES // 3, at_once=1))
         bench.client.close()
         with far_away(near) as away:
             far = Bench(*away)
@@ -205,7 +193,7 @@ def run() -> dict[str, float | dict[str, float]]:
             far.fill(near[1], SLOW_MESSAGES)
             costs["asyncio syphon, 20 ms away"] = [asyncio.run(far.by_asyncio_syphon(SLOW_MESSAGES))]
             far.fill(near[1], NAIVE_MESSAGES)
-            costs["one by one, 20 ms away"] = [far.naive(NAIVE_MESSAGES)]
+            costs["one by one, 20 ms away"] = [far.by_hand(NAIVE_MESSAGES, at_once=1)]
             far.client.close()
     cost = {way: min(figures) for way, figures in costs.items()}  # of each its best: others use this machine too
     return {
