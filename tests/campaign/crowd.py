@@ -22,8 +22,8 @@ DRAINED_S, NOTICED_S = 60.0, 15.0
 QUIET_S = 20.0
 """Nothing else begins so long before an outage, during it, and until everything must be home."""
 AT_ONCE = 25
-LARGE_EVERY, LARGE = 50, 40
-"""Every so many queues one gets 1,000 messages, in so many lists; all others get one list."""
+LARGE, LISTS = 4, 40
+"""So many queues get 1,000 messages, in so many lists, ahead of all others, which get one list."""
 ATTACK = tuple({"operation": operation, "effect": "silent"} for operation in ("attach", "send"))
 """The faults of a queue that answers nothing."""
 
@@ -44,9 +44,9 @@ def group(of: str, outage: int, size: int) -> tuple[str, ...]:
 
 
 def targets(size: int) -> Sequence[str]:
-    """Where the lists of one outage go, in turn: the last ones of a large queue come after everything else."""
+    """Where the lists of one outage go, in turn."""
     everything = names(size)
-    return everything + everything[::LARGE_EVERY] * (LARGE - 1)
+    return everything[:: max(size // LARGE, 1)] * (LISTS - 1) + everything
 
 
 def turn(seed: int, number: int, size: int) -> Turn:

@@ -58,6 +58,6 @@ def _concerns_drain(window: Window, before: Receipt, after: Receipt) -> bool:
         return is_cause if is_of_drain else window.target in ("primary", "secondary", "redis")
     if window.what == "network":
         return not window.target.startswith("senders-")
-    if window.what == "operate":
+    if window.what in ("operate", "outage"):  # what an entity does not answer, it has not stored
         return False
     return not window.target.startswith(("sender-", "receiver-"))
