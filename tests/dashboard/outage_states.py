@@ -129,16 +129,9 @@ def _turn(pair: Pair, path: str, state: str, now: datetime, ago_s: float, reason
 def _event(now: datetime, kind: str, ago_s: float, entity: str, reason: str, operator: str | None = None) -> None:
     from dashboard.models import FailoverEvent
 
-    FailoverEvent.objects.create(
-        event_id=uuid4().hex,
-        time=now - timedelta(seconds=ago_s),
-        pair="contoso",
-        entity=entity,
-        kind=kind,
-        reason=reason,
-        process="host-3:4711:0a1b2c3d",
-        operator=operator,
-    )
+    known = {"pair": "contoso", "entity": entity, "kind": kind, "reason": reason, "operator": operator}
+    at = now - timedelta(seconds=ago_s)
+    FailoverEvent.objects.create(event_id=uuid4().hex, time=at, process="host-3:4711:0a1b2c3d", **known)
 
 
 def _depths(pair: Pair, now: datetime, curve: Curve, shares: Mapping[str, float]) -> None:

@@ -80,21 +80,10 @@ def _drill(now: datetime) -> None:
     pair, later = Pair.objects.get(name="contoso"), now + timedelta(days=1)
     course = Course(Step.COUNTING, 9, sent=9, is_prepared=True, forced_at=now, home_at=now)
     reported = report(course, now, now + timedelta(seconds=9)) | {"cost": None}
-    Drill.objects.create(
-        pk=1,
-        pair=pair,
-        path="pairing-canary",
-        by="ada",
-        at=now,
-        request_id="sample-drill",
-        expires_at=later,
-        course=course.as_json(),
-        step="ended",
-        ended_at=now + timedelta(seconds=9),
-        outcome="failed",
-        detail="9 of 9 messages did not arrive.",
-        report=reported,
-    )
+    begun = {"path": "pairing-canary", "by": "ada", "at": now, "request_id": "sample-drill", "expires_at": later}
+    ended = {"step": "ended", "ended_at": now + timedelta(seconds=9), "outcome": "failed", "report": reported}
+    detail = "9 of 9 messages did not arrive."
+    Drill.objects.create(pk=1, pair=pair, course=course.as_json(), detail=detail, **begun, **ended)
 
 
 def _entities(now: datetime) -> None:
@@ -118,76 +107,25 @@ def _charges(now: datetime) -> None:
     with TemporaryDirectory() as folder:
         store(run, result_of(folder, _records(month)))
     Budget.objects.create(pair="*", cents=2000, alert_percent=80, set_by="ada", set_at=now)
-    statement = Statement.objects.create(
-        month=month,
-        name="october.csv",
-        digest="0" * 64,
-        rows=2,
-        currency="USD",
-        uploaded_by="ada",
-        uploaded_at=now,
-    )
+    given = {"name": "october.csv", "digest": "0" * 64, "uploaded_by": "ada", "uploaded_at": now}
+    statement = Statement.objects.create(month=month, rows=2, currency="USD", **given)
     BilledDay.objects.create(
         statement=statement, date=now.date(), namespace="contoso", meter="operations", quantity="1", cost="1"
     )
 
 
 def _records(month: str) -> list[dict[str, Any]]:
-    common = {"pair": "contoso", "messages": 1, "bytes": 0, "included": 0, "quantity": "720.000000000000"}
+    from tests.dashboard.costs.test_costs import RUN, invoice, line
+
     kinds = (("send", "orders", 560), ("send_backlog", "orders", 40), ("ping", LONG_PATH, 1), ("settle", "payments", 9))
-    invoice = {
-        "record": "invoice",
-        "month": month,
-        "scope": "contoso",
-        "allocation": "time",
-        "currency": "USD",
-        "units": 20_000_000,
-        "tiers": [13_000_000, 7_000_000, 0, 0],
-    }
-    lines = [
-        {
-            **common,
-            "record": "line",
-            "namespace": "contoso",
-            "entity": entity,
-            "kind": kind,
-            "operations": cents * 1000,
-            "units": cents * 1000,
-            "exact": f"{cents / 100:.12f}",
-            "cents": cents,
-        }
-        for kind, entity, cents in kinds
-    ]
-    base = {
-        **common,
-        "record": "line",
-        "namespace": "$system",
-        "entity": "*",
-        "kind": "base",
-        "operations": 0,
-        "units": 0,
-        "exact": "10.000000000000",
-        "cents": 1000,
-    }
-    total = 1000 + sum(line["cents"] for line in lines)
-    run = {
-        "record": "run",
-        "month": month,
-        "allocation": "time",
-        "hours_in_month": 720,
-        "sample_prices": True,
-        "prices": [
-            {"meter": "Standard Messaging Operations", "unit": "1M", "from": "0", "price": "10.0", "currency": "USD"}
-        ],
-        "counts": {"read": 12, "accepted": 12, "copies": 0, "quarantined": 0, "files": 2, "files_rejected": 0},
-    }
-    reported: list[dict[str, Any]] = [
-        run,
-        _billed_outage(month),
-    ]
+    lines = [line(kind, cents, entity, units=cents * 1000) for kind, entity, cents in kinds]
+    total = 1000 + sum(cents for *_, cents in kinds)
+    counts = {"read": 12, "accepted": 12, "copies": 0, "quarantined": 0, "files": 2, "files_rejected": 0}
+    price = {"meter": "Standard Messaging Operations", "unit": "1M", "from": "0", "price": "10.0", "currency": "USD"}
+    reported = [RUN | {"month": month, "prices": [price], "counts": counts}, _billed_outage(month)]
     for rule in ("published", "settlements"):
-        reported.append({**invoice, "rule": rule, "exact": f"{total / 100:.12f}", "cents": total})
-        reported += [*lines, base]
+        reported.append(invoice(rule, total, "contoso") | {"month": month})
+        reported += [*lines, line("base", 1000, "*", "$system")]
         reported += [_day(line, f"{month}-03") for line in lines]
     return reported
 

@@ -39,25 +39,12 @@ def add_outage(now: datetime) -> None:
         depth = 400 * minute if minute < 15 else max(0, SENT - 600 * (minute - 15))
         WaitingSample.objects.create(entity=orders, at=at, waiting=depth)
         PairDepth.objects.create(pair=orders.pair, at=at, messages=depth)
-    SyphonLedger.objects.create(
-        pair=orders.pair,
-        queue=QUEUE,
-        began_at=began + timedelta(seconds=FELL_S + 1),
-        ended_at=began + timedelta(seconds=EMPTY_S),
-        moved_at=began + timedelta(seconds=EMPTY_S),
-        enqueued=SENT,
-        home=SENT,
-        fates={"restored": SENT - DEAD, "dead_lettered": DEAD},
-        missing=0,
-        seen_at=now,
-    )
-    PingTally.objects.create(
-        entity=orders,
-        began_at=began + timedelta(seconds=FELL_S),
-        last_at=began + timedelta(seconds=RECOVERED_S),
-        accepted=True,
-        count=(RECOVERED_S - FELL_S) // 2,
-    )
+    fell, recovered, empty = (began + timedelta(seconds=at_s) for at_s in (FELL_S, RECOVERED_S, EMPTY_S))
+    times = {"began_at": fell + timedelta(seconds=1), "ended_at": empty, "moved_at": empty, "seen_at": now}
+    counts = {"enqueued": SENT, "home": SENT, "missing": 0, "fates": {"restored": SENT - DEAD, "dead_lettered": DEAD}}
+    SyphonLedger.objects.create(pair=orders.pair, queue=QUEUE, **times, **counts)
+    pings = {"accepted": True, "count": (RECOVERED_S - FELL_S) // 2}
+    PingTally.objects.create(entity=orders, began_at=fell, last_at=recovered, **pings)
     metered.store(_usage(began), now)
 
 
@@ -74,16 +61,10 @@ def _events(began: datetime) -> None:
         (GIVEN_UP_S, "dead_lettered", given_up, None),
     )
     for number, (at_s, kind, reason, operator) in enumerate(story):
-        FailoverEvent.objects.create(
-            event_id=INCIDENT if kind == "failed_over" else f"{number:032x}",
-            time=began + timedelta(seconds=at_s),
-            pair="contoso",
-            entity="orders",
-            kind=kind,
-            reason=reason,
-            process=WORKER if kind == "dead_lettered" else PROCESS,
-            operator=operator,
-        )
+        known = {"pair": "contoso", "entity": "orders", "kind": kind, "reason": reason, "operator": operator}
+        name, at = INCIDENT if kind == "failed_over" else f"{number:032x}", began + timedelta(seconds=at_s)
+        process = WORKER if kind == "dead_lettered" else PROCESS
+        FailoverEvent.objects.create(event_id=name, time=at, process=process, **known)
 
 
 def _resubmitted(pair: "Pair", began: datetime) -> None:
@@ -105,16 +86,8 @@ def _actions(began: datetime) -> None:
 
     reasons = (("hold", HELD_S, "storage of the region is down, ticket 4711"), ("release", RELEASED_S, "it is back"))
     for verb, at_s, reason in reasons:
-        AuditEntry(
-            request_id=f"sample-{verb}",
-            at=began + timedelta(seconds=at_s),
-            operator="ada",
-            verb=verb,
-            pair="contoso",
-            target="orders",
-            reason=reason,
-            outcome="done",
-        ).save()
+        known = {"operator": "ada", "pair": "contoso", "target": "orders", "reason": reason, "outcome": "done"}
+        AuditEntry(request_id=f"sample-{verb}", at=began + timedelta(seconds=at_s), verb=verb, **known).save()
 
 
 def _usage(began: datetime) -> Iterator[UsageRecord]:
@@ -130,14 +103,5 @@ def sent(at: datetime, entity: str, kind: str, messages: int) -> UsageRecord:
     minute, namespace = at.replace(second=0, microsecond=0), "contoso-dr" if kind == "send_backlog" else "contoso"
     place = {"scope": "contoso", "pair": "contoso", "namespace": namespace, "entity": entity, "kind": kind}
     identity = uuid5(NAMESPACE_URL, f"{minute}/{place}").hex
-    return UsageRecord(
-        identity,
-        minute,
-        **place,
-        reporter=PROCESS,
-        seq=1,
-        operations=messages,
-        messages=messages,
-        bytes=300 * messages,
-        billing_units=messages,
-    )
+    counts = {"operations": messages, "messages": messages, "bytes": 300 * messages, "billing_units": messages}
+    return UsageRecord(identity, minute, **place, reporter=PROCESS, seq=1, **counts)

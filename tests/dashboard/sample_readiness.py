@@ -17,29 +17,18 @@ def add_readiness(now: datetime) -> None:
     """The last check of two entities, and how it came to that."""
     pair, began, fell, checked = Pair.objects.get(name="contoso"), now - timedelta(days=21), now - FELL, now - CHECKED
     good, bad = (_shared(at, rotation) for at, rotation in ((began, 12), (fell, 0)))
-    PairReadiness.objects.create(
-        pair=pair,
-        score=judge("*", bad, _own("*", None, fell)).score,
-        checks=[check.as_json() for check in bad],
-        checked_at=checked,
-        due_at=now + timedelta(days=1),
-    )
+    points, shown = judge("*", bad, _own("*", None, fell)).score, [check.as_json() for check in bad]
+    due = now + timedelta(days=1)
+    PairReadiness.objects.create(pair=pair, score=points, checks=shown, checked_at=checked, due_at=due)
     for at, shared in ((began, good), (fell, bad)):
         ReadinessChange.objects.create(pair=pair, at=at, results=_results(shared))
     for path, message_bytes in (("orders", None), ("payments", 900)):
         own = _own(path, message_bytes, fell)
         before, after = judge(path, good, own), judge(path, bad, own)
         ReadinessChange.objects.create(pair=pair, entity=path, at=began, results=after.own)
-        Readiness.objects.create(
-            pair=pair,
-            entity=path,
-            score=after.score,
-            previous_score=before.score,
-            fell_at=fell,
-            reasons=after.reasons,
-            own=after.own,
-            checked_at=checked,
-        )
+        scores = {"score": after.score, "previous_score": before.score, "fell_at": fell}
+        known = {"reasons": after.reasons, "own": after.own, "checked_at": checked}
+        Readiness.objects.create(pair=pair, entity=path, **scores, **known)
 
 
 def _shared(at: datetime, rotation: int) -> list[Check]:

@@ -10,24 +10,10 @@ import redis
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from pairing.fleet.coordination import SharedState
-from tests.dashboard.conftest import ROLES
 from tests.dashboard.served import PASSWORD, served
 from tests.ports import free_port
 
 pytestmark = pytest.mark.browser
-PAGES = (
-    "/",
-    "/pairs/contoso/",
-    "/pairs/contoso/entities/orders/",
-    "/events/",
-    "/backlog/",
-    "/costs/",
-    "/costs/forecast/",
-    "/costs/reconcile/",
-    "/audit/",
-    "/workers/",
-)
-WIDTHS = {"phone": 390, "desk": 1280}
 
 
 @pytest.fixture(scope="module")
@@ -135,53 +121,6 @@ def test_a_page_is_printed_dark_on_light_whatever_theme_is_chosen(operator, site
     operator.emulate_media(media="print")
 
     assert operator.evaluate(ink) == on_paper != on_screen
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
-@pytest.mark.parametrize("role", ROLES)
-def test_no_page_is_wider_than_its_window_or_complains(browser: Browser, site, shared, role, width):
-    with browser.new_context(viewport={"width": width, "height": 900}) as context:
-        page = sign_in(context, site, role)
-        expect(page.locator("[data-stream]")).to_have_text("live")
-        shared.fail_over("orders", "no answer for 5 s, " * 8, operator="ada", process="far-away:1:bbbb")
-        expect(row(page, "orders")).to_contain_text("Held")
-        complaints: list[str] = []
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        for address in PAGES:
-            page.goto(f"{site}{address}")
-            expect(page.locator("main")).to_be_visible()
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, address
-        assert complaints == []
-
-
-CONTRAST = """() => {
-  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-  const rgba = (colour) => {
-    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
-    return [...canvas.getImageData(0, 0, 1, 1).data];
-  };
-  const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
-    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-  const ground = (node) => {
-    for (let at = node; at; at = at.parentElement) {
-      const colour = rgba(getComputedStyle(at).backgroundColor);
-      if (colour[3] === 255) return colour;
-    }
-    return [255, 255, 255, 255];
-  };
-  const poor = [];
-  for (const node of document.querySelectorAll("main *, header *")) {
-    const says = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
-    if (!says || !node.checkVisibility() || node.closest("svg, .hidden, option")) continue;
-    const [a, b] = [light(rgba(getComputedStyle(node).color)), light(ground(node))].sort((x, y) => y - x);
-    const ratio = (a + 0.05) / (b + 0.05);
-    if (ratio < 4.5) poor.push(`${node.className || node.tagName} "${node.textContent.trim()}" ${ratio.toFixed(2)}`);
-  }
-  return poor;
-}"""
 
 
 def test_what_is_ticked_stays_ticked_through_a_refresh_and_is_failed_over_together(operator, shared, site):

@@ -8,15 +8,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page, expect
 
 from tests.dashboard.access.test_browser_roles import PARTS, addresses
-from tests.dashboard.sample_data import (
-    DEVIATING,
-    EMPTY_ORPHAN,
-    FULL_ORPHAN,
-    LONG_PATH,
-    OWN,
-    SampleSite,
-    sample_site,
-)
+from tests.dashboard.sample_data import DEVIATING, EMPTY_ORPHAN, FULL_ORPHAN, LONG_PATH, OWN, SampleSite, sample_site
 from tests.dashboard.sample_outage import INCIDENT
 from tests.dashboard.site.test_browser import sign_in
 from tests.pictures import keep_picture, wanted
@@ -78,8 +70,14 @@ def place(tmp_path_factory, redis_url) -> Iterator[SampleSite]:
 
 @pytest.fixture(scope="module")
 def page(browser: Browser, place: SampleSite) -> Iterator[Page]:
+    """A page whose scripts complain of nothing; that an address is none, the browser says too."""
+    complaints: list[str] = []
     with browser.new_context(base_url=place.address, viewport=WIDE) as context:
-        yield sign_in(context, place.address, "administrator")
+        page = sign_in(context, place.address, "administrator")
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        yield page
+    assert [said for said in complaints if "Failed to load resource" not in said] == []
 
 
 def reported(page: Page, options: dict[str, Any]) -> list[str]:
@@ -96,16 +94,7 @@ def pages() -> dict[str, str]:
     return {name: address for name, address in addresses().items() if name not in PARTS} | STATES
 
 
-REPRESENTATIVES = {
-    "overview",
-    "entity-detail",
-    "backlog",
-    "costs",
-    "alerts",
-    "readiness",
-    "drills",
-    "pair-action",
-}
+REPRESENTATIVES = {"overview", "entity-detail", "backlog", "costs", "alerts", "readiness", "drills", "pair-action"}
 """A page of each room: what `make test` looks at; `make nightly` looks at all."""
 
 
@@ -249,9 +238,14 @@ def test_refreshes_say_nothing_but_what_is_new(overview: Page) -> None:
     expect(overview.locator("#news")).to_be_empty()
 
 
-def test_every_table_names_its_columns_and_every_part_of_a_page_its_heading(page: Page, html: dict[str, int]) -> None:
+def test_every_page_fits_and_every_table_names_its_columns_and_every_part_its_heading(
+    page: Page, html: dict[str, int]
+) -> None:
     for name in (name for name, status in html.items() if status != 405):
         page.goto(pages()[name])
         assert page.locator("main table:not(:has(th[scope=col]))").count() == 0, name
         assert page.locator("main h1").count() == 1, name
         assert page.locator("body > header, body > main").count() == 2, name
+        for size in (PHONE, WIDE):
+            page.set_viewport_size(size)
+            assert page.evaluate(CUT_OFF) == [], name

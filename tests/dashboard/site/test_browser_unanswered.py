@@ -1,40 +1,15 @@
 """What a person sees who presses a button and gets no answer: that nobody knows, and that it stays to be read."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-import redis
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
-from pairing.fleet.coordination import SharedState
-from tests.dashboard.served import served
-from tests.dashboard.site.test_browser import row, sign_in
-from tests.ports import free_port
+from tests.dashboard.site.test_browser import operator, row, shared, site
 
+__all__ = ["operator", "shared", "site"]
 pytestmark = pytest.mark.browser
 ACTION_URLS = "**/actions/fail_over/"
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory, redis_url) -> Iterator[str]:
-    with served(tmp_path_factory.mktemp("unanswered"), redis_url, free_port()) as address:
-        yield address
-
-
-@pytest.fixture
-def shared(redis_url) -> Iterator[SharedState]:
-    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
-        state = SharedState(client, "contoso")
-        state.mark_healthy("orders", operator="the test", process="test:1:aaaa")
-        yield state
-
-
-@pytest.fixture
-def operator(browser: Browser, site, shared) -> Iterator[Page]:
-    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
-        page = sign_in(context, site, "operator")
-        expect(row(page, "orders").get_by_role("link", name="Fail over")).to_be_visible()
-        yield page
 
 
 def asked(page: Page) -> Locator:
