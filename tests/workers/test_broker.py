@@ -63,7 +63,7 @@ def impostor() -> Iterator[tuple[int, list[bytes]]]:
         thread.join(60)
 
 
-def test_a_redis_whose_certificate_nobody_trusts_is_sent_no_password(impostor: tuple[int, list[bytes]]) -> None:
+def test_a_redis_whose_certificate_nobody_trusts_is_sent_no_password(impostor):
     port, heard = impostor
     address = broker_url(f"rediss://:hunter2@localhost:{port}/0")
     with PersistentConnection(address) as connection, pytest.raises(ConnectionError, match="certificate"):
@@ -71,9 +71,7 @@ def test_a_redis_whose_certificate_nobody_trusts_is_sent_no_password(impostor: t
     assert not heard
 
 
-def test_a_redis_that_refuses_what_workers_write_is_asked_again_after_a_pause(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_redis_that_refuses_what_workers_write_is_asked_again_after_a_pause(monkeypatch, caplog):
     pauses: list[float] = []
     monkeypatch.setattr(broker.time, "sleep", pauses.append)
     consumer = symbol_by_name(app.conf.worker_consumer)
@@ -86,18 +84,16 @@ def test_a_redis_that_refuses_what_workers_write_is_asked_again_after_a_pause(
 
 
 @pytest.mark.parametrize("url", ["rediss://h/0?ssl_cert_reqs=none", "redis://h/0", "unix:///run/redis.sock"])
-def test_an_address_that_says_so_or_has_no_tls_stays_as_it_is(url: str) -> None:
+def test_an_address_that_says_so_or_has_no_tls_stays_as_it_is(url):
     assert broker_url(url) == url
 
 
-def test_other_options_of_an_address_are_kept() -> None:
+def test_other_options_of_an_address_are_kept():
     connection = PersistentConnection(broker_url("rediss://h/0?ssl_ca_certs=/ca.pem"))
     assert connection.ssl == {"ssl_ca_certs": "/ca.pem", "ssl_cert_reqs": ssl.CERT_REQUIRED}
 
 
-def test_a_task_that_ends_after_its_connection_was_lost_raises_what_celery_expects(
-    connection: PersistentConnection, unacknowledged: Message
-) -> None:
+def test_a_task_that_ends_after_its_connection_was_lost_raises_what_celery_expects(connection, unacknowledged):
     connection.collect()
     unacknowledged.channel._disconnect_pools()  # as it is where Redis did not answer while the channel was closed
 
@@ -106,9 +102,7 @@ def test_a_task_that_ends_after_its_connection_was_lost_raises_what_celery_expec
     assert isinstance(ConnectionError(), connection.connection_errors)
 
 
-def test_closing_a_channel_after_its_connection_was_lost_raises_nothing(
-    connection: PersistentConnection, unacknowledged: Message
-) -> None:
+def test_closing_a_channel_after_its_connection_was_lost_raises_nothing(connection, unacknowledged):
     channel = unacknowledged.channel
     connection.collect()
 
@@ -117,9 +111,7 @@ def test_closing_a_channel_after_its_connection_was_lost_raises_nothing(
     assert channel.closed
 
 
-def test_closing_a_channel_restores_its_unacknowledged_tasks_while_redis_answers(
-    connection: PersistentConnection, unacknowledged: Message
-) -> None:
+def test_closing_a_channel_restores_its_unacknowledged_tasks_while_redis_answers(connection, unacknowledged):
     unacknowledged.channel.qos.restore_unacked()
 
     assert TASKS(connection.channel()).get() is not None
@@ -149,15 +141,13 @@ def drained(connection: PersistentConnection, taken: list[str]) -> list[str]:
     return taken
 
 
-def test_nobody_controls_workers_through_redis() -> None:
+def test_nobody_controls_workers_through_redis():
     assert not app.conf.worker_enable_remote_control
     with PersistentConnection("redis://127.0.0.1:1/0") as connection:
         assert connection.transport.driver_type not in {*Gossip.compatible_transports, *Mingle.compatible_transports}
 
 
-def test_a_worker_that_is_behind_drops_expired_ticks_together_and_no_other_task(
-    connection: PersistentConnection, redis_client: redis.Redis, consumed: list[str]
-) -> None:
+def test_a_worker_that_is_behind_drops_expired_ticks_together_and_no_other_task(connection, redis_client, consumed):
     """One by one they would take longer than new ones need to expire."""
     over, later = (datetime.now(UTC) + timedelta(seconds=seconds) for seconds in (-60, 3600))
     producer = Producer(connection, POISONED_QUEUE.exchange, POISONED_QUEUE.routing_key)

@@ -156,7 +156,7 @@ def test_a_queue_that_was_made_anew_is_found_out():
 
 @settings(deadline=None, max_examples=depth(60))
 @given(st.data())
-def test_when_nothing_changes_any_more_the_counts_become_right(data: st.DataObject):
+def test_when_nothing_changes_any_more_the_counts_become_right(data):
     queue, census = Queue(), Census()
     for _ in range(data.draw(st.integers(1, 6))):
         for entity in ("orders", "payments", "stock"):

@@ -2,8 +2,8 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -49,7 +49,7 @@ def collect(reader: Reader) -> None:
     collectors.save_events(reader, next(batch for batch in reader.batches(threading.Event()) if batch))
 
 
-def test_an_event_is_stored_once_though_it_is_delivered_twice(reader: Reader, fleet: redis.Redis) -> None:
+def test_an_event_is_stored_once_though_it_is_delivered_twice(reader, fleet):
     shared = SharedState(fleet, "contoso")
     shared.report(event("a"), event("a"))
     collect(reader)
@@ -58,9 +58,7 @@ def test_an_event_is_stored_once_though_it_is_delivered_twice(reader: Reader, fl
     assert sorted(FailoverEvent.objects.values_list("kind", flat=True)) == ["failed_over", "recovered"]
 
 
-def test_an_event_stays_in_the_stream_while_the_database_refuses_it(
-    reader: Reader, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_event_stays_in_the_stream_while_the_database_refuses_it(reader, fleet, monkeypatch):
     SharedState(fleet, "contoso").report(event("a"))
 
     def refuse(_: object) -> None:
@@ -72,15 +70,13 @@ def test_an_event_stays_in_the_stream_while_the_database_refuses_it(
     assert fleet.xlen("pairing:events") == 1
 
 
-def test_pages_are_notified_after_the_event_is_stored(
-    reader: Reader, fleet: redis.Redis, announced: redis.client.PubSub
-) -> None:
+def test_pages_are_notified_after_the_event_is_stored(reader, fleet, announced):
     SharedState(fleet, "contoso").report(event("a"))
     collect(reader)
     assert announced.get_message(timeout=60) is not None
 
 
-def test_health_follows_the_event_that_reports_it(reader: Reader, fleet: redis.Redis) -> None:
+def test_health_follows_the_event_that_reports_it(reader, fleet):
     shared = SharedState(fleet, "contoso")
     shared.fail_over("orders", "drill", operator="ada", process="web")
     shared.record_ping("orders", accepted=False, reason="refused")
@@ -101,7 +97,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("text", ["no JSON", '{"id": "incomplete"}', *(json.dumps(WHOLE | wrong) for wrong in WRONG)])
-def test_a_report_that_cannot_be_read_holds_up_no_other(reader: Reader, fleet: redis.Redis, text: str) -> None:
+def test_a_report_that_cannot_be_read_holds_up_no_other(reader, fleet, text):
     fleet.xadd("pairing:events", {"event": text})
     SharedState(fleet, "contoso").report(event("d"))
     collect(reader)
@@ -109,7 +105,7 @@ def test_a_report_that_cannot_be_read_holds_up_no_other(reader: Reader, fleet: r
     assert fleet.xlen("pairing:events") == 0
 
 
-def test_a_state_that_cannot_be_read_holds_up_no_event(reader: Reader, fleet: redis.Redis) -> None:
+def test_a_state_that_cannot_be_read_holds_up_no_event(reader, fleet):
     shared = SharedState(fleet, "contoso")
     fleet.hset("pairing:{contoso}:health", "payments", '{"path": "payments"}')
     shared.report(event("e"))
@@ -118,9 +114,7 @@ def test_a_state_that_cannot_be_read_holds_up_no_event(reader: Reader, fleet: re
     assert fleet.xlen("pairing:events") == 0
 
 
-def test_a_change_of_one_entity_of_many_costs_a_handful_of_queries(
-    reader: Reader, fleet: redis.Redis, django_assert_max_num_queries: Callable[[int], AbstractContextManager[object]]
-) -> None:
+def test_a_change_of_one_entity_of_many_costs_a_handful_of_queries(reader, fleet, django_assert_max_num_queries):
     shared = SharedState(fleet, "contoso")
     for number in range(200):
         shared.fail_over(f"orders/{number}", "drill", operator="ada", process="web")
@@ -134,9 +128,7 @@ def test_a_change_of_one_entity_of_many_costs_a_handful_of_queries(
     assert not catching_up.catch_up("contoso")
 
 
-def test_a_database_that_lags_behind_is_brought_up_to_date_in_time(
-    reader: Reader, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_lags_behind_is_brought_up_to_date_in_time(reader, fleet, monkeypatch):
     SharedState(fleet, "contoso").fail_over("orders", "drill", operator="ada", process="web")
     monkeypatch.setattr(catching_up, "READ_ALL_S", 0.0)
     assert catching_up.catch_up("contoso")
@@ -145,9 +137,7 @@ def test_a_database_that_lags_behind_is_brought_up_to_date_in_time(
     assert EntityHealth.objects.get(path="orders").state == "failed_over"
 
 
-def test_a_health_that_could_not_be_stored_is_news_once_more(
-    reader: Reader, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_health_that_could_not_be_stored_is_news_once_more(reader, fleet, monkeypatch):
     def refuse(*_: object) -> None:
         raise OSError("disk full")
 
@@ -167,15 +157,13 @@ def metered_entry(record_id: str) -> tuple[str, str]:
     return "1-0", UsageRecord(record_id, minute, *place, 1, 3, 3, 900, 3).to_json()
 
 
-def test_usage_is_stored_for_the_pages(pairs: dict[str, PairConfig], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_usage_is_stored_for_the_pages(pairs, monkeypatch):
     monkeypatch.setattr(collectors, "pairs", lambda: pairs)
     collectors.LiveUsage().add([metered_entry("one")])
     assert MeteredRecord.objects.get().scope == "north"
 
 
-def test_a_database_that_is_away_is_asked_now_and_then_and_gets_what_came_meanwhile(
-    pairs: dict[str, PairConfig], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_is_away_is_asked_now_and_then_and_gets_what_came_meanwhile(pairs, monkeypatch):
     monkeypatch.setattr(collectors, "pairs", lambda: pairs)
     clock, tried = ManualClock(), []
 
@@ -195,9 +183,7 @@ def test_a_database_that_is_away_is_asked_now_and_then_and_gets_what_came_meanwh
     assert MeteredRecord.objects.count() == 100
 
 
-def test_a_record_that_the_database_refuses_keeps_no_other_from_the_pages(
-    pairs: dict[str, PairConfig], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_that_the_database_refuses_keeps_no_other_from_the_pages(pairs, monkeypatch):
     monkeypatch.setattr(collectors, "pairs", lambda: pairs)
     pages = collectors.LiveUsage()
     with monkeypatch.context() as refusing:

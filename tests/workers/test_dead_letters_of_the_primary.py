@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import redis
 from azure.servicebus import ServiceBusMessage, ServiceBusReceiveMode
 from azure.servicebus.management import ServiceBusAdministrationClient
 from django.contrib.auth.models import Group, User
@@ -56,7 +55,7 @@ def act(client: Client, verb: str, queue: str = "orders", **more: object) -> Non
     errands.carry_out(DeadLetterJob.objects.latest("pk").pk)
 
 
-def test_they_are_counted_and_the_entity_s_page_leads_to_them(died: Secondary, ada: Client) -> None:
+def test_they_are_counted_and_the_entity_s_page_leads_to_them(died, ada):
     watchers.count_dead_letters("contoso")
 
     page = ada.get("/pairs/contoso/entities/orders/").text
@@ -65,7 +64,7 @@ def test_they_are_counted_and_the_entity_s_page_leads_to_them(died: Secondary, a
     assert f'href="{PAGE}?queue=orders&amp;show=dead"' in page
 
 
-def test_they_are_shown_with_why_they_died(died: Secondary, ada: Client) -> None:
+def test_they_are_shown_with_why_they_died(died, ada):
     page = ada.get(PAGE, {"queue": "orders", "show": "dead"}).text
 
     assert "id-of-two" in page
@@ -73,12 +72,12 @@ def test_they_are_shown_with_why_they_died(died: Secondary, ada: Client) -> None
     assert "Of <b>orders</b> itself, in contoso" in page
 
 
-def test_what_waits_in_the_primary_s_own_queues_is_not_shown(died: Secondary, ada: Client) -> None:
+def test_what_waits_in_the_primary_s_own_queues_is_not_shown(died, ada):
     assert ada.get(PAGE, {"queue": "orders"}).status_code == 404
     assert ada.get(PAGE, {"queue": "nobody-s", "show": "dead"}).status_code == 404
 
 
-def test_they_go_back_to_where_they_died(died: Secondary, ada: Client, fleet: redis.Redis) -> None:
+def test_they_go_back_to_where_they_died(died, ada, fleet):
     act(ada, "resubmit")
 
     assert DeadLetterJob.objects.get().done == 3
@@ -88,19 +87,19 @@ def test_they_go_back_to_where_they_died(died: Secondary, ada: Client, fleet: re
     assert "orders has no dead letter" in ada.get(PAGE, {"queue": "orders", "show": "dead"}).text
 
 
-def test_they_go_elsewhere_where_an_operator_says_so(died: Secondary, ada: Client) -> None:
+def test_they_go_elsewhere_where_an_operator_says_so(died, ada):
     act(ada, "resubmit", destination="payments")
 
     assert died.received("payments", 3) == ["one", "two", "three"]
 
 
-def test_they_are_discarded_on_record(died: Secondary, ada: Client) -> None:
+def test_they_are_discarded_on_record(died, ada):
     act(ada, "discard")
 
     assert set(DiscardedMessage.objects.values_list("message_id", flat=True)) == {f"id-of-{n}" for n in THREE}
 
 
-def test_they_are_downloaded(died: Secondary, ada: Client) -> None:
+def test_they_are_downloaded(died, ada):
     reported = ada.get("/backlog/contoso/messages.json", {"queue": "orders", "show": "dead"}).json()
 
     assert [one["dead_letter_reason"] for one in reported["messages"]] == ["Unreadable"] * 3
@@ -149,9 +148,7 @@ def taken(here: Secondary, subscription: str, count: int) -> list[str]:
     return found
 
 
-def test_those_of_subscriptions_are_counted_and_found_from_their_topic_and_from_the_list(
-    administration: ServiceBusAdministrationClient, unpaid: Secondary, ada: Client
-) -> None:
+def test_those_of_subscriptions_are_counted_and_found_from_their_topic_and_from_the_list(administration, unpaid, ada):
     watchers.count_dead_letters("contoso")
 
     link = f'href="{{}}?queue={BILLING}&amp;show=dead"'
@@ -170,9 +167,7 @@ def test_those_of_subscriptions_are_counted_and_found_from_their_topic_and_from_
     assert EntityHealth.objects.get(path="invoices").dead_lettered == 0
 
 
-def test_resubmitted_they_come_to_every_subscription_of_their_topic_and_the_question_says_so(
-    unpaid: Secondary, ada: Client
-) -> None:
+def test_resubmitted_they_come_to_every_subscription_of_their_topic_and_the_question_says_so(unpaid, ada):
     watchers.count_dead_letters("contoso")
 
     asked = ada.get("/backlog/contoso/dead-letters/", {"queue": BILLING, "verb": "resubmit", "which": "all"}).text
@@ -186,7 +181,7 @@ def test_resubmitted_they_come_to_every_subscription_of_their_topic_and_the_ques
     assert taken(unpaid, "audit", 2) == ["rent", "water"]
 
 
-def test_many_topics_are_counted_one_part_after_another() -> None:
+def test_many_topics_are_counted_one_part_after_another():
     topics, noon = [f"topic-{n}" for n in range(7)], datetime(2026, 11, 21, 12, tzinfo=UTC)
     rounds = [places.turn_of(topics, noon + n * timedelta(minutes=5), most=3) for n in range(3)]
 

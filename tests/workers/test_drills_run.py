@@ -105,9 +105,7 @@ def state_of(fleet: redis.Redis, path: str = CANARY) -> str:
     return known.state if known else "healthy"
 
 
-def test_a_drill_goes_through_the_backlog_and_comes_home_whole(
-    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis
-) -> None:
+def test_a_drill_goes_through_the_backlog_and_comes_home_whole(pair, primary, fleet):
     with Stopwatch() as watch:
         row = carried_out(begun(pair))
 
@@ -131,9 +129,7 @@ def test_a_drill_goes_through_the_backlog_and_comes_home_whole(
     assert primary.get_queue_runtime_properties(CANARY).active_message_count == 0
 
 
-def test_everything_is_in_the_audit_trail_and_the_actions_name_the_drill(
-    pair: Pair, primary: ServiceBusAdministrationClient
-) -> None:
+def test_everything_is_in_the_audit_trail_and_the_actions_name_the_drill(pair, primary):
     primary.delete_queue(CANARY)  # so that the drill makes it
 
     row = carried_out(begun(pair, creates=True))
@@ -149,9 +145,7 @@ def test_everything_is_in_the_audit_trail_and_the_actions_name_the_drill(
 
 
 @pytest.mark.parametrize("kind", ["session_queue", "topic"])
-def test_a_canary_of_any_kind_is_made_where_that_was_wanted_and_drilled_on(
-    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis, kind: str
-) -> None:
+def test_a_canary_of_any_kind_is_made_where_that_was_wanted_and_drilled_on(pair, primary, fleet, kind):
     primary.delete_queue(CANARY)
 
     row = carried_out(begun(pair, creates=True, kind=kind))
@@ -167,9 +161,7 @@ def test_a_canary_of_any_kind_is_made_where_that_was_wanted_and_drilled_on(
     assert left == 0
 
 
-def test_a_canary_that_was_made_for_one_drill_is_deleted_in_the_end_and_counts_nowhere(
-    pair: Pair, primary: ServiceBusAdministrationClient, settings: Any
-) -> None:
+def test_a_canary_that_was_made_for_one_drill_is_deleted_in_the_end_and_counts_nowhere(pair, primary, settings):
     primary.delete_queue(CANARY)
     settings.PAIRS_FILE.write_text(PAIRS.replace("drill =", "# drill ="))
     before = list(EntityHealth.objects.present().values_list("path", flat=True))
@@ -183,9 +175,7 @@ def test_a_canary_that_was_made_for_one_drill_is_deleted_in_the_end_and_counts_n
     assert list(EntityHealth.objects.present().values_list("path", flat=True)) == before == ["orders", "payments"]
 
 
-def test_a_missing_canary_fails_the_drill_before_anything_is_done(
-    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis
-) -> None:
+def test_a_missing_canary_fails_the_drill_before_anything_is_done(pair, primary, fleet):
     primary.delete_queue(CANARY)
 
     row = carried_out(begun(pair, request_id=f"{7:032x}-1"))  # as the second try of a request is called
@@ -196,9 +186,7 @@ def test_a_missing_canary_fails_the_drill_before_anything_is_done(
     assert AuditEntry.objects.get().verb == "drill_ended"
 
 
-def test_messages_of_others_are_left_alone(
-    pair: Pair, primary: ServiceBusAdministrationClient, strings: Strings
-) -> None:
+def test_messages_of_others_are_left_alone(pair, primary, strings):
     with (
         ServiceBusClient.from_connection_string(strings["CONTOSO_PRIMARY"]) as client,
         client.get_queue_sender(CANARY) as sender,
@@ -212,9 +200,7 @@ def test_messages_of_others_are_left_alone(
     assert primary.get_queue_runtime_properties(CANARY).active_message_count == 1
 
 
-def test_a_drill_that_is_called_off_is_rolled_back_with_nothing_left_behind(
-    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_drill_that_is_called_off_is_rolled_back_with_nothing_left_behind(pair, primary, fleet, monkeypatch):
     row, real = begun(pair), Exercise.look
 
     def called_off(running: Exercise, course: Course) -> int | None:
@@ -231,7 +217,7 @@ def test_a_drill_that_is_called_off_is_rolled_back_with_nothing_left_behind(
     assert row.report["messages"]["lost"] == []
 
 
-def test_a_drill_does_not_run_beside_an_outage(pair: Pair, primary: ServiceBusAdministrationClient) -> None:
+def test_a_drill_does_not_run_beside_an_outage(pair, primary):
     EntityHealth.objects.filter(path="orders").update(state="failing", since=datetime.now(UTC))
 
     row = carried_out(begun(pair))
@@ -239,9 +225,7 @@ def test_a_drill_does_not_run_beside_an_outage(pair: Pair, primary: ServiceBusAd
     assert (row.outcome, "drills require a healthy pair" in row.detail) == ("failed", True)
 
 
-def test_a_drill_whose_worker_has_died_fails_and_its_hold_expires_by_itself(
-    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_drill_whose_worker_has_died_fails_and_its_hold_expires_by_itself(pair, primary, fleet, monkeypatch):
     """A killed worker does nothing more: no rollback, no renewed claim."""
     row = begun(pair)
 
@@ -270,8 +254,8 @@ def test_a_drill_whose_worker_has_died_fails_and_its_hold_expires_by_itself(
 
 
 def test_a_worker_that_was_frozen_past_its_claim_heals_the_canary_and_does_nothing_more(
-    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    pair, primary, fleet, monkeypatch
+):
     row, real = begun(pair), Exercise.look
 
     def frozen(running: Exercise, course: Course) -> int | None:
@@ -287,9 +271,7 @@ def test_a_worker_that_was_frozen_past_its_claim_heals_the_canary_and_does_nothi
     assert state_of(fleet) == "healthy"
 
 
-def test_a_drill_of_a_pair_that_is_configured_no_more_ends(
-    pair: Pair, primary: ServiceBusAdministrationClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_drill_of_a_pair_that_is_configured_no_more_ends(pair, primary, monkeypatch):
     row = begun(pair)
     monkeypatch.setattr(errands, "pairs", dict)
 
@@ -303,9 +285,7 @@ def test_a_drill_of_a_pair_that_is_configured_no_more_ends(
 # The schedule -------------------------------------------------------------------------------------------------------
 
 
-def test_the_schedule_begins_a_drill_once_an_interval(
-    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis
-) -> None:
+def test_the_schedule_begins_a_drill_once_an_interval(pair, primary, fleet):
     now = datetime.now(UTC)
     projection.record_heartbeat("host:1:aaaa", "pings", now)
 
@@ -322,9 +302,7 @@ def test_the_schedule_begins_a_drill_once_an_interval(
     assert begin_if_due("contoso", CANARY, 30, now) is not None
 
 
-def test_the_schedule_waits_while_something_speaks_against_and_asks_once_a_minute(
-    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis
-) -> None:
+def test_the_schedule_waits_while_something_speaks_against_and_asks_once_a_minute(pair, primary, fleet):
     now = datetime.now(UTC)
     projection.record_heartbeat("host:1:aaaa", "pings", now)
     pause = SyphonPause.objects.create(pair=pair, by="ada", at=now)

@@ -54,7 +54,7 @@ def reported(fleet: redis.Redis) -> list[Event]:
     return [Event.from_json(fields["event"]) for _, fields in fleet.xrange("pairing:events")]
 
 
-def test_a_process_that_ended_leaves_no_failing_entity_behind(shared: SharedState, fleet: redis.Redis) -> None:
+def test_a_process_that_ended_leaves_no_failing_entity_behind(shared, fleet):
     Presences(shared).leave(SENDER)
     assert refreshed() == "healthy"
     assert shared.health()["orders"].state == "healthy"
@@ -62,19 +62,17 @@ def test_a_process_that_ended_leaves_no_failing_entity_behind(shared: SharedStat
     assert (event.kind, event.entity, event.reason) == ("recovered", "orders", ended_processes.REASON)
 
 
-def test_a_process_that_was_killed_leaves_none_behind_once_it_is_silent(
-    shared: SharedState, fleet: redis.Redis
-) -> None:
+def test_a_process_that_was_killed_leaves_none_behind_once_it_is_silent(shared, fleet):
     fleet.hset("pairing:{contoso}:processes", SENDER, '{"at": 0, "report": {"sends": true, "disputed": []}}')
     assert refreshed() == "healthy"
 
 
-def test_what_a_living_process_reports_stays(shared: SharedState, fleet: redis.Redis) -> None:
+def test_what_a_living_process_reports_stays(shared, fleet):
     assert refreshed() == "failing"
     assert not reported(fleet)
 
 
-def test_a_report_that_just_came_stays(shared: SharedState) -> None:
+def test_a_report_that_just_came_stays(shared):
     """The process may not have reported its presence yet."""
     Presences(shared).leave(SENDER)
     watchers.refresh()
@@ -82,13 +80,13 @@ def test_a_report_that_just_came_stays(shared: SharedState) -> None:
     assert shared.health()["orders"].state == "failing"
 
 
-def test_a_failover_ends_only_by_a_ping_or_an_operator(shared: SharedState) -> None:
+def test_a_failover_ends_only_by_a_ping_or_an_operator(shared):
     shared.publish(health("failed_over", since=BEGAN + timedelta(minutes=1)))
     Presences(shared).leave(SENDER)
     assert refreshed() == "failed_over"
 
 
-def test_a_process_that_was_only_late_still_fails_the_entity_over(shared: SharedState) -> None:
+def test_a_process_that_was_only_late_still_fails_the_entity_over(shared):
     failing = shared.health()["orders"]
     Presences(shared).leave(SENDER)
     assert refreshed() == "healthy"
@@ -98,9 +96,7 @@ def test_a_process_that_was_only_late_still_fails_the_entity_over(shared: Shared
 
 
 @pytest.mark.parametrize("reads", [1, 2], ids=["after the first read", "inside the transaction"])
-def test_a_failover_in_the_moment_of_the_decision_stands_without_an_event(
-    shared: SharedState, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch, reads: int
-) -> None:
+def test_a_failover_in_the_moment_of_the_decision_stands_without_an_event(shared, fleet, monkeypatch, reads):
     """The event would end the outage in the history although the entity is failed over."""
     Presences(shared).leave(SENDER)
     read, done = SharedState.health_of, count(1)
@@ -141,9 +137,7 @@ shared.end_failure(failing, "ended", process="another", event=Event.from_json(ev
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("moment", "state", "events"), [("before", "failing", 0), ("after", "healthy", 1)])
-def test_a_worker_that_is_killed_changes_and_reports_both_or_nothing(
-    shared: SharedState, fleet: redis.Redis, redis_url: str, moment: str, state: str, events: int
-) -> None:
+def test_a_worker_that_is_killed_changes_and_reports_both_or_nothing(shared, fleet, redis_url, moment, state, events):
     Presences(shared).leave(SENDER)
     event = ended_processes._event("contoso", "orders").to_json()
     ended = subprocess.run([sys.executable, "-c", ENDS_A_FAILURE, redis_url, event, moment], check=False)

@@ -72,9 +72,7 @@ def stored() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("ahead_s", [3.0, -3.0])
-def test_a_reporter_whose_clock_is_three_seconds_off_turns_no_events_round(
-    join: Callable[[str, float], Process], fleet: redis.Redis, reader: Reader, ahead_s: float
-) -> None:
+def test_a_reporter_whose_clock_is_three_seconds_off_turns_no_events_round(join, fleet, reader, ahead_s):
     off, right = join("off", ahead_s), join("right", 0.0)
     began = datetime.now(UTC)
     reported = []
@@ -84,16 +82,14 @@ def test_a_reporter_whose_clock_is_three_seconds_off_turns_no_events_round(
         a_while()
         process.sees(kind)
         reported.append((kind, process.name))
-        eventually(lambda wanted=count: fleet.xlen(EVENTS) == wanted)  # type: ignore[misc]
+        eventually(lambda wanted=count: fleet.xlen(EVENTS) == wanted)
     collect(reader)
     assert stored() == reported
     times = FailoverEvent.objects.values_list("time", flat=True)
     assert all(began <= at <= datetime.now(UTC) + timedelta(seconds=0.5) for at in times)
 
 
-def test_an_operators_word_is_reported_by_the_fleets_clock_too(
-    join: Callable[[str, float], Process], fleet: redis.Redis, reader: Reader, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_operators_word_is_reported_by_the_fleets_clock_too(join, fleet, reader, monkeypatch):
     """The web server's own clock is off here."""
     right = join("right", 0.0)
     right.sees("failing")
@@ -107,9 +103,7 @@ def test_an_operators_word_is_reported_by_the_fleets_clock_too(
 
 
 @pytest.mark.parametrize("is_one", [True, False], ids=["of one entity", "of several"])
-def test_an_operators_word_is_reported_also_if_its_process_dies_before_the_commit(
-    fleet: redis.Redis, reader: Reader, monkeypatch: pytest.MonkeyPatch, is_one: bool
-) -> None:
+def test_an_operators_word_is_reported_also_if_its_process_dies_before_the_commit(fleet, reader, monkeypatch, is_one):
     ann = get_user_model().objects.create_superuser("ann")
     pair = Pair.objects.get(name="contoso")
 
@@ -131,7 +125,7 @@ def test_an_operators_word_is_reported_also_if_its_process_dies_before_the_commi
     assert (reported.kind, reported.entity, reported.operator, reported.reason) == ("forced", "orders", "ann", "drill")
 
 
-def test_an_operators_word_is_stored_once_though_it_is_reported_twice(fleet: redis.Redis, reader: Reader) -> None:
+def test_an_operators_word_is_stored_once_though_it_is_reported_twice(fleet, reader):
     ann = get_user_model().objects.create_superuser("ann")
     pair = Pair.objects.get(name="contoso")
     FAIL_OVER.run_on(Request(ann, pair, "*", "drill", "1"), ["orders", "payments"])
@@ -146,9 +140,7 @@ def dies(_: object) -> None:
     raise OSError("power fails")
 
 
-def test_an_event_that_waited_for_redis_is_reported_at_its_own_time(
-    join: Callable[[str, float], Process], fleet: redis.Redis, reader: Reader
-) -> None:
+def test_an_event_that_waited_for_redis_is_reported_at_its_own_time(join, fleet, reader):
     """Its place in the stream is not its place in time."""
     off, right = join("off", -3.0), join("right", 0.0)
     off.coordination.is_connected = False

@@ -243,13 +243,8 @@ def while_counting(monkeypatch: pytest.MonkeyPatch, happening: Callable[[], None
 
 
 def test_every_figure_of_an_outage_is_the_same_wherever_it_is_shown(
-    fleet: redis.Redis,
-    application: PairedServiceBusClient,
-    secondary: Secondary,
-    browser: Client,
-    namespaces: Mapping[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    fleet, application, secondary, browser, namespaces, monkeypatch
+):
     AlertRule.objects.create(
         name="backlog", kinds=[], pair="*", entity="*", threshold=1, channels=[], changed_at=datetime.now(UTC)
     )

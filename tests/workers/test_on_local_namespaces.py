@@ -6,7 +6,7 @@ docs/specification.md, sections 7, 8 and 11.
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
 import redis
@@ -69,9 +69,7 @@ def fail_over_orders(fleet: redis.Redis, application: PairedServiceBusClient, *,
     return shared
 
 
-def test_an_accepted_ping_brings_an_entity_back_and_the_database_knows(
-    fleet: redis.Redis, application: PairedServiceBusClient
-) -> None:
+def test_an_accepted_ping_brings_an_entity_back_and_the_database_knows(fleet, application):
     shared = fail_over_orders(fleet, application, hold=False)
 
     def is_healthy() -> bool:
@@ -85,9 +83,7 @@ def test_an_accepted_ping_brings_an_entity_back_and_the_database_knows(
     eventually(lambda: application.entity_health("orders").state == "healthy")
 
 
-def test_a_sample_shows_how_many_messages_wait_for_whom(
-    fleet: redis.Redis, application: PairedServiceBusClient, namespaces: dict[str, str]
-) -> None:
+def test_a_sample_shows_how_many_messages_wait_for_whom(fleet, application, namespaces):
     fail_over_orders(fleet, application, hold=True)
     with application.get_queue_sender("orders") as sender:
         sender.send_messages([ServiceBusMessage(str(number)) for number in range(3)])
@@ -115,7 +111,7 @@ def bring_home(namespaces: dict[str, str], fleet: redis.Redis, expected: int) ->
     pytest.fail("not all messages came home")
 
 
-def test_a_pair_that_watches_everything_learns_its_entities(fleet_of_one: object) -> None:
+def test_a_pair_that_watches_everything_learns_its_entities(fleet_of_one):
     deleted = EntityHealth.objects.create(pair=Pair.objects.get(name="contoso"), path="deleted-in-azure")
     watchers.list_entities("contoso")
     assert EntityHealth.objects.present().filter(path="orders", kind="queue").exists()
@@ -123,16 +119,14 @@ def test_a_pair_that_watches_everything_learns_its_entities(fleet_of_one: object
 
 
 @pytest.mark.parametrize("look", [watchers.list_entities, watchers.count_dead_letters], ids=["all", "queues"])
-def test_what_a_worker_sees_in_a_primary_is_known_to_have_existed(
-    fleet_of_one: object, look: Callable[[str], None]
-) -> None:
+def test_what_a_worker_sees_in_a_primary_is_known_to_have_existed(fleet_of_one, look):
     shared = shared_state("contoso")
     shared.redis.delete("pairing:{contoso}:known")
     look("contoso")
     assert "orders" in (shared.known() or ())
 
 
-def test_a_client_that_was_closed_is_replaced(fleet_of_one: object) -> None:
+def test_a_client_that_was_closed_is_replaced(fleet_of_one):
     first = connections.client("contoso")
     assert connections.client("contoso") is first
     first.close()
@@ -140,8 +134,8 @@ def test_a_client_that_was_closed_is_replaced(fleet_of_one: object) -> None:
 
 
 def test_a_pair_without_connection_string_is_reported_in_one_sentence_and_not_tried_at_once_again(
-    fleet_of_one: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    fleet_of_one, monkeypatch
+):
     monkeypatch.delenv("WORKERS_PRIMARY")
     with pytest.raises(connections.NotConnected, match="set WORKERS_PRIMARY"):
         connections.client("contoso")

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import redis
 from azure.servicebus import ServiceBusMessage
 from django.utils import timezone
 
@@ -75,7 +74,7 @@ def carried_out(row: DeadLetterJob) -> DeadLetterJob:
 # Finding ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_sampler_finds_queues_beyond_the_count_and_of_unpaired_primaries(secondary: Secondary) -> None:
+def test_the_sampler_finds_queues_beyond_the_count_and_of_unpaired_primaries(secondary):
     secondary.make(ORPHAN)
     secondary.make("fabrikam/x-servicebus-transfer/0")
     secondary.administration.create_queue("no-backlog-queue")
@@ -91,7 +90,7 @@ def test_the_sampler_finds_queues_beyond_the_count_and_of_unpaired_primaries(sec
     }
 
 
-def test_what_a_live_process_uses_is_not_shown_as_an_orphan(secondary: Secondary, fleet: redis.Redis) -> None:
+def test_what_a_live_process_uses_is_not_shown_as_an_orphan(secondary, fleet):
     secondary.make(ORPHAN)
     watchers.shared_state("contoso").report_rotation("far-away:1:bbbb", [ORPHAN])
 
@@ -109,18 +108,14 @@ def test_what_a_live_process_uses_is_not_shown_as_an_orphan(secondary: Secondary
     ],
     ids=["paired, in another case", "two of one primary", "no backlog queues at all"],
 )
-def test_unpaired_primaries_are_known_by_the_names_of_backlog_queues(
-    paths: list[str], paired: list[str], found: list[str]
-) -> None:
+def test_unpaired_primaries_are_known_by_the_names_of_backlog_queues(paths, paired, found):
     assert sampling.unpaired(paths, paired) == found
 
 
 # Draining -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_orphan_in_quarantine_is_drained_home_and_the_row_shows_how_many(
-    secondary: Secondary, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_orphan_in_quarantine_is_drained_home_and_the_row_shows_how_many(secondary, monkeypatch):
     monkeypatch.setattr(drain, "LOOK_S", 0.2)  # the counts of a local namespace do not lag behind
     secondary.make(ORPHAN)
     secondary.fill(ORPHAN, "one", "two", entity="orders")
@@ -130,7 +125,7 @@ def test_an_orphan_in_quarantine_is_drained_home_and_the_row_shows_how_many(
     secondary.administration.update_queue(queue)
     row = errand(QueueDrain, waiting=3)
 
-    errands.drain_queue(row.pk)  # type: ignore[attr-defined]
+    errands.drain_queue(row.pk)
 
     done = QueueDrain.objects.get()
     assert (done.ended_at is not None, done.moved, done.waiting) == (True, 3, 0)
@@ -138,26 +133,26 @@ def test_an_orphan_in_quarantine_is_drained_home_and_the_row_shows_how_many(
     assert secondary.received("payments", 1) == ["three"]
 
 
-def test_a_drain_that_was_stopped_is_not_begun(secondary: Secondary) -> None:
+def test_a_drain_that_was_stopped_is_not_begun(secondary):
     secondary.make(ORPHAN)
     secondary.fill(ORPHAN, "one")
     row = errand(QueueDrain, ended_at=timezone.now())
 
-    errands.drain_queue(row.pk)  # type: ignore[attr-defined]
+    errands.drain_queue(row.pk)
 
     assert secondary.administration.get_queue_runtime_properties(ORPHAN).active_message_count == 1
 
 
-def test_a_due_deletion_is_carried_out_by_a_worker(secondary: Secondary) -> None:
+def test_a_due_deletion_is_carried_out_by_a_worker(secondary):
     secondary.make(ORPHAN)
     created = secondary.administration.get_queue_runtime_properties(ORPHAN).created_at_utc
     counts = dict.fromkeys(("active", "scheduled", "dead_lettered", "transfer", "transfer_dead_lettered"), 0)
     row = errand(QueueDeletion, due_at=timezone.now(), queue_created_at=str(created), counts=counts)
     QueueDeletion.objects.update(request_id="11111111222243338444555555555555")
 
-    errands.delete(row.pk)  # type: ignore[attr-defined]
+    errands.delete(row.pk)
     QueueDeletion.objects.update(due_at=timezone.now() - timedelta(seconds=1))
-    errands.delete(row.pk)  # type: ignore[attr-defined]
+    errands.delete(row.pk)
 
     assert QueueDeletion.objects.get().stage == "deleted"
     assert secondary.status(ORPHAN) is None
@@ -180,7 +175,7 @@ def numbers(here: Secondary) -> list[int]:
         return [message.sequence_number or 0 for message in receiver.peek_messages(100)]
 
 
-def test_all_dead_letters_are_sent_where_they_were_meant_for_as_they_were(dead: Secondary) -> None:
+def test_all_dead_letters_are_sent_where_they_were_meant_for_as_they_were(dead):
     row = carried_out(job())
 
     assert (row.done, row.failed, row.ended_at is not None) == (3, 0, True)
@@ -189,9 +184,7 @@ def test_all_dead_letters_are_sent_where_they_were_meant_for_as_they_were(dead: 
 
 
 @pytest.mark.parametrize("confirmed", [3, 1], ids=["as many as there are", "fewer than there are"])
-def test_a_job_ends_with_the_last_one_and_does_not_wait_for_more(
-    dead: Secondary, monkeypatch: pytest.MonkeyPatch, confirmed: int
-) -> None:
+def test_a_job_ends_with_the_last_one_and_does_not_wait_for_more(dead, monkeypatch, confirmed):
     received, real = [], DeadLetterRun._receive
 
     def receives(one: DeadLetterRun) -> list[object]:
@@ -207,7 +200,7 @@ def test_a_job_ends_with_the_last_one_and_does_not_wait_for_more(
     assert [len(messages) for messages in received] == [1, 1, 1]
 
 
-def test_chosen_ones_go_elsewhere_and_the_others_stay_free_for_everybody(dead: Secondary) -> None:
+def test_chosen_ones_go_elsewhere_and_the_others_stay_free_for_everybody(dead):
     first, second, third = numbers(dead)
 
     row = carried_out(job(numbers=[second], destination="payments", total=1))
@@ -219,7 +212,7 @@ def test_chosen_ones_go_elsewhere_and_the_others_stay_free_for_everybody(dead: S
     assert [message.sequence_number for message in left] == [first, third]
 
 
-def test_what_does_not_say_where_it_was_meant_for_is_reported_and_stays(dead: Secondary) -> None:
+def test_what_does_not_say_where_it_was_meant_for_is_reported_and_stays(dead):
     with dead.client.get_queue_sender(ORPHAN) as sender:
         sender.send_messages(ServiceBusMessage("whose am I?"))
     dead.dead_letter(ORPHAN, 1)
@@ -231,7 +224,7 @@ def test_what_does_not_say_where_it_was_meant_for_is_reported_and_stays(dead: Se
     assert len(numbers(dead)) == 1
 
 
-def test_what_came_after_the_confirmation_is_not_touched(dead: Secondary) -> None:
+def test_what_came_after_the_confirmation_is_not_touched(dead):
     _, second, third = numbers(dead)
 
     row = carried_out(job(kind="discard", upto=second, total=2))
@@ -241,7 +234,7 @@ def test_what_came_after_the_confirmation_is_not_touched(dead: Secondary) -> Non
     assert DiscardedMessage.objects.count() == 2
 
 
-def test_a_discarded_message_is_on_record_with_a_digest_and_without_its_body(dead: Secondary) -> None:
+def test_a_discarded_message_is_on_record_with_a_digest_and_without_its_body(dead):
     carried_out(job(kind="discard"))
 
     kept = DiscardedMessage.objects.order_by("number").first()
@@ -251,7 +244,7 @@ def test_a_discarded_message_is_on_record_with_a_digest_and_without_its_body(dea
     assert numbers(dead) == []
 
 
-def test_what_was_resubmitted_is_known_by_entity_wherever_it_was_sent(dead: Secondary) -> None:
+def test_what_was_resubmitted_is_known_by_entity_wherever_it_was_sent(dead):
     _, second, third = numbers(dead)
     before = datetime.now(UTC)
     with dead.client.get_queue_receiver(ORPHAN, sub_queue="deadletter") as receiver:
@@ -266,9 +259,7 @@ def test_what_was_resubmitted_is_known_by_entity_wherever_it_was_sent(dead: Seco
 
 
 @pytest.mark.parametrize(("kind", "decision"), [("discard", "discarded"), ("resubmit", "restored")])
-def test_the_ledgers_of_the_queue_say_what_became_of_its_dead_letters(
-    dead: Secondary, kind: str, decision: str
-) -> None:
+def test_the_ledgers_of_the_queue_say_what_became_of_its_dead_letters(dead, kind, decision):
     first, *others = numbers(dead)
     ledger = Ledger(ORPHAN)
     for number in (first, *others):
@@ -277,10 +268,10 @@ def test_the_ledgers_of_the_queue_say_what_became_of_its_dead_letters(
     carried_out(job(kind=kind, numbers=others, total=2))
 
     assert SharedDecisions(watchers.shared_state("contoso"), ORPHAN).apply(ledger) == 1
-    assert (ledger.count("dead_lettered"), ledger.count(decision)) == (1, 2)  # type: ignore[arg-type]
+    assert (ledger.count("dead_lettered"), ledger.count(decision)) == (1, 2)
 
 
-def test_an_unknown_destination_refuses_each_and_loses_none(dead: Secondary) -> None:
+def test_an_unknown_destination_refuses_each_and_loses_none(dead):
     row = carried_out(job(destination="nowhere"))
 
     assert row.done == 0
@@ -294,8 +285,8 @@ class PowerFailed(BaseException):
 @pytest.mark.parametrize("chosen", [False, True], ids=["all", "chosen ones"])
 @pytest.mark.parametrize("step", ["_send", "_settled", "_complete", "_keep", "_report_to_ledger"])
 def test_a_worker_killed_anywhere_loses_nothing_doubles_only_by_the_same_id_and_counts_each_once(
-    dead: Secondary, monkeypatch: pytest.MonkeyPatch, step: str, chosen: bool
-) -> None:
+    dead, monkeypatch, step, chosen
+):
     row, real = job(numbers=numbers(dead) if chosen else []), getattr(DeadLetterRun, step)
 
     def fails(*arguments: object, **keywords: object) -> None:
@@ -329,9 +320,7 @@ def one_at_a_time(power: pytest.MonkeyPatch, then: Callable[[DeadLetterRun], obj
 
 
 @pytest.mark.parametrize("kind", ["discard", "resubmit"])
-def test_chosen_ones_that_take_several_slices_are_all_counted_and_the_rest_is_not_received(
-    dead: Secondary, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_chosen_ones_that_take_several_slices_are_all_counted_and_the_rest_is_not_received(dead, monkeypatch, kind):
     first, second, third = numbers(dead)
     row = job(kind=kind, numbers=[first, second], total=2)
     with monkeypatch.context() as slow:
@@ -348,7 +337,7 @@ def test_chosen_ones_that_take_several_slices_are_all_counted_and_the_rest_is_no
     assert numbers(dead) == [third]
 
 
-def test_what_others_took_away_meanwhile_is_reported(dead: Secondary) -> None:
+def test_what_others_took_away_meanwhile_is_reported(dead):
     first, second, third = numbers(dead)
     with dead.client.get_queue_receiver(ORPHAN, sub_queue="deadletter") as other:
         (taken,) = other.receive_messages(max_message_count=1, max_wait_time=60)
@@ -361,9 +350,7 @@ def test_what_others_took_away_meanwhile_is_reported(dead: Secondary) -> None:
 
 
 @pytest.mark.parametrize("limit", ["MOST_HELD", "MOST_HELD_BYTES", "REACH_S"])
-def test_what_lies_behind_more_than_can_be_kept_locked_is_reported_as_out_of_reach(
-    dead: Secondary, monkeypatch: pytest.MonkeyPatch, limit: str
-) -> None:
+def test_what_lies_behind_more_than_can_be_kept_locked_is_reported_as_out_of_reach(dead, monkeypatch, limit):
     first, second, third = numbers(dead)
     monkeypatch.setattr(dead_letter_links, "BATCH", 1)
     monkeypatch.setattr(dead_letter_progress, limit, 0 if limit == "REACH_S" else 1)
@@ -375,9 +362,7 @@ def test_what_lies_behind_more_than_can_be_kept_locked_is_reported_as_out_of_rea
     assert numbers(dead) == [second, third]
 
 
-def test_more_that_cannot_be_sent_than_can_be_kept_locked_do_not_hold_a_job_up_for_ever(
-    dead: Secondary, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_that_cannot_be_sent_than_can_be_kept_locked_do_not_hold_a_job_up_for_ever(dead, monkeypatch):
     with dead.client.get_queue_sender(ORPHAN) as sender:
         sender.send_messages([ServiceBusMessage("whose am I?") for _ in range(3)])
     dead.dead_letter(ORPHAN, 3)
@@ -391,7 +376,7 @@ def test_more_that_cannot_be_sent_than_can_be_kept_locked_do_not_hold_a_job_up_f
     assert row.detail.endswith("Some could not be reached behind 2 others: process these first.")
 
 
-def test_what_was_done_until_a_job_was_stopped_counts(dead: Secondary, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_done_until_a_job_was_stopped_counts(dead, monkeypatch):
     row = job()
     one_at_a_time(monkeypatch, lambda one: DeadLetterJob.objects.update(ended_at=timezone.now(), detail="Stopped."))
 
@@ -401,7 +386,7 @@ def test_what_was_done_until_a_job_was_stopped_counts(dead: Secondary, monkeypat
 
 
 @pytest.mark.parametrize("chosen", [False, True], ids=["all", "chosen ones"])
-def test_what_another_has_locked_is_waited_for_and_not_left_behind(dead: Secondary, chosen: bool) -> None:
+def test_what_another_has_locked_is_waited_for_and_not_left_behind(dead, chosen):
     """As a worker that was killed has: its locks stand for a minute."""
     row = job(numbers=numbers(dead) if chosen else [])
     with dead.client.get_queue_receiver(ORPHAN, sub_queue="deadletter") as other:
@@ -418,7 +403,7 @@ def test_what_another_has_locked_is_waited_for_and_not_left_behind(dead: Seconda
     assert sorted(dead.received("orders", 3)) == ["one", "three", "two"]
 
 
-def test_a_job_that_was_stopped_sends_nothing_more(dead: Secondary) -> None:
+def test_a_job_that_was_stopped_sends_nothing_more(dead):
     row = job()
     DeadLetterJob.objects.update(ended_at=timezone.now())
 

@@ -20,7 +20,6 @@ import redis
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusError
 from django.core.management import call_command
-from django.test import Client
 
 from dashboard.fleet.state import projection
 from dashboard.models import Charge, Outage
@@ -128,13 +127,8 @@ def collected(fleet: redis.Redis, folder: Path) -> None:
 
 
 def test_a_mended_outage_is_on_the_report_and_its_operations_are_those_the_namespaces_counted(
-    fleet: redis.Redis,
-    redis_url: str,
-    namespaces: Namespaces,
-    tmp_path: Path,
-    settings: Any,
-    admin_client: Client,
-) -> None:
+    fleet, redis_url, namespaces, tmp_path, settings, admin_client
+):
     settings.PAIRS_FILE = tmp_path / "none.toml"
     reported = an_outage(namespaces, redis_url)
     counted = {name: namespaces.billed(name) for name in ("contoso", "contoso-dr")}

@@ -41,7 +41,7 @@ class Folder:
         fresh.replace(self.file)
 
     def check(self, pairs: object) -> None:
-        if self.refused & set(pairs):  # type: ignore[call-overload]
+        if self.refused & set(pairs):
             raise PairsFileError("refused")
 
     def looks(self, times: int = 2) -> set[str]:
@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-def test_a_changed_file_is_taken_in_once_it_has_stood_still_for_a_look(folder: Folder) -> None:
+def test_a_changed_file_is_taken_in_once_it_has_stood_still_for_a_look(folder):
     assert folder.looks() == {"contoso"}
     folder.write(PAIRS + OTHER)
     assert folder.looks(1) == {"contoso"}, "somebody may be writing it"
@@ -69,7 +69,7 @@ def test_a_changed_file_is_taken_in_once_it_has_stood_still_for_a_look(folder: F
 
 
 @pytest.mark.parametrize("text", ["[pairs", "", PAIRS + "backlog_queue_count = 0"])
-def test_a_file_that_cannot_be_used_changes_nothing_and_is_reported_once(folder: Folder, text: str) -> None:
+def test_a_file_that_cannot_be_used_changes_nothing_and_is_reported_once(folder, text):
     before = folder.pairs.pairs()
     folder.write(text)
     with structlog.testing.capture_logs() as logs:
@@ -83,7 +83,7 @@ def test_a_file_that_cannot_be_used_changes_nothing_and_is_reported_once(folder:
     assert folder.pairs.problem == ""
 
 
-def test_a_file_that_has_gone_changes_nothing_until_it_is_back(folder: Folder) -> None:
+def test_a_file_that_has_gone_changes_nothing_until_it_is_back(folder):
     folder.looks()
     folder.file.unlink()
     assert folder.looks(3) == {"contoso"}
@@ -93,7 +93,7 @@ def test_a_file_that_has_gone_changes_nothing_until_it_is_back(folder: Folder) -
     assert (folder.taken, folder.pairs.problem) == ([], ""), "it says what it said"
 
 
-def test_a_pair_that_cannot_be_opened_is_refused_before_the_others_change(folder: Folder) -> None:
+def test_a_pair_that_cannot_be_opened_is_refused_before_the_others_change(folder):
     folder.looks()
     folder.refused = {"fabrikam"}
     folder.write(OTHER)
@@ -101,7 +101,7 @@ def test_a_pair_that_cannot_be_opened_is_refused_before_the_others_change(folder
     assert folder.pairs.problem == "refused"
 
 
-def test_a_worker_that_never_had_a_file_of_use_says_so(folder: Folder) -> None:
+def test_a_worker_that_never_had_a_file_of_use_says_so(folder):
     folder.write("[pairs")
     with pytest.raises(PairsFileError):
         folder.pairs.pairs()
@@ -109,9 +109,7 @@ def test_a_worker_that_never_had_a_file_of_use_says_so(folder: Folder) -> None:
     assert set(folder.pairs.pairs()) == {"contoso"}
 
 
-def test_a_problem_with_the_file_is_reported_with_the_heartbeat(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_problem_with_the_file_is_reported_with_the_heartbeat(folder, monkeypatch):
     monkeypatch.setattr(connections, "_file", folder.pairs)
     folder.looks()
     assert connections.problems() == {}
@@ -126,7 +124,7 @@ def worker(
 ) -> Iterator[Callable[[int], None]]:
     """A worker process on real namespaces, and a way to tell it of another number of backlog queues."""
     file = tmp_path / "pairs.toml"
-    settings.PAIRS_FILE = file  # type: ignore[attr-defined]
+    settings.PAIRS_FILE = file
     for name, text in strings.items():
         monkeypatch.setenv(name, text)
 
@@ -148,7 +146,7 @@ def worker(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_syphon_goes_on_with_what_the_changed_file_says(worker: Callable[..., None], fleet: redis.Redis) -> None:
+def test_a_syphon_goes_on_with_what_the_changed_file_says(worker, fleet):
     leases = SharedState(fleet, "contoso").leases
     syphons.host("contoso")
     eventually(lambda: len(leases()) == 1)
@@ -159,7 +157,7 @@ def test_a_syphon_goes_on_with_what_the_changed_file_says(worker: Callable[..., 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_pair_that_left_the_file_is_let_go(worker: Callable[..., None], fleet: redis.Redis) -> None:
+def test_a_pair_that_left_the_file_is_let_go(worker, fleet):
     leases = SharedState(fleet, "contoso").leases
     syphons.host("contoso")
     eventually(lambda: len(leases()) == 1)

@@ -26,7 +26,7 @@ def lost(fleet: redis.Redis, pairs: dict[str, PairConfig], monkeypatch: pytest.M
     return SharedState(fleet, "contoso")
 
 
-def test_a_redis_restarted_empty_is_informed_of_pauses_and_paces_again(lost: SharedState) -> None:
+def test_a_redis_restarted_empty_is_informed_of_pauses_and_paces_again(lost):
     watchers.refresh()
     assert {queue: (pause.by, pause.reason) for queue, pause in lost.paused().items()} == {
         "*": ("ada", "maintenance"),
@@ -38,7 +38,7 @@ def test_a_redis_restarted_empty_is_informed_of_pauses_and_paces_again(lost: Sha
     }
 
 
-def test_what_was_resumed_or_lifted_stays_so_and_what_redis_knows_is_left_as_it_is(lost: SharedState) -> None:
+def test_what_was_resumed_or_lifted_stays_so_and_what_redis_knows_is_left_as_it_is(lost):
     SyphonPause.objects.filter(queue="*").delete()
     SyphonPace.objects.filter(target=QUEUE).delete()
     lost.pace_syphon(None, 7, "grace", "")

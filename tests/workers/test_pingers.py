@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import redis
 import structlog
 from django.db import OperationalError, connections
 from django.db.backends.sqlite3.base import DatabaseWrapper
@@ -16,7 +15,7 @@ from pairing.fleet.coordination import SharedState
 from workers import pingers, slices
 
 
-def test_an_entity_is_watched_while_it_is_failed_over(fleet: redis.Redis) -> None:
+def test_an_entity_is_watched_while_it_is_failed_over(fleet):
     shared = SharedState(fleet, "contoso")
     assert pingers.away("contoso") == set()
     for path in ("orders", "payments"):
@@ -26,14 +25,14 @@ def test_an_entity_is_watched_while_it_is_failed_over(fleet: redis.Redis) -> Non
     assert pingers.away("contoso") == {"payments"}
 
 
-def test_a_redis_that_has_forgotten_has_nothing_failed_over(fleet: redis.Redis) -> None:
+def test_a_redis_that_has_forgotten_has_nothing_failed_over(fleet):
     SharedState(fleet, "contoso").fail_over("orders", "drill", operator="ada", process="web")
     assert pingers.away("contoso") == {"orders"}
     fleet.flushall()
     assert pingers.away("contoso") == set()
 
 
-def test_pings_that_wait_for_answers_keep_no_other_from_being_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pings_that_wait_for_answers_keep_no_other_from_being_begun(monkeypatch):
     """The client has its places; threads of silent entities take none of them from the rest."""
     ticks = iter([False] * 20 + [True])
     due = SimpleNamespace(ping_due=lambda now: True)
@@ -78,9 +77,7 @@ def pinged(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_ping_leaves_no_connection_to_the_database_open(
-    pinged: Callable[[Callable[[], object]], list[Any]], fleet: redis.Redis
-) -> None:
+def test_a_ping_leaves_no_connection_to_the_database_open(pinged, fleet):
     """Not even until the garbage collector runs: a database has a limited number of them."""
     (used,) = pinged(Pair.objects.exists)
     assert used is not connections["default"]
@@ -88,9 +85,7 @@ def test_a_ping_leaves_no_connection_to_the_database_open(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_database_that_is_away_is_one_line_in_the_log(
-    pinged: Callable[[Callable[[], object]], list[Any]], fleet: redis.Redis
-) -> None:
+def test_a_database_that_is_away_is_one_line_in_the_log(pinged, fleet):
     def store() -> None:
         raise OperationalError("the connection\nis closed")
 

@@ -23,16 +23,10 @@ from dashboard.readiness import probing
 from dashboard.readiness.facts import Answer, Probe
 from dashboard.readiness.probing import answer_of
 from tests.workers.conftest import Begin
+from tests.workers.test_orphans_drained import PAIRS
 from workers import connections, watchers
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PAIRS = """
-[pairs.contoso]
-primary = { connection_string_env = "CONTOSO_PRIMARY", namespace = "contoso" }
-secondary = { connection_string_env = "CONTOSO_SECONDARY", namespace = "contoso-dr" }
-backlog_queue_count = 2
-entities = ["orders", "payments"]
-"""
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
 Strings = Mapping[str, str]
 
@@ -79,7 +73,7 @@ def reported(row: PairReadiness) -> dict[str, str]:
     return {check["name"]: check["result"] for check in row.checks}
 
 
-def test_rights_that_are_there_are_shown_by_using_them_and_nothing_is_sent(pair: Pair, strings: Strings) -> None:
+def test_rights_that_are_there_are_shown_by_using_them_and_nothing_is_sent(pair, strings):
     before = enqueued(strings)
     watchers.sample("contoso")
     look_now()  # the first look learns which entities there are
@@ -93,13 +87,13 @@ def test_rights_that_are_there_are_shown_by_using_them_and_nothing_is_sent(pair:
     assert enqueued(strings) == before
 
 
-def test_a_right_that_was_shown_is_not_tried_again_at_once(pair: Pair) -> None:
+def test_a_right_that_was_shown_is_not_tried_again_at_once(pair):
     first = look_now().probes
 
     assert look_now().probes == first
 
 
-def test_a_refused_link_is_reported_with_the_queue_and_what_to_give(pair: Pair, strings: Strings) -> None:
+def test_a_refused_link_is_reported_with_the_queue_and_what_to_give(pair, strings):
     path = "contoso/x-servicebus-transfer/1"
     refusal = {"effect": "refuse", "condition": "amqp:unauthorized-access", "operation": "attach"}
     connections.client("contoso")
@@ -114,7 +108,7 @@ def test_a_refused_link_is_reported_with_the_queue_and_what_to_give(pair: Pair, 
     assert "Send, Listen and Manage" in rights["todo"]
 
 
-def test_a_refused_primary_costs_that_entity_only_until_the_right_is_given_back(pair: Pair, strings: Strings) -> None:
+def test_a_refused_primary_costs_that_entity_only_until_the_right_is_given_back(pair, strings):
     look_now()
     refusal = {"operation": "attach", "effect": "refuse", "condition": "amqp:unauthorized-access"}
     fault(strings, "CONTOSO_PRIMARY", entity="payments", **refusal)
@@ -129,7 +123,7 @@ def test_a_refused_primary_costs_that_entity_only_until_the_right_is_given_back(
     assert (row.own["home"], row.fell_at) == ("good", None)
 
 
-def test_an_administration_that_refuses_is_reported(pair: Pair, strings: Strings) -> None:
+def test_an_administration_that_refuses_is_reported(pair, strings):
     connections.client("contoso")
     fault(strings, "CONTOSO_SECONDARY", operation="admin", effect="status", status=401)
 
@@ -139,7 +133,7 @@ def test_an_administration_that_refuses_is_reported(pair: Pair, strings: Strings
     assert "Manage claim" in next(check["todo"] for check in row.checks if check["name"] == "secondary")
 
 
-def test_a_pair_that_cannot_be_opened_is_judged_all_the_same(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pair_that_cannot_be_opened_is_judged_all_the_same(pair, monkeypatch):
     def fails(name: str) -> None:
         raise connections.NotConnected("set CONTOSO_SECONDARY")
 
@@ -151,7 +145,7 @@ def test_a_pair_that_cannot_be_opened_is_judged_all_the_same(pair: Pair, monkeyp
     assert Readiness.objects.get(entity="orders").score <= 20
 
 
-def test_one_worker_checks_at_a_time_and_not_before_it_is_due(pair: Pair) -> None:
+def test_one_worker_checks_at_a_time_and_not_before_it_is_due(pair):
     first = look_now().checked_at
 
     watchers.check_readiness("contoso")
@@ -159,7 +153,7 @@ def test_one_worker_checks_at_a_time_and_not_before_it_is_due(pair: Pair) -> Non
     assert PairReadiness.objects.get().checked_at == first
 
 
-def test_of_many_entities_the_longest_untried_have_their_turn_first(pair: Pair) -> None:
+def test_of_many_entities_the_longest_untried_have_their_turn_first(pair):
     for number in range(30):
         row = Readiness(pair=pair, entity=f"q{number:02}", score=0, checked_at=NOW)
         row.probed_at = None if number == 29 else NOW - timedelta(minutes=number)
@@ -186,7 +180,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize(("error", "answer"), ERRORS.values(), ids=ERRORS.keys())
-def test_refusals_are_distinguished_from_silence(error: Exception, answer: str) -> None:
+def test_refusals_are_distinguished_from_silence(error, answer):
     assert answer_of(error) == answer
 
 
@@ -199,5 +193,5 @@ AGES = {
 
 
 @pytest.mark.parametrize(("probe", "due"), AGES.values(), ids=AGES.keys())
-def test_a_right_is_tried_again_where_it_was_not_shown_or_long_ago(probe: Probe | None, due: bool) -> None:
+def test_a_right_is_tried_again_where_it_was_not_shown_or_long_ago(probe, due):
     assert probing.is_due(probe and probe.as_json(), NOW, probing.AGAIN) is due

@@ -22,7 +22,7 @@ def slow_redis(redis_url: str, fleet: redis.Redis, settings: object) -> Iterator
     is_open = threading.Event()
     is_open.set()
     with socket.create_server(("127.0.0.1", 0)) as door:
-        settings.REDIS_URL = f"redis://127.0.0.1:{door.getsockname()[1]}/0"  # type: ignore[attr-defined]
+        settings.REDIS_URL = f"redis://127.0.0.1:{door.getsockname()[1]}/0"
         threading.Thread(target=_serve, args=(door, (host, port), is_open), daemon=True).start()
         yield is_open
         is_open.set()
@@ -50,7 +50,7 @@ def _pass_on(source: socket.socket, target: socket.socket, is_open: threading.Ev
             return
 
 
-def test_a_redis_that_answers_late_is_waited_for(slow_redis: threading.Event, fleet: redis.Redis) -> None:
+def test_a_redis_that_answers_late_is_waited_for(slow_redis, fleet):
     """The answer to a read comes three seconds after the block has ended; the control plane's own limit is two."""
     reader = Reader(patient_connection(), "facts", "fact", "a")
     batches = reader.batches(threading.Event())
@@ -64,18 +64,16 @@ def test_a_redis_that_answers_late_is_waited_for(slow_redis: threading.Event, fl
 
 @pytest.mark.parametrize("task", [collectors.events, collectors.health, collectors.collect_usage, watchers.refresh])
 @pytest.mark.django_db
-def test_a_redis_that_is_away_is_one_line_in_the_log_for_each_task(task: object, settings: object) -> None:
-    settings.REDIS_URL = "redis://127.0.0.1:1/0"  # type: ignore[attr-defined]
+def test_a_redis_that_is_away_is_one_line_in_the_log_for_each_task(task, settings):
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
     with capture_logs() as reported:
-        task()  # type: ignore[operator]
+        task()
 
     assert [(line["log_level"], line["event"]) for line in reported] == [("warning", "Redis does not answer")]
     assert "\n" not in reported[0]["problem"]
 
 
-def test_so_is_a_redis_that_goes_away_before_a_task_has_started_another(
-    fleet: redis.Redis, pairs: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_so_is_a_redis_that_goes_away_before_a_task_has_started_another(fleet, pairs, monkeypatch):
     with Connection("redis://127.0.0.1:1/0") as refusing:
         away = partial(syphons.host.apply_async, connection=refusing, retry=False)
         monkeypatch.setattr(syphons, "pairs", lambda: pairs)
@@ -86,7 +84,7 @@ def test_so_is_a_redis_that_goes_away_before_a_task_has_started_another(
     assert [(line["event"], line["task"]) for line in reported] == [("Redis does not answer", "syphons.ensure")]
 
 
-def test_what_was_read_and_not_saved_when_redis_went_away_is_read_again(fleet: redis.Redis) -> None:
+def test_what_was_read_and_not_saved_when_redis_went_away_is_read_again(fleet):
     fleet.xadd("facts", {"fact": "one"})
     first = Reader(fleet, "facts", "fact", "a", abandoned_ms=0)
     held = next(batch for batch in first.batches(threading.Event()) if batch)

@@ -31,7 +31,7 @@ def rotate(
     pair: Pair, fleet: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: object
 ) -> Iterator[Callable[[str], None]]:
     """A worker with a pair whose connection strings are files; writes those of a policy into them."""
-    settings.PAIRS_FILE = tmp_path / "pairs.toml"  # type: ignore[attr-defined]
+    settings.PAIRS_FILE = tmp_path / "pairs.toml"
     (tmp_path / "pairs.toml").write_text(PAIRS)
 
     def rotated(policy: str) -> None:
@@ -56,9 +56,7 @@ def rotate(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_worker_goes_on_with_new_keys_and_its_syphon_drains_on(
-    rotate: Callable[[str], None], pair: Pair, fleet: redis.Redis, tmp_path: Path
-) -> None:
+def test_a_worker_goes_on_with_new_keys_and_its_syphon_drains_on(rotate, pair, fleet, tmp_path):
     leases = SharedState(fleet, "contoso").leases
     syphons.host("contoso")
     eventually(lambda: len(leases()) == 10)
@@ -81,7 +79,7 @@ def test_a_worker_goes_on_with_new_keys_and_its_syphon_drains_on(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_file_that_is_missing_for_a_moment_changes_nothing(rotate: Callable[[str], None], tmp_path: Path) -> None:
+def test_a_file_that_is_missing_for_a_moment_changes_nothing(rotate, tmp_path):
     served = connections.client("contoso")
     (tmp_path / "PRIMARY").rename(tmp_path / "away")
     assert connections.client("contoso") is served

@@ -2,17 +2,15 @@
 
 import threading
 
-import redis
-
 from workers.streams import GROUP, Reader
 
 
-def test_what_came_before_the_first_reader_is_read(redis_client: redis.Redis) -> None:
+def test_what_came_before_the_first_reader_is_read(redis_client):
     redis_client.xadd("facts", {"fact": "early"})
     assert read_one(Reader(redis_client, "facts", "fact", "a"))[0][1] == "early"
 
 
-def test_an_acknowledged_entry_leaves_the_stream(redis_client: redis.Redis) -> None:
+def test_an_acknowledged_entry_leaves_the_stream(redis_client):
     reader = Reader(redis_client, "facts", "fact", "a")
     redis_client.xadd("facts", {"fact": "one"})
     reader.acknowledge(read_one(reader))
@@ -20,21 +18,21 @@ def test_an_acknowledged_entry_leaves_the_stream(redis_client: redis.Redis) -> N
     assert redis_client.xpending("facts", GROUP)["pending"] == 0
 
 
-def test_what_a_dead_reader_held_is_read_by_another(redis_client: redis.Redis) -> None:
+def test_what_a_dead_reader_held_is_read_by_another(redis_client):
     redis_client.xadd("facts", {"fact": "held by the dead"})
     (entry,) = read_one(Reader(redis_client, "facts", "fact", "dead"))
     redis_client.xclaim("facts", GROUP, "dead", 0, [entry[0]], idle=120_000)
     assert read_one(Reader(redis_client, "facts", "fact", "living")) == [entry]
 
 
-def test_what_a_living_reader_holds_is_left_to_it(redis_client: redis.Redis) -> None:
+def test_what_a_living_reader_holds_is_left_to_it(redis_client):
     redis_client.xadd("facts", {"fact": "held"})
     read_one(Reader(redis_client, "facts", "fact", "first"))
     redis_client.xadd("facts", {"fact": "free"})
     assert [text for _, text in read_one(Reader(redis_client, "facts", "fact", "second"))] == ["free"]
 
 
-def test_a_reader_ends_when_it_is_asked_to(redis_client: redis.Redis) -> None:
+def test_a_reader_ends_when_it_is_asked_to(redis_client):
     stop = threading.Event()
     stop.set()
     assert list(Reader(redis_client, "facts", "fact", "a").batches(stop)) == []

@@ -5,7 +5,6 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-import redis
 import structlog
 from celery.app.task import Context
 
@@ -16,7 +15,7 @@ from workers.celery import app
 from workers.tasks import Count, add, waited
 
 
-def test_a_delay_is_the_time_since_the_request_and_never_negative() -> None:
+def test_a_delay_is_the_time_since_the_request_and_never_negative():
     assert waited({"sent_at": 100.0}, 102.5) == 2.5
     assert waited({"sent_at": 100.0}, 99.0) == 0
     assert waited({}, 99.0) == 0
@@ -24,7 +23,7 @@ def test_a_delay_is_the_time_since_the_request_and_never_negative() -> None:
 
 
 @pytest.mark.django_db
-def test_what_all_workers_counted_is_added_up(fleet: redis.Redis) -> None:
+def test_what_all_workers_counted_is_added_up(fleet):
     add(fleet, {"pings.due": Count(3, 1, 4.5, 2.0, 1000.0)})
     add(fleet, {"pings.due": Count(2, 0, 0.5, 0.4, 1010.0), "alerts.look": Count(1, 0, 0.1, 0.1, 1010.0)})
     found = samples(exposition(datetime.now(UTC)))
@@ -36,27 +35,27 @@ def test_what_all_workers_counted_is_added_up(fleet: redis.Redis) -> None:
     assert sample('paired_task_last_start_timestamp_seconds{task="pings.due"} 1010') in found
 
 
-def test_the_longest_delay_is_forgotten_after_a_minute(fleet: redis.Redis) -> None:
+def test_the_longest_delay_is_forgotten_after_a_minute(fleet):
     add(fleet, {"pings.due": Count(1, 0, 9.0, 9.0, 1000.0)})
     add(fleet, {"pings.due": Count(1, 0, 1.0, 1.0, 1061.0)})
 
     assert json.loads(str(fleet.hget(shared.TASKS, "pings.due")))["longest_s"] == 1
 
 
-def test_what_redis_does_not_take_is_reported_with_the_next_heartbeat(fleet: redis.Redis, settings: object) -> None:
-    url = settings.REDIS_URL  # type: ignore[attr-defined]
+def test_what_redis_does_not_take_is_reported_with_the_next_heartbeat(fleet, settings):
+    url = settings.REDIS_URL
     tasks._counts.clear()
     tasks.count("pings.due", delay_s=1.0)
-    settings.REDIS_URL = "redis://127.0.0.1:1/0"  # type: ignore[attr-defined]
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
     tasks.report()
-    settings.REDIS_URL = url  # type: ignore[attr-defined]
+    settings.REDIS_URL = url
     tasks.count("pings.due", delay_s=2.0)
     tasks.report()
 
     assert json.loads(str(fleet.hget(shared.TASKS, "pings.due")))["starts"] == 2
 
 
-def test_a_request_carries_its_time_to_the_worker(fleet: redis.Redis, redis_url: str) -> None:
+def test_a_request_carries_its_time_to_the_worker(fleet, redis_url):
     before, app.conf.broker_url = app.conf.broker_url, redis_url
     try:
         with app.connection_for_write(redis_url) as connection:
@@ -68,7 +67,7 @@ def test_a_request_carries_its_time_to_the_worker(fleet: redis.Redis, redis_url:
     assert waited(vars(Context(message["headers"])), time.time() + 3) >= 3
 
 
-def test_log_lines_of_a_task_carry_its_id_and_those_after_it_do_not() -> None:
+def test_log_lines_of_a_task_carry_its_id_and_those_after_it_do_not():
     seen: list[dict[str, object]] = []
 
     @app.task(name="samples.seen_by_a_test")
@@ -84,7 +83,7 @@ def test_log_lines_of_a_task_carry_its_id_and_those_after_it_do_not() -> None:
     assert structlog.contextvars.get_contextvars() == {}
 
 
-def test_a_task_that_ends_with_an_error_is_counted() -> None:
+def test_a_task_that_ends_with_an_error_is_counted():
     @app.task(name="samples.broken_by_a_test")
     def look() -> None:
         raise ValueError("no")

@@ -1,7 +1,7 @@
 """Usage records become files with the columns of docs/contract.md, section 5, durably and with their billing scope."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 import redis
 
-from dashboard.fleet.pairs.pairs_file import PairConfig
 from pairing.fleet.coordination import SharedState
 from pairing.telemetry.metering import UsageRecord
 from tests.pace import eventually
@@ -46,18 +45,18 @@ def rows(folder: Path) -> list[dict[str, object]]:
     return ds.dataset(folder / "usage", partitioning="hive", format="parquet").to_table().to_pylist()
 
 
-def test_a_record_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
+def test_a_record_comes_back_from_its_file_as_it_was(tmp_path):
     usage.write([RECORD], str(tmp_path))
     (row,) = rows(tmp_path)
     assert {name: row[name] for name in RECORD._fields} == RECORD._asdict()
 
 
-def test_each_day_has_its_own_folder(tmp_path: Path) -> None:
+def test_each_day_has_its_own_folder(tmp_path):
     usage.write([RECORD, RECORD._replace(minute=datetime(2026, 12, 1, tzinfo=UTC))], str(tmp_path))
     assert sorted(path.name for path in (tmp_path / "usage").iterdir()) == ["date=2026-11-30", "date=2026-12-01"]
 
 
-def test_columns_have_the_types_that_the_pipeline_reads(tmp_path: Path) -> None:
+def test_columns_have_the_types_that_the_pipeline_reads(tmp_path):
     (file,) = usage.write([RECORD], str(tmp_path))
     types = {field.name: str(field.type) for field in pq.read_schema(file)}
     longs = dict.fromkeys(("seq", "operations", "messages", "bytes", "billing_units"), "int64")
@@ -65,7 +64,7 @@ def test_columns_have_the_types_that_the_pipeline_reads(tmp_path: Path) -> None:
     assert types == longs | dict.fromkeys(texts, "string") | {"minute": "timestamp[us, tz=UTC]"}
 
 
-def test_a_file_that_could_not_be_finished_is_never_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_could_not_be_finished_is_never_read(tmp_path, monkeypatch):
     def power_fails(_: int) -> None:
         raise SystemExit("power")
 
@@ -75,7 +74,7 @@ def test_a_file_that_could_not_be_finished_is_never_read(tmp_path: Path, monkeyp
     assert all(path.name.startswith("_") for path in tmp_path.rglob("*.parquet"))
 
 
-def test_a_disk_that_is_full_is_not_filled_further_by_attempts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_full_is_not_filled_further_by_attempts(tmp_path, monkeypatch):
     def disk_is_full(_: int) -> None:
         raise OSError("disk full")
 
@@ -85,7 +84,7 @@ def test_a_disk_that_is_full_is_not_filled_further_by_attempts(tmp_path: Path, m
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-def test_the_peak_of_a_processs_connections_has_a_folder_of_its_own(tmp_path: Path) -> None:
+def test_the_peak_of_a_processs_connections_has_a_folder_of_its_own(tmp_path):
     hour = datetime(2026, 11, 30, 23, tzinfo=UTC)
     peak = RECORD._replace(record_id="peak", minute=hour, scope="north", entity="*", kind="connections", operations=7)
     usage.write([RECORD, peak], str(tmp_path))
@@ -96,7 +95,7 @@ def test_the_peak_of_a_processs_connections_has_a_folder_of_its_own(tmp_path: Pa
     ]
 
 
-def test_an_object_store_is_named_by_its_url(tmp_path: Path) -> None:
+def test_an_object_store_is_named_by_its_url(tmp_path):
     usage.write([RECORD], tmp_path.as_uri())
     assert len(rows(tmp_path)) == 1
 
@@ -106,21 +105,13 @@ def test_an_object_store_is_named_by_its_url(tmp_path: Path) -> None:
     [("contoso", "contoso", "north"), ("contoso", "contoso-dr", "south"), ("fabrikam", "fabrikam", "fabrikam")],
     ids=["the primary's subscription", "the secondary's subscription", "an unknown pair keeps its name"],
 )
-def test_the_billing_scope_is_the_subscription(
-    pair: str, namespace: str, scope: str, pairs: Mapping[str, PairConfig]
-) -> None:
+def test_the_billing_scope_is_the_subscription(pair, namespace, scope, pairs):
     (record,) = usage.with_scopes([RECORD._replace(pair=pair, namespace=namespace, scope=pair)], pairs)
     assert record.scope == scope
 
 
-def test_records_are_acknowledged_only_once_their_file_is_there(
-    fleet: redis.Redis,
-    pairs: Mapping[str, PairConfig],
-    settings: object,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    settings.USAGE_DIR = str(tmp_path)  # type: ignore[attr-defined]
+def test_records_are_acknowledged_only_once_their_file_is_there(fleet, pairs, settings, tmp_path, monkeypatch):
+    settings.USAGE_DIR = str(tmp_path)
     monkeypatch.setattr(collectors, "pairs", lambda: pairs)
     SharedState(fleet, "contoso").record_usage([RECORD])
     reader = Reader(fleet, "pairing:usage", "record", "test")
@@ -141,7 +132,7 @@ def collecting(
     fleet: redis.Redis, pairs: object, settings: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[], None]]:
     """Starts a collector that would write after 45 s; it is asked to stop afterwards."""
-    settings.USAGE_DIR, settings.USAGE_FLUSH_S = str(tmp_path), 45  # type: ignore[attr-defined]
+    settings.USAGE_DIR, settings.USAGE_FLUSH_S = str(tmp_path), 45
     monkeypatch.setattr(collectors, "pairs", lambda: pairs)
     thread = threading.Thread(target=collectors.collect_usage)
     yield thread.start
@@ -164,9 +155,7 @@ def written(folder: Path) -> int:
     return len(rows(folder)) if (folder / "usage").exists() else 0
 
 
-def test_a_file_is_written_as_soon_as_much_is_held(
-    collecting: Callable[[], None], fleet: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_written_as_soon_as_much_is_held(collecting, fleet, tmp_path, monkeypatch):
     monkeypatch.setattr(collectors, "MAX_HELD", 100)
     report(fleet, 100)
     collecting()
@@ -174,9 +163,7 @@ def test_a_file_is_written_as_soon_as_much_is_held(
     eventually(lambda: fleet.xlen("pairing:usage") == 0)
 
 
-def test_what_a_collector_holds_is_written_when_it_is_asked_to_stop(
-    collecting: Callable[[], None], fleet: redis.Redis, tmp_path: Path
-) -> None:
+def test_what_a_collector_holds_is_written_when_it_is_asked_to_stop(collecting, fleet, tmp_path):
     report(fleet, 7)
     collecting()
     eventually(lambda: fleet.exists("pairing:usage") and pending(fleet) == 7)

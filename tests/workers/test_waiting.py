@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 
 import pytest
-import redis
 from azure.servicebus import ServiceBusMessage
 
 from dashboard.fleet.depth import censuses
@@ -36,9 +35,7 @@ def is_exact() -> bool:
     return not EntityHealth.objects.filter(waiting_is_complete=False).exists()
 
 
-def test_more_than_one_look_can_see_is_counted_right_after_some_looks(
-    secondary: Secondary, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_than_one_look_can_see_is_counted_right_after_some_looks(secondary, monkeypatch):
     monkeypatch.setattr(censuses, "MOST_PEEKED", 500)
     secondary.fill_many(FIRST, 700, entity="orders")
     secondary.fill_many(FIRST, 300, entity="payments")
@@ -50,7 +47,7 @@ def test_more_than_one_look_can_see_is_counted_right_after_some_looks(
     assert waiting() == {"orders": 700, "payments": 420}
 
 
-def test_what_is_scheduled_waits_too_so_that_sums_agree(secondary: Secondary) -> None:
+def test_what_is_scheduled_waits_too_so_that_sums_agree(secondary):
     secondary.schedule(FIRST, 3, entity="orders")
     reported = waiting()
 
@@ -58,14 +55,14 @@ def test_what_is_scheduled_waits_too_so_that_sums_agree(secondary: Secondary) ->
     assert sum(queue.messages for queue in BacklogQueue.objects.all()) == 3
 
 
-def test_an_orphan_of_another_primary_is_not_counted_for_this_one_s_entities(secondary: Secondary) -> None:
+def test_an_orphan_of_another_primary_is_not_counted_for_this_one_s_entities(secondary):
     secondary.fill(secondary.make("fabrikam/x-servicebus-transfer/0"), "a", entity="orders")
 
     assert waiting() == {}
     assert BacklogQueue.objects.get(path__startswith="fabrikam").active == 1
 
 
-def test_a_queue_that_cannot_be_peeked_leaves_the_others_alone(secondary: Secondary) -> None:
+def test_a_queue_that_cannot_be_peeked_leaves_the_others_alone(secondary):
     secondary.make(SPARE, requires_session=True)
     with secondary.client.get_queue_sender(SPARE) as sender:
         sender.send_messages(ServiceBusMessage("a", session_id="s"))
@@ -74,9 +71,7 @@ def test_a_queue_that_cannot_be_peeked_leaves_the_others_alone(secondary: Second
     assert (waiting(), is_exact()) == ({"orders": 2}, False)
 
 
-def test_a_census_that_redis_has_lost_or_that_nobody_can_read_is_begun_anew(
-    secondary: Secondary, fleet: redis.Redis
-) -> None:
+def test_a_census_that_redis_has_lost_or_that_nobody_can_read_is_begun_anew(secondary, fleet):
     secondary.fill(FIRST, "a", "b")
     waiting()
     fleet.hset("workers:census:contoso", FIRST, '{"known": 5}')

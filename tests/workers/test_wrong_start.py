@@ -68,7 +68,7 @@ def errors(ran: subprocess.CompletedProcess[str]) -> list[str]:
 @pytest.mark.sampled
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_address_ends_every_process(tmp_path: Path, program: str, name: str) -> None:
+def test_a_wrong_address_ends_every_process(tmp_path, program, name):
     (sentence,) = errors(run(tmp_path, *PROGRAMS[program], **{name: WRONG[name]}))
     assert sentence.startswith(f"error: {name} cannot be read: give ")
 
@@ -80,9 +80,7 @@ def test_a_wrong_address_ends_every_process(tmp_path: Path, program: str, name: 
         ("celery worker", "/", "/: it cannot be read: Is a directory"),
     ],
 )
-def test_a_worker_without_pairs_ends_before_it_loads_pages_and_tasks(
-    tmp_path: Path, program: str, file: str, sentence: str
-) -> None:
+def test_a_worker_without_pairs_ends_before_it_loads_pages_and_tasks(tmp_path, program, file, sentence):
     ran = run_alone(tmp_path, *PROGRAMS[program], PAIRS_FILE=file)
     (said,) = errors(ran)
     assert said.startswith(f"error: {sentence}")
@@ -90,7 +88,7 @@ def test_a_worker_without_pairs_ends_before_it_loads_pages_and_tasks(
     assert not loaded(ran) & LONG
 
 
-def test_a_worker_with_a_string_that_is_none_ends_before_it_loads_tasks(tmp_path: Path) -> None:
+def test_a_worker_with_a_string_that_is_none_ends_before_it_loads_tasks(tmp_path):
     ran = run_alone(tmp_path, *PROGRAMS["celery worker"], TWO="hunter2")
     (sentence,) = errors(ran)
     assert "TWO is not a connection string" in sentence
@@ -99,12 +97,12 @@ def test_a_worker_with_a_string_that_is_none_ends_before_it_loads_tasks(tmp_path
 
 
 @pytest.mark.parametrize("option", ["-Q", "-X"])
-def test_a_worker_for_a_queue_that_nobody_fills_ends(tmp_path: Path, option: str) -> None:
+def test_a_worker_for_a_queue_that_nobody_fills_ends(tmp_path, option):
     (sentence,) = errors(run(tmp_path, *PROGRAMS["celery worker"], option, "pings,ping"))
     assert sentence.startswith("error: There is no queue 'ping': workers serve pings, syphons, ")
 
 
-def test_a_web_process_says_at_its_start_that_the_pairs_file_cannot_be_used(tmp_path: Path) -> None:
+def test_a_web_process_says_at_its_start_that_the_pairs_file_cannot_be_used(tmp_path):
     words = (sys.executable, *PROGRAMS["uvicorn"])
     variables = environment(tmp_path, PAIRS_FILE="/nowhere/pairs.toml")
     with subprocess.Popen(words, cwd=ROOT, env=variables, stderr=subprocess.PIPE, text=True) as process:

@@ -92,7 +92,7 @@ def viewer(as_role) -> Client:
     return as_role("viewer")
 
 
-def test_a_stored_month_replaces_the_one_before_as_a_whole(stored: Callable[..., ChargeRun]) -> None:
+def test_a_stored_month_replaces_the_one_before_as_a_whole(stored):
     stored([*BOTH_RULES, invoice("published", 1_000, "gone"), BASE])
     again = stored(SEPTEMBER)
     assert [(each.scope, each.rule, each.cents) for each in Invoice.objects.all()] == [("sub", "published", 1_560)]
@@ -115,18 +115,16 @@ LINE = line("send", 560)
     ],
     ids=["a field is missing", "an unknown field", "twice", "no cents", "no date", "no run"],
 )
-def test_a_result_that_cannot_be_stored_leaves_the_month_as_it_was(
-    stored: Callable[..., ChargeRun], records: list[dict[str, Any]], reason: str
-) -> None:
+def test_a_result_that_cannot_be_stored_leaves_the_month_as_it_was(stored, records, reason):
     stored(SEPTEMBER)
     with pytest.raises(JobFailed, match=reason):
         stored(records)
     assert Invoice.objects.get().cents == 1_560
 
 
-def test_a_month_that_had_usage_is_not_replaced_by_one_without_any(stored: Callable[..., ChargeRun]) -> None:
+def test_a_month_that_had_usage_is_not_replaced_by_one_without_any(stored):
     """Its folder was not mounted, or another one was given."""
-    empty = RUN | {"counts": RUN["counts"] | {"read": 0, "accepted": 0, "copies": 0, "quarantined": 0}}  # type: ignore[operator]
+    empty = RUN | {"counts": RUN["counts"] | {"read": 0, "accepted": 0, "copies": 0, "quarantined": 0}}
     stored([empty])
     stored(SEPTEMBER)
     with pytest.raises(
@@ -139,7 +137,7 @@ def test_a_month_that_had_usage_is_not_replaced_by_one_without_any(stored: Calla
     assert not Invoice.objects.exists()
 
 
-def test_a_result_that_breaks_off_is_refused(tmp_path: Path) -> None:
+def test_a_result_that_breaks_off_is_refused(tmp_path):
     whole = result_of(tmp_path, SEPTEMBER).read_text().splitlines(keepends=True)
     for part, reason in ((whole[:-1], "is not complete"), ([*whole[:3], "{"], "line 4 is not a record")):
         (tmp_path / "part.jsonl").write_text("".join(part))
@@ -148,9 +146,7 @@ def test_a_result_that_breaks_off_is_refused(tmp_path: Path) -> None:
     assert not Invoice.objects.exists()
 
 
-def test_the_report_shows_the_invoice_with_its_parts_and_its_rule(
-    viewer: Client, stored: Callable[..., ChargeRun]
-) -> None:
+def test_the_report_shows_the_invoice_with_its_parts_and_its_rule(viewer, stored):
     stored(BOTH_RULES)
     page = viewer.get("/costs/", {"month": MONTH}).text
     texts = ("15.60", "settling is not billed", "Base charge", "10.00", "orders", "Sent", "13 × 1M", "sample prices")
@@ -159,7 +155,7 @@ def test_the_report_shows_the_invoice_with_its_parts_and_its_rule(
         assert text in one_line(page)
 
 
-def test_a_row_names_its_pair_where_there_are_several(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
+def test_a_row_names_its_pair_where_there_are_several(viewer, stored):
     stored(SEPTEMBER)
     assert "of pair" not in viewer.get("/costs/", {"month": MONTH}).text
     stored([*SEPTEMBER[:2], line("send", 300), {**line("send", 260), "pair": "fabrikam"}, BASE, DAY])
@@ -168,12 +164,12 @@ def test_a_row_names_its_pair_where_there_are_several(viewer: Client, stored: Ca
     assert page.count("<small>of pair fabrikam</small>") == 1
 
 
-def test_the_newest_month_with_charges_is_shown_first(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
+def test_the_newest_month_with_charges_is_shown_first(viewer, stored):
     stored(SEPTEMBER)
     assert f"Costs of {MONTH}" in viewer.get("/costs/").text
 
 
-def test_a_month_without_charges_says_what_to_run(as_role) -> None:
+def test_a_month_without_charges_says_what_to_run(as_role):
     said = {"viewer": "An operator can compute them now.", "operator": "manage.py compute_charges --month 2026-02"}
     for role, words in said.items():
         assert words in as_role(role).get("/costs/", {"month": "2026-02"}).text
@@ -181,14 +177,12 @@ def test_a_month_without_charges_says_what_to_run(as_role) -> None:
 
 @pytest.mark.parametrize("month", ["2026-13", "october", "2026-1"])
 @pytest.mark.parametrize("url", ["/costs/", "/costs.csv"])
-def test_a_month_that_is_none_is_refused(viewer: Client, url: str, month: str) -> None:
+def test_a_month_that_is_none_is_refused(viewer, url, month):
     response = viewer.get(url, {"month": month})
     assert (response.status_code, b"YYYY-MM" in response.content) == (400, True)
 
 
-def test_a_failed_run_says_why_and_leaves_the_last_good_figures(
-    viewer: Client, stored: Callable[..., ChargeRun]
-) -> None:
+def test_a_failed_run_says_why_and_leaves_the_last_good_figures(viewer, stored):
     stored(SEPTEMBER)
     new_run(status=ChargeRun.Status.FAILED, error="No Java was found.", finished_at=timezone.now())
     page = viewer.get("/costs/", {"month": MONTH}).text
@@ -196,7 +190,7 @@ def test_a_failed_run_says_why_and_leaves_the_last_good_figures(
     assert "15.60" in page
 
 
-def test_a_running_job_shows_where_it_is_and_a_silent_one_is_called_so(viewer: Client) -> None:
+def test_a_running_job_shows_where_it_is_and_a_silent_one_is_called_so(viewer):
     run = new_run(stage="summing by hour", share=0.4, rows=1_234)
     page = viewer.get("/costs/", {"month": MONTH}).text
     assert "40 % · summing by hour · 1,234 rows" in one_line(page)
@@ -204,9 +198,7 @@ def test_a_running_job_shows_where_it_is_and_a_silent_one_is_called_so(viewer: C
     assert "has reported nothing" in viewer.get("/costs/", {"month": MONTH}).text
 
 
-def test_the_csv_has_the_contracts_columns_and_sums_to_the_invoice(
-    viewer: Client, stored: Callable[..., ChargeRun]
-) -> None:
+def test_the_csv_has_the_contracts_columns_and_sums_to_the_invoice(viewer, stored):
     stored(BOTH_RULES)
     text = viewer.get("/costs.csv", {"month": MONTH}).text
     assert text.splitlines()[0] == CONTRACT
@@ -215,7 +207,7 @@ def test_the_csv_has_the_contracts_columns_and_sums_to_the_invoice(
     assert [row["kind"] for row in rows if row["namespace"] == "$system"] == ["base"]
 
 
-def test_a_job_that_fails_is_reported_in_its_own_words_and_recorded(tmp_path: Path) -> None:
+def test_a_job_that_fails_is_reported_in_its_own_words_and_recorded(tmp_path):
     missing = tmp_path / "prices.json"
     with pytest.raises(JobFailed, match="cannot be read: No such file"):
         compute_month(ChargesRequest(month=MONTH, usage=str(tmp_path), prices=str(missing)))
@@ -234,7 +226,7 @@ def test_a_job_that_fails_is_reported_in_its_own_words_and_recorded(tmp_path: Pa
         (SystemExit(143), "It was interrupted."),
     ],
 )
-def test_a_run_that_breaks_off_says_why(monkeypatch: pytest.MonkeyPatch, error: BaseException, reported: str) -> None:
+def test_a_run_that_breaks_off_says_why(monkeypatch, error, reported):
     def breaks(*_: object) -> None:
         raise error
 
@@ -245,9 +237,7 @@ def test_a_run_that_breaks_off_says_why(monkeypatch: pytest.MonkeyPatch, error: 
     assert (run.status, run.error) == (ChargeRun.Status.FAILED, reported)
 
 
-def test_names_from_outside_are_text_on_the_page_and_in_the_csv(
-    viewer: Client, stored: Callable[..., ChargeRun]
-) -> None:
+def test_names_from_outside_are_text_on_the_page_and_in_the_csv(viewer, stored):
     names = ("<script>alert(1)</script>", '=HYPERLINK("x")')
     stored([RUN, invoice("published", 0), *(line("send", -5, entity=name) for name in names)])
     assert "<script>alert" not in viewer.get("/costs/", {"month": MONTH}).text
@@ -274,9 +264,7 @@ def cells(page: str, label: str) -> list[str]:
     return [found.strip() for found in re.findall(rf'data-label="{label}"[^>]*>([^<]*)<', one_line(page))]
 
 
-def test_of_one_pair_the_tiers_are_those_of_its_scope_with_its_own_operations(
-    viewer: Client, stored: Callable[..., ChargeRun]
-) -> None:
+def test_of_one_pair_the_tiers_are_those_of_its_scope_with_its_own_operations(viewer, stored):
     stored(TWO_PAIRS)
     whole = viewer.get("/costs/", {"month": MONTH}).text
     assert cells(whole, "Operations in it") == ["13,000,000", "7,000,000"] * 2
@@ -288,14 +276,14 @@ def test_of_one_pair_the_tiers_are_those_of_its_scope_with_its_own_operations(
     assert "other-sub" not in page
 
 
-def test_under_pro_rata_the_rows_of_a_pair_share_all_tiers(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
+def test_under_pro_rata_the_rows_of_a_pair_share_all_tiers(viewer, stored):
     stored(TWO_PAIRS)
     Invoice.objects.update(allocation="pro-rata")
     page = one_line(viewer.get("/costs/", {"month": MONTH, "pair": "fabrikam"}).text)
     assert page.count('<span class="quiet">shared</span>') == 2
 
 
-def test_of_one_pair_what_is_counted_for_all_pairs_says_so(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
+def test_of_one_pair_what_is_counted_for_all_pairs_says_so(viewer, stored):
     stored(TWO_PAIRS)
     Invoice.objects.filter(scope="sub").update(unpriced_bytes=10**9)
     of_all = (
@@ -327,13 +315,7 @@ OF_A_NAMESPACE = "a namespace and not in this sum: base charge."
         ({"kind": "connections"}, {"connections": 1_077}, ""),
     ],
 )
-def test_what_cannot_be_attributed_is_named_and_is_no_part_of_0(
-    viewer: Client,
-    stored: Callable[..., ChargeRun],
-    filters: dict[str, str],
-    parts: dict[str, int],
-    missing: str,
-) -> None:
+def test_what_cannot_be_attributed_is_named_and_is_no_part_of_0(viewer, stored, filters, parts, missing):
     stored(TWO_PAIRS)
     found = report(MONTH, Filters(**filters))
     assert found
@@ -342,9 +324,7 @@ def test_what_cannot_be_attributed_is_named_and_is_no_part_of_0(
     assert re.findall(r"Not attributed to ([^<]*?\.)", page) == ([missing] if missing else [])
 
 
-def test_what_two_pairs_use_of_one_namespace_is_distinguished_and_one_row_of_the_csv(
-    viewer: Client, stored: Callable[..., ChargeRun]
-) -> None:
+def test_what_two_pairs_use_of_one_namespace_is_distinguished_and_one_row_of_the_csv(viewer, stored):
     alpha, beta = (line("send_backlog", 280, units=10) | {"pair": name} for name in ("alpha", "beta"))
     stored([RUN, invoice("published", 1_560), alpha, beta, BASE, DAY])
     assert '<p class="sum">2.80' in viewer.get("/costs/", {"month": MONTH, "pair": "beta"}).text
@@ -353,7 +333,7 @@ def test_what_two_pairs_use_of_one_namespace_is_distinguished_and_one_row_of_the
     assert (reported["send_backlog"], len(rows)) == (("20", "20", "5.60"), 2)
 
 
-def test_the_base_charge_of_a_premium_namespace_is_that_of_the_namespace(stored: Callable[..., ChargeRun]) -> None:
+def test_the_base_charge_of_a_premium_namespace_is_that_of_the_namespace(stored):
     stored([RUN, invoice("published", 70_566), BASE, line("base", 69_006, "*", "large"), line("send", 560)])
     found = report(MONTH)
     assert found

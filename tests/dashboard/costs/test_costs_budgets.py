@@ -33,7 +33,7 @@ def shares() -> list[tuple[str, int, int]]:
     return sorted(BudgetAlert.objects.values_list("pair", "percent", "cents"))
 
 
-def test_each_share_of_a_budget_is_reported_once(tmp_path: Path) -> None:
+def test_each_share_of_a_budget_is_reported_once(tmp_path):
     store_budget("*", 2_000, 80, "olga", timezone.now())
     store_budget("contoso", 1_000, 50, "olga", timezone.now())
     compute(tmp_path, 400)
@@ -45,14 +45,14 @@ def test_each_share_of_a_budget_is_reported_once(tmp_path: Path) -> None:
     assert raise_alerts(MONTH, timezone.now()) == []
 
 
-def test_a_new_amount_forgets_the_alerts_of_the_old_one(tmp_path: Path) -> None:
+def test_a_new_amount_forgets_the_alerts_of_the_old_one(tmp_path):
     store_budget("*", 1_000, 80, "olga", timezone.now())
     compute(tmp_path, 400)
     store_budget("*", 9_000, 80, "olga", timezone.now())
     assert shares() == []
 
 
-def test_an_operator_sets_a_budget_and_the_page_says_when_it_is_used_up(tmp_path: Path, as_role) -> None:
+def test_an_operator_sets_a_budget_and_the_page_says_when_it_is_used_up(tmp_path, as_role):
     compute(tmp_path, 600)
     operator = as_role("operator")
     answer = operator.post("/costs/budget/", {"month": MONTH, "amount": "20.00", "alert_percent": "75"})
@@ -65,13 +65,13 @@ def test_an_operator_sets_a_budget_and_the_page_says_when_it_is_used_up(tmp_path
 
 
 @pytest.mark.parametrize("amount", ["-1", "1e99", "much", "0.001"])
-def test_an_amount_that_is_none_is_reported_and_changes_nothing(as_role, amount: str) -> None:
+def test_an_amount_that_is_none_is_reported_and_changes_nothing(as_role, amount):
     answer = as_role("operator").post("/costs/budget/", {"month": MONTH, "amount": amount})
     assert (answer.status_code, "Nothing was done. Monthly budget: " in answer.text) == (400, True)
     assert not Budget.objects.exists()
 
 
-def test_a_refused_budget_keeps_what_was_typed_and_says_at_the_field_what_is_wrong(tmp_path: Path, as_role) -> None:
+def test_a_refused_budget_keeps_what_was_typed_and_says_at_the_field_what_is_wrong(tmp_path, as_role):
     compute(tmp_path, 600)
     form = {"month": MONTH, "amount": "much", "alert_percent": "70"}
     page = as_role("operator").post("/costs/budget/", form).text
@@ -82,7 +82,7 @@ def test_a_refused_budget_keeps_what_was_typed_and_says_at_the_field_what_is_wro
     assert 'value="70"' in page
 
 
-def test_the_rows_as_parquet_have_the_csvs_columns_and_sum_to_the_invoice(tmp_path: Path, as_role) -> None:
+def test_the_rows_as_parquet_have_the_csvs_columns_and_sum_to_the_invoice(tmp_path, as_role):
     compute(tmp_path, 1_234)
     answer = as_role("viewer").get("/costs.parquet", {"month": MONTH})
     table = pq.read_table(io.BytesIO(answer.content))
@@ -99,14 +99,14 @@ def priced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dashboard.costs.views.forecast.prices_of", lambda month: Prices(rows, is_sample=False))
 
 
-def test_the_dialog_of_a_forced_failover_asks_what_it_would_cost(pair, redis_here, as_role) -> None:
+def test_the_dialog_of_a_forced_failover_asks_what_it_would_cost(pair, redis_here, as_role):
     dialog = as_role("operator").get(f"/pairs/{pair.name}/actions/fail_over/", {"path": "orders"}).text
     assert "/costs/failover/?pair=contoso&amp;path=orders&amp;entities=1" in dialog
     others = as_role("operator").get(f"/pairs/{pair.name}/actions/release/", {"path": "orders"}).text
     assert "/costs/failover/" not in others
 
 
-def test_before_a_failover_its_messages_room_and_money_are_reported(pair, priced, tmp_path: Path, as_role) -> None:
+def test_before_a_failover_its_messages_room_and_money_are_reported(pair, priced, tmp_path, as_role):
     compute(tmp_path, 600)
     viewer = as_role("viewer")
     reported = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "744"}, headers=HTMX).text

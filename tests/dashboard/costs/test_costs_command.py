@@ -3,7 +3,6 @@
 import csv
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -30,7 +29,7 @@ def write_usage(folder: Path, units: int = 8_003_720) -> None:
 
 @pytest.mark.spark
 @pytest.mark.django_db
-def test_a_month_is_computed_stored_and_written_as_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_month_is_computed_stored_and_written_as_csv(tmp_path, capsys):
     write_usage(tmp_path)
     output = tmp_path / "charges.csv"
     call_command("compute_charges", month="2026-10", usage=str(tmp_path), rule="settlements", output=output)
@@ -73,14 +72,14 @@ def shows_progress(written: str) -> None:
     ],
 )
 @pytest.mark.django_db
-def test_a_wrong_argument_is_reported_in_one_sentence(arguments: list[str], sentence: str) -> None:
+def test_a_wrong_argument_is_reported_in_one_sentence(arguments, sentence):
     with pytest.raises(CommandError) as caught:
         call_command("compute_charges", *arguments)
     assert sentence in str(caught.value)
 
 
 @pytest.mark.django_db
-def test_a_folder_that_is_not_there_is_no_month_without_usage(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_no_month_without_usage(tmp_path):
     with pytest.raises(CommandError, match="is not a folder: name the one that contains usage/"):
         call_command("compute_charges", month="2026-10", usage=str(tmp_path / "mistyped"))
     assert not ChargeRun.objects.exists()
@@ -89,7 +88,7 @@ def test_a_folder_that_is_not_there_is_no_month_without_usage(tmp_path: Path) ->
 @pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.django_db
-def test_a_folder_too_deep_is_no_month_without_usage(tmp_path: Path) -> None:
+def test_a_folder_too_deep_is_no_month_without_usage(tmp_path):
     write_usage(tmp_path)
     for wrong in (tmp_path / "usage", f"file://{tmp_path}/usage"):
         with pytest.raises(CommandError, match="/usage has no usage/ and no connections/: give the folder that"):
@@ -99,7 +98,7 @@ def test_a_folder_too_deep_is_no_month_without_usage(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.django_db
-def test_no_key_of_an_object_store_is_stored_or_shown(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_key_of_an_object_store_is_stored_or_shown(settings, capsys):
     settings.USAGE_DIR = "s3://KEY:SECRET@usage/metering?region=eu-west-1"
     with pytest.raises(CommandError) as failed:
         call_command("compute_charges", month="2026-10")
@@ -110,7 +109,7 @@ def test_no_key_of_an_object_store_is_stored_or_shown(settings: Any, capsys: pyt
 
 @pytest.mark.spark
 @pytest.mark.django_db
-def test_a_month_of_which_much_is_unusable_is_stored_only_on_request(tmp_path: Path) -> None:
+def test_a_month_of_which_much_is_unusable_is_stored_only_on_request(tmp_path):
     write_usage(tmp_path)
     Path(tmp_path, "usage", "date=2026-10-01", "broken.parquet").write_bytes(b"")
     with pytest.raises(CommandError, match=r"nothing was published\. \S+broken\.parquet is empty.*--max-quarantined 1"):
@@ -122,12 +121,12 @@ def test_a_month_of_which_much_is_unusable_is_stored_only_on_request(tmp_path: P
 
 
 @pytest.mark.parametrize("text", ["nan", "-1", "2", "1/0", "much"])
-def test_a_share_of_unusable_input_is_a_number_from_0_to_1(text: str) -> None:
+def test_a_share_of_unusable_input_is_a_number_from_0_to_1(text):
     with pytest.raises(CommandError, match="is not a share: write a number from 0 to 1"):
         call_command("compute_charges", "--month=2026-10", f"--max-quarantined={text}")
 
 
-def test_a_job_gets_a_url_in_its_environment_and_only_its_address_as_an_argument() -> None:
+def test_a_job_gets_a_url_in_its_environment_and_only_its_address_as_an_argument():
     url = "s3://KEY:SECRET@usage/metering?region=eu-west-1"
     arguments = ChargesRequest(month="2026-10", usage=url).arguments(Path("result.jsonl"))
     assert arguments[arguments.index("--usage") + 1] == "s3://usage/metering"

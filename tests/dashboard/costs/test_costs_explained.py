@@ -1,7 +1,6 @@
 """Every row of the report tells its rule, price rows, tiers and counts; their amounts sum to its exact share."""
 
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,7 +40,7 @@ def row(kind: str = "send", *, rule: str = "published", allocation: str = "time"
     return Charge(invoice=Invoice(rule=rule, allocation=allocation, tiers=whole), kind=kind, **known | fields)
 
 
-def test_operations_show_how_many_fell_into_which_tier_at_which_price() -> None:
+def test_operations_show_how_many_fell_into_which_tier_at_which_price():
     reported = explain(row(tiers=[13 * MILLION, 7 * MILLION]), DETAILS)
     assert "published" in reported.rule
     assert [(step.count, step.tier, step.price) for step in reported.steps] == [
@@ -50,12 +49,12 @@ def test_operations_show_how_many_fell_into_which_tier_at_which_price() -> None:
     assert sum(step.amount or 0 for step in reported.steps) == Fraction(560, 100)
 
 
-def test_a_settlement_that_is_not_billed_says_so() -> None:
+def test_a_settlement_that_is_not_billed_says_so():
     assert "not billed" in explain(row("settle"), DETAILS).rule
     assert explain(row("settle", rule="settlements", tiers=[5]), DETAILS).steps[0].count == "5"
 
 
-def test_under_pro_rata_the_scopes_charge_and_the_rows_share_of_it_are_shown() -> None:
+def test_under_pro_rata_the_scopes_charge_and_the_rows_share_of_it_are_shown():
     shared = row(allocation="pro-rata", tiers=[0, 2 * MILLION], of_scope=[13 * MILLION, 7 * MILLION])
     reported = explain(shared, DETAILS)
     assert "shared in proportion to units" in reported.rule
@@ -68,34 +67,32 @@ def test_under_pro_rata_the_scopes_charge_and_the_rows_share_of_it_are_shown() -
     ]  # fmt: skip
 
 
-def test_a_row_without_billed_units_has_no_share() -> None:
+def test_a_row_without_billed_units_has_no_share():
     reported = explain(row(allocation="pro-rata", tiers=[0, 0], of_scope=[13 * MILLION, 0]), DETAILS)
     assert (reported.scope_count, list(reported.steps)) == ("", [])
 
 
-def test_basic_and_premium_operations_stand_beside_the_ladder() -> None:
+def test_basic_and_premium_operations_stand_beside_the_ladder():
     reported = explain(row(tiers=[0, 0, MILLION, 5]), DETAILS)
     assert [(step.meter, step.amount) for step in reported.steps] == [
         ("Basic Messaging Operations", Fraction(5, 100)), ("Premium", None),
     ]  # fmt: skip
 
 
-def test_the_base_charge_shows_its_hours_and_ignores_the_monthly_row() -> None:
+def test_the_base_charge_shows_its_hours_and_ignores_the_monthly_row():
     monthly = price("Standard Base Unit", "1/Month", "0", "10")
     reported = explain(row("base", namespace="$system", quantity="744.0"), {"prices": [monthly, *DETAILS["prices"]]})
     assert [(step.count, step.amount) for step in reported.steps] == [("744 hours", Fraction("10.000104"))]
 
 
 @pytest.mark.parametrize(("quantity", "tiers"), [("0", 0), ("42.5", 1), ("1500", 2)])
-def test_connections_show_the_tiers_they_reach_and_that_processes_peaks_are_an_upper_bound(
-    quantity: str, tiers: int
-) -> None:
+def test_connections_show_the_tiers_they_reach_and_that_processes_peaks_are_an_upper_bound(quantity, tiers):
     reported = explain(row("connections", quantity=quantity), DETAILS, Fraction(quantity))
     assert len(reported.scope_steps) == tiers
     assert "upper bound" in reported.rule
 
 
-def test_connections_show_what_the_scope_has_in_each_tier_and_the_namespaces_share_of_its_charge() -> None:
+def test_connections_show_what_the_scope_has_in_each_tier_and_the_namespaces_share_of_its_charge():
     own, other = Fraction(900_000, 744), Fraction(111_111, 744)
     reported = explain(row("connections", quantity=exact_text(own)), DETAILS, own + other)
     assert "divided by the 744 hours" in reported.rule
@@ -107,7 +104,7 @@ def test_connections_show_what_the_scope_has_in_each_tier_and_the_namespaces_sha
     assert round(float(reported.steps[0].amount or 0), 6) == 9.587023
 
 
-def test_bandwidth_shows_its_price_per_gb_and_what_that_comes_to() -> None:
+def test_bandwidth_shows_its_price_per_gb_and_what_that_comes_to():
     crossed = row("bandwidth", quantity="38.5", exact="0.77")
     crossed.invoice.currency = "USD"
     step = explain(crossed, DETAILS).steps[0]
@@ -124,12 +121,12 @@ def test_bandwidth_shows_its_price_per_gb_and_what_that_comes_to() -> None:
         ("0.0000008", "0.0000008000"),
     ],
 )
-def test_an_amount_to_calculate_with_keeps_its_decimals(amount: str, shown: str) -> None:
+def test_an_amount_to_calculate_with_keeps_its_decimals(amount, shown):
     assert unrounded(Fraction(amount)) == shown
 
 
 @pytest.mark.django_db
-def test_the_charge_for_connections_can_be_calculated_by_hand_from_the_page(tmp_path: Path, as_role: Any) -> None:
+def test_the_charge_for_connections_can_be_calculated_by_hand_from_the_page(tmp_path, as_role):
     averages = {"contoso": Fraction(900_000, 744), "contoso-dr": Fraction(111_111, 744)}
     share = (sum(averages.values()) - 1000) * Fraction("0.03") / sum(averages.values())
     rows = [

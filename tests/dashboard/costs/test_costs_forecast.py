@@ -47,7 +47,7 @@ def three_hours(**changes: Any) -> Outage:
 @pytest.mark.parametrize(
     ("settlements", "total", "extra"), [(False, 8_003_720, 4_003_720), (True, 10_003_720, 5_003_720)]
 )
-def test_the_operations_of_the_worked_example(settlements: bool, total: int, extra: int) -> None:
+def test_the_operations_of_the_worked_example(settlements, total, extra):
     done = forecast(three_hours(), UNUSED, settlements).operations
     assert (done.pings, done.polls, done.total, done.extra) == (3_600, 120, total, extra)
 
@@ -62,26 +62,24 @@ def test_the_operations_of_the_worked_example(settlements: bool, total: int, ext
         pytest.param(BASIC, 0, (40, 50), (20, 25), id="Basic"),
     ],
 )
-def test_the_money_depends_on_where_the_month_stands(
-    price: Price, used: int, charges: tuple[int, int], extras: tuple[int, int]
-) -> None:
+def test_the_money_depends_on_where_the_month_stands(price, used, charges, extras):
     made = [forecast(three_hours(), Bills(price.after(used)), settlements) for settlements in (False, True)]
     assert tuple(cents(each.charge) for each in made) == charges
     assert tuple(cents(each.extra_charge) for each in made) == extras
 
 
-def test_an_outage_that_straddles_the_allowance() -> None:
+def test_an_outage_that_straddles_the_allowance():
     made = forecast(three_hours(), Bills(STANDARD.after(10 * MILLION)), settlements=False)
     assert (cents(made.charge), made.rate) == (400, 0)
 
 
 @pytest.mark.parametrize(("crossings", "price"), [(1, 143), (2, 287)])
-def test_bandwidth_is_paid_by_the_crossing(crossings: int, price: int) -> None:
+def test_bandwidth_is_paid_by_the_crossing(crossings, price):
     made = forecast(three_hours(crossings=crossings), UNUSED, settlements=False)
     assert (float(made.gigabytes), cents(made.bandwidth)) == (71.68, price)
 
 
-def test_ten_queues_do_not_hold_it_and_draining_takes_a_thousand_seconds() -> None:
+def test_ten_queues_do_not_hold_it_and_draining_takes_a_thousand_seconds():
     made = forecast(three_hours(), UNUSED, settlements=False)
     assert (made.queues_needed, made.fits, made.drain_s) == (14, False, 1_000)
 
@@ -96,28 +94,26 @@ def test_ten_queues_do_not_hold_it_and_draining_takes_a_thousand_seconds() -> No
         pytest.param(13 * MILLION, 12 * MILLION, Fraction("2.402976"), id="the secondary straddles its allowance"),
     ],
 )
-def test_two_subscriptions_have_two_ladders(used: int, used_secondary: int, extra: Fraction) -> None:
+def test_two_subscriptions_have_two_ladders(used, used_secondary, extra):
     bills = Bills(STANDARD.after(used), STANDARD.after(used_secondary))
     made = forecast(three_hours(), bills, settlements=False)
     assert made.extra_charge == extra
 
 
-def test_prices_that_were_named_and_are_not_there_are_no_reason_to_take_the_sample(
-    tmp_path: Any, settings: Any
-) -> None:
+def test_prices_that_were_named_and_are_not_there_are_no_reason_to_take_the_sample(tmp_path, settings):
     settings.PRICES_FILE = tmp_path / "none.json"
     with pytest.raises(JobFailed, match="cannot be read: No such file"):
         listed("2026-10")
 
 
-def test_the_prices_are_the_samples_where_none_are_configured(tmp_path: Any, settings: Any, monkeypatch: Any) -> None:
+def test_the_prices_are_the_samples_where_none_are_configured(tmp_path, settings, monkeypatch):
     settings.PRICES_FILE = tmp_path / "none.json"
     monkeypatch.setattr("dashboard.costs.runs.inputs.DEFAULT_PRICES", tmp_path / "none.json")
     reported = listed("2026-10")
     assert (reported.operations, reported.currency, reported.is_sample) == (STANDARD, "USD", True)
 
 
-def test_of_several_regions_in_the_price_list_the_configured_one_counts(tmp_path: Any, settings: Any) -> None:
+def test_of_several_regions_in_the_price_list_the_configured_one_counts(tmp_path, settings):
     sample = json.loads((settings.BASE_DIR / "pipeline/data/prices-sample.json").read_text())
     here = {item["meterName"]: item | {"armRegionName": "westeurope"} for item in sample["Items"]}
     dearer = here["Standard Messaging Operations"] | {"tierMinimumUnits": 0, "retailPrice": 7.0}
@@ -134,7 +130,7 @@ def test_of_several_regions_in_the_price_list_the_configured_one_counts(tmp_path
     assert price_arguments("p.json", "northeurope")[-2:] == ["--region", "northeurope"]
 
 
-def test_the_sample_is_not_looked_through_for_the_configured_region(settings: Any, monkeypatch: Any) -> None:
+def test_the_sample_is_not_looked_through_for_the_configured_region(settings, monkeypatch):
     monkeypatch.setattr("dashboard.costs.runs.inputs.DEFAULT_PRICES", settings.PRICES_FILE)
     settings.PRICES_REGION = "westeurope"
     assert listed("2026-10").is_sample
@@ -149,27 +145,27 @@ FIELDS = {"hours": 3, "messages_per_hour": 333_334, "message_bytes": 71_680, "us
 ONE_CROSSING = {"crossings": 1, "per_gigabyte": "0.02"}
 
 
-def test_the_page_answers_with_money_operations_room_and_time(viewer: Client) -> None:
+def test_the_page_answers_with_money_operations_room_and_time(viewer):
     page = viewer.get("/costs/forecast/", FIELDS | ONE_CROSSING).text
     for text in ("3.20", "8,000,", "at least 14 are needed", "17 min", "1.43", "Nothing has been metered yet"):
         assert text in one_line(page)
 
 
-def test_a_changed_field_is_answered_with_the_answer_alone(viewer: Client) -> None:
+def test_a_changed_field_is_answered_with_the_answer_alone(viewer):
     answer = viewer.get("/costs/forecast/", FIELDS, headers={"HX-Request": "true"}).text
     assert "3.20" in answer
     assert "<html" not in answer
 
 
 @pytest.mark.parametrize("hours", ["0", "-1", "x", "NaN", "1e9"])
-def test_a_field_that_makes_no_sense_is_named(viewer: Client, hours: str) -> None:
+def test_a_field_that_makes_no_sense_is_named(viewer, hours):
     page = viewer.get("/costs/forecast/", {"hours": hours})
     assert (page.status_code, "hours: " in page.text) == (200, True)
 
 
 @pytest.mark.parametrize("number", ["1e-9999999", "0e9999999", "0.0000000000001"])
 @pytest.mark.parametrize("field", ["messages_per_hour", "per_gigabyte", "hours"])
-def test_a_number_that_takes_minutes_to_calculate_with_is_refused(viewer: Client, field: str, number: str) -> None:
+def test_a_number_that_takes_minutes_to_calculate_with_is_refused(viewer, field, number):
     page = viewer.get("/costs/forecast/", {field: number}).text
     assert "Because of the outage" not in page
     assert "at most 12 decimals" in page or "greater than or equal to 0.01" in page
@@ -180,9 +176,7 @@ def test_a_number_that_takes_minutes_to_calculate_with_is_refused(viewer: Client
     ("rule", "operations", "extra"),
     [("published", "8,003,720", "4,003,720"), ("settlements", "10,003,720", "5,003,720")],
 )
-def test_the_command_shows_the_worked_example_under_the_rule_of_the_installation(
-    capsys: pytest.CaptureFixture[str], rule: str, operations: str, extra: str
-) -> None:
+def test_the_command_shows_the_worked_example_under_the_rule_of_the_installation(capsys, rule, operations, extra):
     CostRule.objects.create(rule=rule, set_by="ada", set_at=timezone.now())
     example = {"hours": "3", "messages_per_hour": "333333.33", "message_bytes": "71680", "pingers": "20"}
     call_command("forecast", **example, used=str(13 * MILLION))
@@ -192,7 +186,7 @@ def test_the_command_shows_the_worked_example_under_the_rule_of_the_installation
 
 
 @pytest.mark.django_db
-def test_the_command_names_the_option_it_cannot_read() -> None:
+def test_the_command_names_the_option_it_cannot_read():
     with pytest.raises(CommandError, match="--messages-per-hour is 'many'"):
         call_command("forecast", messages_per_hour="many")
 
@@ -204,7 +198,7 @@ def pair(name: str, queues: int, every_s: float, *, configured: bool = True) -> 
 
 
 @pytest.mark.django_db
-def test_a_pair_s_own_options_are_assumed_and_of_all_pairs_those_of_all() -> None:
+def test_a_pair_s_own_options_are_assumed_and_of_all_pairs_those_of_all():
     pair("contoso", 4, 5)
     pair("fabrikam", 16, 20)
     pair("gone", 99, 1, configured=False)
@@ -214,7 +208,7 @@ def test_a_pair_s_own_options_are_assumed_and_of_all_pairs_those_of_all() -> Non
     assert present.configured("nobody") == present.Configured(queues=10, ping_interval_s=60)
 
 
-def test_the_page_is_filled_with_the_options_of_the_pair_it_is_about(viewer: Client) -> None:
+def test_the_page_is_filled_with_the_options_of_the_pair_it_is_about(viewer):
     pair("tailspin", 7, 33)
 
     page = viewer.get("/costs/forecast/", {"pair": "tailspin"}).text
@@ -239,7 +233,7 @@ def bill(scope: str, units: int, *kinds: str, rule: str = "published", tiers: tu
         Charge.objects.create(invoice=invoice, pair="contoso", namespace=scope, entity="orders", kind=kind, **counts)
 
 
-def test_the_form_asks_for_the_second_subscription_only_where_the_pair_has_two(viewer: Client) -> None:
+def test_the_form_asks_for_the_second_subscription_only_where_the_pair_has_two(viewer):
     bill("sub", 5, "send", "ping", "send_backlog")
     assert used("contoso").secondary is None
     assert "in the secondary" not in viewer.get("/costs/forecast/", {"pair": "contoso"}).text
@@ -254,7 +248,7 @@ def used(pair: str) -> Used:
 
 
 @pytest.mark.django_db
-def test_operations_of_basic_and_premium_climb_no_ladder() -> None:
+def test_operations_of_basic_and_premium_climb_no_ladder():
     bill("sub", 20 * MILLION, "send", tiers=(13 * MILLION, MILLION, 0, 0, MILLION, 5 * MILLION))
     assert used("contoso") == Used(14 * MILLION)
 
@@ -292,15 +286,13 @@ def pairs_file(tmp_path: Any, settings: Any) -> Any:
 )
 @pytest.mark.parametrize("pair_asked", ["contoso", ""], ids=["the pair", "all pairs"])
 @pytest.mark.django_db
-def test_crossing_regions_is_priced_as_the_report_prices_it(
-    pairs_file: Any, pair_asked: str, region: str, more: str, crossings: int, price: Fraction | None
-) -> None:
+def test_crossing_regions_is_priced_as_the_report_prices_it(pairs_file, pair_asked, region, more, crossings, price):
     pairs_file(region=region, more=more)
     found = tariff(pair_asked, listed("2026-10"), "2026-10")
     assert (found.crossings, found.per_gigabyte) == (crossings, price)
 
 
-def test_the_forecast_and_the_dialog_show_the_same_egress_as_the_bill(viewer: Client, pairs_file: Any) -> None:
+def test_the_forecast_and_the_dialog_show_the_same_egress_as_the_bill(viewer, pairs_file):
     bill("sub", 5, "send")
     Charge.objects.update(messages=MILLION, bytes=71_680 * MILLION)
     bandwidth = PRICES[0] | {"meter": "Intra Continent Data Transfer Out", "unit": "1 GB", "price": "0.02"}
@@ -330,9 +322,7 @@ def test_the_forecast_and_the_dialog_show_the_same_egress_as_the_bill(viewer: Cl
     ],
 )
 @pytest.mark.django_db
-def test_each_namespace_is_priced_by_its_tier(
-    pairs_file: Any, primary: str, secondary: str, extra: Fraction, rest: Fraction
-) -> None:
+def test_each_namespace_is_priced_by_its_tier(pairs_file, primary, secondary, extra, rest):
     pairs_file(primary, secondary)
     priced = tariff("contoso", listed("2026-10"), "2026-10")
     bills = priced.bills(Used(13 * MILLION))
@@ -343,7 +333,7 @@ def test_each_namespace_is_priced_by_its_tier(
 
 @pytest.mark.parametrize("tier", ["standard", "premium"])
 @pytest.mark.django_db
-def test_a_ladder_without_a_price_is_not_taken_for_premium(pairs_file: Any, tier: str) -> None:
+def test_a_ladder_without_a_price_is_not_taken_for_premium(pairs_file, tier):
     pairs_file(tier, "premium")
     free = {"meter": OPERATIONS, "unit": "1M", "from": "0", "price": "0", "currency": "USD"}
     nothing = replace(listed("2026-10"), rows=[free])
@@ -351,7 +341,7 @@ def test_a_ladder_without_a_price_is_not_taken_for_premium(pairs_file: Any, tier
 
 
 @pytest.mark.django_db
-def test_days_before_the_first_send_of_a_month_make_no_traffic_smaller() -> None:
+def test_days_before_the_first_send_of_a_month_make_no_traffic_smaller():
     computed = datetime(2026, 3, 21, 12, tzinfo=UTC)
     bill("sub", 5, "send")
     ChargeRun.objects.update(started_at=computed)

@@ -87,7 +87,7 @@ def test_a_damaged_file_is_read_or_refused_in_one_sentence(data):
 
 
 @pytest.mark.django_db
-def test_whatever_was_read_can_be_stored() -> None:
+def test_whatever_was_read_can_be_stored():
     """Names of any length, in any script: the database takes them."""
     strange = billed("Ω" * 500, resource=RESOURCE.replace("Contoso", "n" * 400), currency="ABCDEFGHIJKLMN")
     text = "\n".join([",".join(HEAD), strange])

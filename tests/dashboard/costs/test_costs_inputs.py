@@ -10,7 +10,7 @@ from dashboard.costs.runs.charges import ChargesRequest, compute_month, depths_f
 from dashboard.costs.runs.inputs import namespaces
 from dashboard.costs.runs.jobs import JobFailed
 from dashboard.costs.runs.storing import store
-from dashboard.models import BacklogQueue, BacklogRollup, ChargeRun, DepthSample, Pair, PairDepth
+from dashboard.models import BacklogQueue, BacklogRollup, ChargeRun, DepthSample, PairDepth
 from tests.dashboard.costs.test_costs import RUN
 from tests.dashboard.results import result_of
 
@@ -33,7 +33,7 @@ def reported(arguments: list[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in Path(arguments[1]).read_text().splitlines()]
 
 
-def test_tiers_messaging_units_and_regions_of_the_pairs_file_reach_the_job(settings, tmp_path: Path) -> None:
+def test_tiers_messaging_units_and_regions_of_the_pairs_file_reach_the_job(settings, tmp_path):
     settings.PAIRS_FILE = tmp_path / "pairs.toml"
     assert namespaces() == []
     settings.PAIRS_FILE.write_text(PAIRS)
@@ -46,7 +46,7 @@ def test_tiers_messaging_units_and_regions_of_the_pairs_file_reach_the_job(setti
     assert [record["record"] for record in namespaces()] == ["namespace", "namespace"]
 
 
-def test_a_pairs_file_that_cannot_be_read_stops_the_run(settings, tmp_path: Path) -> None:
+def test_a_pairs_file_that_cannot_be_read_stops_the_run(settings, tmp_path):
     settings.PAIRS_FILE = tmp_path / "pairs.toml"
     settings.PAIRS_FILE.write_text("[pairs]")
     with pytest.raises(JobFailed, match="PAIRS_FILE cannot be used, so tiers and regions are not known"):
@@ -54,7 +54,7 @@ def test_a_pairs_file_that_cannot_be_read_stops_the_run(settings, tmp_path: Path
     assert ChargeRun.objects.get().status == ChargeRun.Status.FAILED
 
 
-def test_samples_of_the_month_and_of_single_queues_since_yesterday_reach_the_job(pair: Pair, tmp_path: Path) -> None:
+def test_samples_of_the_month_and_of_single_queues_since_yesterday_reach_the_job(pair, tmp_path):
     queue = BacklogQueue.objects.create(pair=pair, path="x-0", seen_at=NOW)
     for days in (0, 1, 2):
         at = NOW - timedelta(days=days)
@@ -75,7 +75,7 @@ def rollup(deepest: int, day: int = 1) -> dict[str, object]:
     return {"record": "rollup", **period, "deepest": deepest}
 
 
-def test_rollups_replace_their_own_periods_and_leave_those_whose_samples_are_gone(tmp_path: Path) -> None:
+def test_rollups_replace_their_own_periods_and_leave_those_whose_samples_are_gone(tmp_path):
     for records in ([rollup(5, 1), rollup(6, 2)], [rollup(9, 2)]):
         store(run(), result_of(tmp_path, [RUN | {"month": MONTH}, *records]))
     assert list(BacklogRollup.objects.values_list("begins_at__day", "deepest")) == [(1, 5), (2, 9)]

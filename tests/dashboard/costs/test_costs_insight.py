@@ -39,7 +39,7 @@ def month(name: str, cents: int, units: int, **kinds: int) -> Invoice:
     return made
 
 
-def test_failover_costs_what_the_month_costs_more_for_it() -> None:
+def test_failover_costs_what_the_month_costs_more_for_it():
     # docs/pricing.md, section 9: 8,003,720 operations after 10 million; without the outage 4,000,000 of them
     stages = {"send_backlog": 2 * MILLION, "syphon_receive": 2 * MILLION, "syphon_send": 2 * MILLION}
     others = {"send": 10 * MILLION, "receive": 2 * MILLION, "ping": 3_600, "syphon_receive_empty": 120}
@@ -57,7 +57,7 @@ def other_pair(invoice: Invoice, **kinds: int) -> None:
         Charge.objects.create(invoice=invoice, cents=0, **names, **counts)
 
 
-def test_of_one_pair_its_own_operations_are_reported() -> None:
+def test_of_one_pair_its_own_operations_are_reported():
     polls = {"contoso": 2 * 29_760, "fabrikam": 29_760}  # two hosts, and one, of ten queues in 31 days
     made = month("2026-10", 0, 50 * MILLION, send_backlog=MILLION, syphon_receive_empty=polls["contoso"])
     other_pair(made, send_backlog=5 * MILLION, syphon_receive_empty=polls["fabrikam"])
@@ -81,7 +81,7 @@ def test_of_one_pair_its_own_operations_are_reported() -> None:
     )
 
 
-def test_the_chart_of_days_says_that_it_is_of_all_pairs(as_role) -> None:
+def test_the_chart_of_days_says_that_it_is_of_all_pairs(as_role):
     made = month("2026-10", 400, 20 * MILLION, send=MILLION)
     counts = {"operations": 5, "billing_units": 5, "exact": "0.4"}
     DailyCharge.objects.create(invoice=made, date=date(2026, 10, 1), kind="send", **counts)
@@ -90,7 +90,7 @@ def test_the_chart_of_days_says_that_it_is_of_all_pairs(as_role) -> None:
     assert "Of all pairs together" not in viewer.get("/costs/", {"month": "2026-10"}).text
 
 
-def test_a_month_that_runs_is_divided_by_its_days_so_far() -> None:
+def test_a_month_that_runs_is_divided_by_its_days_so_far():
     three_hosts = 3 * 10 * 4 * 24 * 9
     month("2026-10", 0, 50 * MILLION, syphon_receive_empty=three_hosts)
     Pair.objects.create(
@@ -107,17 +107,17 @@ def test_a_month_that_runs_is_divided_by_its_days_so_far() -> None:
         assert (found.idle.pollers, found.idle.hosts) == (pollers, hosts)
 
 
-def test_failover_inside_the_allowance_costs_nothing_and_says_so() -> None:
+def test_failover_inside_the_allowance_costs_nothing_and_says_so():
     added = added_by([month("2026-10", 0, 5 * MILLION, send_backlog=MILLION)], EXTRA_KINDS)
     assert (added.operations, added.cents) == (MILLION, 0)
 
 
 @pytest.mark.parametrize(("polls", "pollers"), [(0, 0), (1, 0), (2_976, 1), (29_760, 10), (29_761, 10)])
-def test_idle_polls_are_reported_as_queues_polled_all_month(polls: int, pollers: int) -> None:
+def test_idle_polls_are_reported_as_queues_polled_all_month(polls, pollers):
     assert idle([month("2026-10", 0, 50 * MILLION, syphon_receive_empty=polls)], days=31).pollers == pollers
 
 
-def test_a_month_is_compared_with_the_one_before() -> None:
+def test_a_month_is_compared_with_the_one_before():
     month("2026-09", 2_000, MILLION, send=MILLION)
     found = change("2026-10", "", 2_500, "USD")
     assert found is not None
@@ -125,14 +125,14 @@ def test_a_month_is_compared_with_the_one_before() -> None:
     assert change("2026-09", "", 2_000, "USD") is None
 
 
-def test_a_month_is_not_compared_with_one_in_another_currency() -> None:
+def test_a_month_is_not_compared_with_one_in_another_currency():
     month("2026-09", 2_000, 0, send=MILLION)
     Invoice.objects.update(currency="EUR")
     assert change("2026-10", "", 2_500, "USD") is None
     assert change("2026-10", "", 2_500, "EUR") is not None
 
 
-def test_the_report_narrows_down_to_a_kind_and_an_entity() -> None:
+def test_the_report_narrows_down_to_a_kind_and_an_entity():
     month("2026-10", 560, 20 * MILLION, send=20 * MILLION, ping=5)
     pings = report("2026-10", Filters(kind="ping"))
     assert pings is not None
@@ -146,7 +146,7 @@ def day(number: int, kind: str, cents: int, operations: int = 5) -> DayOf:
     return DayOf(date(2026, 10, number), kind, operations, Fraction(cents, 100))
 
 
-def test_the_chart_draws_a_bar_for_each_day_and_group_and_shows_the_numbers() -> None:
+def test_the_chart_draws_a_bar_for_each_day_and_group_and_shows_the_numbers():
     chart = days_chart(
         "2026-10", [day(1, "send", 50), day(1, "receive", 50), day(1, "ping", 25), day(31, "send", 10)], "USD"
     )
@@ -157,7 +157,7 @@ def test_the_chart_draws_a_bar_for_each_day_and_group_and_shows_the_numbers() ->
     assert chart.rows == [(date(2026, 10, 1), ["1.00", "0.25"]), (date(2026, 10, 31), ["0.10", "0.00"])]
 
 
-def test_a_day_of_less_than_a_cent_has_its_digits_and_the_month_is_summed_before_rounding() -> None:
+def test_a_day_of_less_than_a_cent_has_its_digits_and_the_month_is_summed_before_rounding():
     days = [DayOf(date(2026, 10, number), "send", 5, Fraction("0.0049")) for number in range(1, 31)]
     chart = days_chart("2026-10", [*days, day(31, "ping", 125)], "USD")
     assert chart is not None
@@ -165,17 +165,17 @@ def test_a_day_of_less_than_a_cent_has_its_digits_and_the_month_is_summed_before
     assert chart.totals == ["0.15", "1.25"]
 
 
-def test_the_chart_shows_operations_while_everything_is_included() -> None:
+def test_the_chart_shows_operations_while_everything_is_included():
     chart = days_chart("2026-10", [day(1, "send", 0, 1_234)], "USD")
     assert chart is not None
     assert (chart.of_money, chart.rows) == (False, [(date(2026, 10, 1), ["1,234"])])
 
 
-def test_a_month_without_anything_has_no_chart() -> None:
+def test_a_month_without_anything_has_no_chart():
     assert days_chart("2026-10", [day(1, "settle", 0, 0)], "USD") is None
 
 
-def test_the_cost_of_failover_is_rounded_once() -> None:
+def test_the_cost_of_failover_is_rounded_once():
     """0.004 for operations and 0.004 for bytes are 0.01 together, and each of them 0.00."""
     made = month("2026-10", 0, 20 * MILLION, send_backlog=5_000)
     Charge.objects.create(
@@ -191,7 +191,7 @@ def test_the_cost_of_failover_is_rounded_once() -> None:
     )
 
 
-def test_a_month_that_runs_is_said_not_to_be_over(as_role) -> None:
+def test_a_month_that_runs_is_said_not_to_be_over(as_role):
     now = timezone.now()
     this = Month.of(now)
     current, before = str(this), str(this.previous)

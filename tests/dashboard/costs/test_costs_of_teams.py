@@ -8,7 +8,7 @@ from django.utils import timezone
 from dashboard.costs.prices import listed
 from dashboard.models import BudgetAlert, Charge, ChargeRun, Invoice
 from tests.dashboard.markup import one_line
-from tests.dashboard.planted import HIDDEN, Planted, planted
+from tests.dashboard.planted import HIDDEN, planted
 
 pytestmark = pytest.mark.django_db
 __all__ = ["planted"]
@@ -35,7 +35,7 @@ def computed(scope: str, pair: str, units: int) -> None:
     )  # fmt: skip
 
 
-def test_the_forecast_of_a_pair_is_the_same_for_its_team_and_for_those_who_see_all_pairs(planted: Planted) -> None:
+def test_the_forecast_of_a_pair_is_the_same_for_its_team_and_for_those_who_see_all_pairs(planted):
     computed("north", "contoso", 20_000_000)
     ours, whole = (planted.client(role).get("/costs/forecast/?pair=contoso").text for role in ("viewer", "superuser"))
     assert fields_of(ours) == fields_of(whole)
@@ -44,7 +44,7 @@ def test_the_forecast_of_a_pair_is_the_same_for_its_team_and_for_those_who_see_a
     assert "the next million operations cost 0.80" in one_line(ours)
 
 
-def test_the_forecast_of_all_pairs_is_of_those_that_one_sees(planted: Planted) -> None:
+def test_the_forecast_of_all_pairs_is_of_those_that_one_sees(planted):
     computed("north", "contoso", 20_000_000)
     computed("south", HIDDEN, 200_000_000)
     used = {
@@ -53,7 +53,7 @@ def test_the_forecast_of_all_pairs_is_of_those_that_one_sees(planted: Planted) -
     assert used == {"viewer": "20000000", "superuser": "200000000"}
 
 
-def test_a_price_of_bytes_that_another_team_has_agreed_is_not_shown(planted: Planted, settings, tmp_path) -> None:
+def test_a_price_of_bytes_that_another_team_has_agreed_is_not_shown(planted, settings, tmp_path):
     settings.PAIRS_FILE = tmp_path / "pairs.toml"
     ends = "\n".join(
         f'{end} = {{ fully_qualified_namespace = "{end}.servicebus.windows.net", region = "{end}" }}'
@@ -66,7 +66,7 @@ def test_a_price_of_bytes_that_another_team_has_agreed_is_not_shown(planted: Pla
     assert (shown["superuser"] > 0, shown["viewer"]) == (True, 0)
 
 
-def test_a_budget_that_is_used_up_already_is_reported_whoever_sets_it(planted: Planted) -> None:
+def test_a_budget_that_is_used_up_already_is_reported_whoever_sets_it(planted):
     computed("north", "contoso", 20_000_000)
     month = f"{timezone.now():%Y-%m}"
     form = {"month": month, "pair": "contoso", "amount": "0.10"}

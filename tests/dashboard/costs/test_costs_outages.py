@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from dashboard.costs.reporting import report as cost_report
+from dashboard.costs.reporting.availability import by_pair
 from dashboard.costs.runs.charges import outages_for
 from dashboard.costs.runs.storing import store
 from dashboard.models import Availability, ChargeRun, EntityHealth, FailoverEvent, Outage, Pair
@@ -52,14 +53,14 @@ def client(as_role) -> Client:
     return as_role("viewer")
 
 
-def test_outages_are_replaced_with_the_month(tmp_path: Path) -> None:
+def test_outages_are_replaced_with_the_month(tmp_path):
     for _ in range(2):
         stored(tmp_path)
     assert Outage.objects.count() == 1
     assert Availability.objects.get().percent == pytest.approx(99.5968, abs=1e-4)
 
 
-def test_the_report_prices_an_outage_at_the_months_marginal_rate(client: Client, tmp_path: Path) -> None:
+def test_the_report_prices_an_outage_at_the_months_marginal_rate(client, tmp_path):
     stored(tmp_path)
     page = client.get("/costs/", {"month": MONTH}).text
     # 20 million operations, 4 million of them because of the outage: all of those at 0.80
@@ -67,9 +68,7 @@ def test_the_report_prices_an_outage_at_the_months_marginal_rate(client: Client,
         assert text in one_line(page)
 
 
-def test_the_page_says_how_long_an_outage_lasted_and_how_long_of_it_in_the_month(
-    client: Client, tmp_path: Path
-) -> None:
+def test_the_page_says_how_long_an_outage_lasted_and_how_long_of_it_in_the_month(client, tmp_path):
     """One began the month before; the other ended in it, and only its backlog was drained in this month."""
     across = EPISODE | {
         "started_at": "2026-09-30T23:00:00+00:00",
@@ -90,7 +89,7 @@ def place(scope: str, namespace: str, published: int, crossing_bytes: int = 0) -
     return {"scope": scope, "namespace": namespace} | counts
 
 
-def test_an_outage_is_priced_on_the_bill_of_each_namespace_it_used(client: Client, tmp_path: Path) -> None:
+def test_an_outage_is_priced_on_the_bill_of_each_namespace_it_used(client, tmp_path):
     """The primary is 20 million operations into its month, the secondary, another subscription's, 14 million.
 
     Four million operations of the outage were made in the secondary: three are included there, one costs 0.80. The
@@ -122,7 +121,7 @@ def test_an_outage_is_priced_on_the_bill_of_each_namespace_it_used(client: Clien
 
 
 @pytest.mark.parametrize(("tier", "charge"), [("basic", Fraction("0.2")), ("premium", Fraction(0))])
-def test_an_outage_costs_what_the_tier_of_the_secondary_takes(tmp_path: Path, tier: str, charge: Fraction) -> None:
+def test_an_outage_costs_what_the_tier_of_the_secondary_takes(tmp_path, tier, charge):
     extra = {"published": 4_000_000, "settlements": 4_000_000, "places": [place("sub", "contoso-dr", 4_000_000)]}
     own = line("send_backlog", 0, namespace="contoso-dr", units=4_000_000)
     own |= {"exact": "0.2"} if tier == "basic" else {"exact": "0"}
@@ -157,14 +156,14 @@ def queries_of_report() -> int:
     return len(captured)
 
 
-def test_a_report_with_many_outages_asks_the_database_no_more_often(tmp_path: Path) -> None:
+def test_a_report_with_many_outages_asks_the_database_no_more_often(tmp_path):
     stored(tmp_path, month_of(several(1)))
     once = queries_of_report()
     stored(tmp_path, month_of(several(30)))
     assert queries_of_report() == once
 
 
-def test_the_newest_outages_are_listed_and_all_of_them_on_request(client: Client, tmp_path: Path) -> None:
+def test_the_newest_outages_are_listed_and_all_of_them_on_request(client, tmp_path):
     stored(tmp_path, month_of(several(120)))
     page, whole = (client.get("/costs/", {"month": MONTH} | more).text for more in ({}, {"outages": "all"}))
     assert (page.count("data-outage="), whole.count("data-outage=")) == (100, 120)
@@ -173,7 +172,7 @@ def test_the_newest_outages_are_listed_and_all_of_them_on_request(client: Client
     assert "newest of" not in whole
 
 
-def test_the_job_gets_the_turns_up_to_the_months_end_and_every_entity(tmp_path: Path) -> None:
+def test_the_job_gets_the_turns_up_to_the_months_end_and_every_entity(tmp_path):
     pair = Pair.objects.create(name="contoso", primary_namespace="a", secondary_namespace="b", synced_at=timezone.now())
     EntityHealth.objects.create(pair=pair, path="orders")
     times = (START - timedelta(days=90), START, datetime(2026, 11, 1, tzinfo=UTC))
@@ -186,6 +185,49 @@ def test_the_job_gets_the_turns_up_to_the_months_end_and_every_entity(tmp_path: 
     assert json.loads(Path(inventory).read_text()) == {"pair": "contoso", "entity": "orders"}
 
 
-def test_only_an_entity_that_was_never_down_is_reported_as_always_available() -> None:
+def test_only_an_entity_that_was_never_down_is_reported_as_always_available():
     assert Availability(down_s=6.0, period_s=1_750_000.0).percent_shown == 99.999
     assert Availability(down_s=0.0, period_s=1_750_000.0).percent_shown == 100.0
+
+
+# -- the time of all entities ------------------------------------------------------------------------------------------
+
+
+MONTH_S = 744 * 3600.0
+
+
+def entity(name: str, down_s: float, pair: str = "contoso") -> Availability:
+    return Availability(pair=pair, entity=name, episodes=bool(down_s), down_s=down_s, period_s=MONTH_S)
+
+
+def lasting(lasted_s: float | None, pair: str = "contoso") -> Outage:
+    ended = None if lasted_s is None else START + timedelta(seconds=lasted_s)
+    return Outage(month="2026-10", pair=pair, entity="orders", started_at=START, ended_at=ended, down_s=0)
+
+
+def test_a_pairs_share_is_of_the_time_of_all_its_entities():
+    known = [entity("orders", 7_200), entity("payments", 3_600), entity("audit", 0), entity("x", 0, "fabrikam")]
+    contoso, fabrikam = by_pair(known, [lasting(7_200), lasting(3_600), lasting(None)])
+    assert (contoso.entities, contoso.touched, contoso.episodes) == (3, 2, 2)
+    assert (contoso.down_s, contoso.worst_s, contoso.repair_s) == (10_800, 7_200, 5_400)
+    assert contoso.percent == pytest.approx(100 * (1 - 3 / (3 * 744)))
+    assert (fabrikam.percent_shown, fabrikam.repair_s) == (100.0, None)
+
+
+def test_a_pair_that_was_down_for_a_moment_is_not_reported_as_never_down():
+    (contoso,) = by_pair([entity("orders", 1), *(entity(str(n), 0) for n in range(99))], [lasting(1)])
+    assert contoso.percent_shown == 99.999
+
+
+def test_a_month_that_has_just_begun_is_fully_available():
+    (contoso,) = by_pair([Availability(pair="contoso", entity="orders", episodes=0, down_s=0, period_s=0)], [])
+    assert contoso.percent == 100
+
+
+def test_an_outage_of_the_month_before_takes_no_part_in_the_time_to_repair():
+    earlier = Outage(
+        month="2026-10", pair="contoso", entity="orders", started_at=datetime(2026, 9, 20, tzinfo=UTC),
+        ended_at=datetime(2026, 9, 21, tzinfo=UTC), down_s=0,
+    )  # fmt: skip
+    (contoso,) = by_pair([entity("orders", 3_600)], [lasting(3_600), earlier])
+    assert contoso.repair_s == 3_600

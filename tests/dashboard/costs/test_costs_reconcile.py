@@ -54,9 +54,7 @@ def bill(operations: str = "14", *more: str) -> str:
     ("quantity", "rule", "cost", "unexplained"),
     [("14", "published", "0.8", 0), ("15", "settlements", "1.6", 0), ("14.25", "published", "0.8", MILLION // 4)],
 )
-def test_a_bill_is_compared_under_the_rule_that_it_follows(
-    computed, as_role, quantity, rule, cost, unexplained
-) -> None:
+def test_a_bill_is_compared_under_the_rule_that_it_follows(computed, as_role, quantity, rule, cost, unexplained):
     assert give(as_role("operator"), bill(quantity)).status_code == 302
     against = against_bill(MONTH)
     assert against is not None
@@ -71,14 +69,14 @@ def test_a_bill_is_compared_under_the_rule_that_it_follows(
     assert against.until == date(2026, 10, 3)
 
 
-def test_the_unexplained_rest_is_shown_with_its_sign(computed, as_role) -> None:
+def test_the_unexplained_rest_is_shown_with_its_sign(computed, as_role):
     viewer, operator = as_role("viewer"), as_role("operator")
     for quantity, shown in (("15.25", "+1,250,000"), ("13.75", "−250,000")):
         give(operator, bill(quantity))
         assert shown in viewer.get("/costs/reconcile/", {"month": MONTH}).text
 
 
-def test_namespaces_nobody_meters_are_distinguished(computed, as_role) -> None:
+def test_namespaces_nobody_meters_are_distinguished(computed, as_role):
     give(as_role("operator"), bill("14", billed(quantity="9", resource=RESOURCE.replace("Contoso", "other"))))
     against = against_bill(MONTH)
     assert against is not None
@@ -86,7 +84,7 @@ def test_namespaces_nobody_meters_are_distinguished(computed, as_role) -> None:
     assert "that are not metered here" in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).text
 
 
-def test_a_new_bill_takes_the_place_of_the_last_and_both_are_in_the_trail(computed, as_role) -> None:
+def test_a_new_bill_takes_the_place_of_the_last_and_both_are_in_the_trail(computed, as_role):
     for _ in range(2):
         give(as_role("operator"), bill())
     assert Statement.objects.count() == 1
@@ -94,7 +92,7 @@ def test_a_new_bill_takes_the_place_of_the_last_and_both_are_in_the_trail(comput
     assert "SHA-256" in AuditEntry.objects.first().detail
 
 
-def test_a_foreign_file_is_refused_with_the_reason_and_keeps_the_last_good_one(computed, as_role) -> None:
+def test_a_foreign_file_is_refused_with_the_reason_and_keeps_the_last_good_one(computed, as_role):
     operator = as_role("operator")
     give(operator, bill())
     answer = give(operator, "<html>Sign in</html>")
@@ -104,7 +102,7 @@ def test_a_foreign_file_is_refused_with_the_reason_and_keeps_the_last_good_one(c
     assert AuditEntry.objects.first().outcome == "failed"
 
 
-def test_the_form_asks_for_the_token(people) -> None:
+def test_the_form_asks_for_the_token(people):
     from django.test import Client
 
     client = Client(enforce_csrf_checks=True)
@@ -113,7 +111,7 @@ def test_the_form_asks_for_the_token(people) -> None:
     assert not Statement.objects.exists()
 
 
-def test_the_base_charge_of_another_subscription_is_not_ours(computed, as_role) -> None:
+def test_the_base_charge_of_another_subscription_is_not_ours(computed, as_role):
     other = billed("Standard Base Unit", "1/Hour", "72", resource=SYSTEM).replace("S1", "S2")
     give(as_role("operator"), bill("14", other))
     against = against_bill(MONTH)
@@ -125,7 +123,7 @@ def test_the_base_charge_of_another_subscription_is_not_ours(computed, as_role) 
 
 
 @pytest.mark.parametrize(("off", "is_explained"), [("0.009", True), ("0.02", False), ("1", False)])
-def test_of_money_a_cent_may_be_cut_off_and_no_more(computed, off: str, is_explained: bool) -> None:
+def test_of_money_a_cent_may_be_cut_off_and_no_more(computed, off, is_explained):
     found = Range(label="", least=Fraction(5), most=Fraction(20), billed=20 + Fraction(off), tolerance=CENT)
     assert found.is_explained == is_explained
     assert replace(found, tolerance=WHOLE).is_explained
@@ -136,7 +134,7 @@ def test_of_money_a_cent_may_be_cut_off_and_no_more(computed, off: str, is_expla
     assert {meter.cost.tolerance for meter in against.meters} | {against.cost.tolerance} == {CENT}
 
 
-def test_operations_of_premium_namespaces_are_on_no_bill(tmp_path: Path, as_role) -> None:
+def test_operations_of_premium_namespaces_are_on_no_bill(tmp_path, as_role):
     records = [
         RUN | {"tiers": {"contoso": "standard", "premium": "premium"}},
         invoice("published", 240),
@@ -159,16 +157,14 @@ def test_operations_of_premium_namespaces_are_on_no_bill(tmp_path: Path, as_role
     assert "Operations of Premium namespaces are not billed and are left out." in page
 
 
-def test_amounts_of_two_currencies_are_not_compared(computed, as_role) -> None:
+def test_amounts_of_two_currencies_are_not_compared(computed, as_role):
     give(as_role("operator"), bill().replace("USD", "EUR"))
     page = one_line(as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).text)
     assert "only quantities can be compared" in page
     assert "Quantities compared with the bill" in page
 
 
-def test_of_many_namespaces_that_are_not_metered_the_most_expensive_are_listed(
-    computed, as_role, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_namespaces_that_are_not_metered_the_most_expensive_are_listed(computed, as_role, monkeypatch):
     monkeypatch.setattr("dashboard.costs.bill.reconciliation.MOST_ELSEWHERE", 2)
     others = [billed(resource=RESOURCE.replace("Contoso", name)) for name in ("a", "b", "c", "b")]
     give(as_role("operator"), bill("14", *others))
@@ -179,7 +175,7 @@ def test_of_many_namespaces_that_are_not_metered_the_most_expensive_are_listed(
     assert "The 2 most expensive of 3." in page
 
 
-def test_what_is_billed_by_another_meter_is_not_explained(computed, as_role) -> None:
+def test_what_is_billed_by_another_meter_is_not_explained(computed, as_role):
     relay = billed("Standard WCF Relay Message", "10K", "500")
     elsewhere = billed("Relay Hours", "100 Hours", "7", resource=RESOURCE.replace("ServiceBus", "Relay"))
     give(as_role("operator"), bill("14", relay, elsewhere))

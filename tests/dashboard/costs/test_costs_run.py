@@ -1,7 +1,6 @@
 """Computing on demand: an operator asks on the page, a worker takes it, the page tells where it is."""
 
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from django.core.management import call_command
@@ -15,7 +14,7 @@ pytestmark = pytest.mark.django_db
 MONTH = "2026-10"
 
 
-def test_an_operator_asks_once_however_often_they_click(as_role) -> None:
+def test_an_operator_asks_once_however_often_they_click(as_role):
     operator = as_role("operator")
     for _ in range(2):
         answer = operator.post("/costs/compute/", {"month": MONTH})
@@ -27,11 +26,11 @@ def test_an_operator_asks_once_however_often_they_click(as_role) -> None:
     assert "waiting for a worker" in operator.get("/costs/", {"month": MONTH}).text
 
 
-def test_a_month_that_is_none_cannot_be_asked_for(as_role) -> None:
+def test_a_month_that_is_none_cannot_be_asked_for(as_role):
     assert as_role("operator").post("/costs/compute/", {"month": "soon"}).status_code == 400
 
 
-def test_one_worker_takes_what_was_asked_for() -> None:
+def test_one_worker_takes_what_was_asked_for():
     now = timezone.now()
     asked, _ = request_run(MONTH, "olga", now)
     assert take_requested(now) == asked
@@ -39,13 +38,13 @@ def test_one_worker_takes_what_was_asked_for() -> None:
     assert request_run(MONTH, "otto", now) == (asked, False)
 
 
-def test_what_nobody_took_can_be_asked_for_again() -> None:
+def test_what_nobody_took_can_be_asked_for_again():
     now = timezone.now()
     lost, _ = request_run(MONTH, "olga", now - timedelta(minutes=16))
     assert request_run(MONTH, "olga", now)[0] != lost
 
 
-def test_the_part_that_shows_progress_asks_for_the_page_once_the_run_has_ended(as_role) -> None:
+def test_the_part_that_shows_progress_asks_for_the_page_once_the_run_has_ended(as_role):
     viewer = as_role("viewer")
     run, _ = request_run(MONTH, "olga", timezone.now())
     ChargeRun.objects.filter(pk=run.pk).update(status=ChargeRun.Status.RUNNING, stage="pricing", share=0.8, rows=5)
@@ -56,10 +55,10 @@ def test_the_part_that_shows_progress_asks_for_the_page_once_the_run_has_ended(a
     assert viewer.get("/costs/run/", {"month": MONTH}, headers={"HX-Request": "true"}).headers["HX-Refresh"] == "true"
 
 
-def test_a_wanted_run_that_fails_says_why(settings: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wanted_run_that_fails_says_why(settings, tmp_path, capsys):
     broken = tmp_path / "prices.json"
     broken.write_text("{")
-    settings.PRICES_FILE = broken  # type: ignore[attr-defined]
+    settings.PRICES_FILE = broken
     request_run(MONTH, "olga", timezone.now())
     call_command("compute_charges", wanted=True)
     run = ChargeRun.objects.get()

@@ -48,7 +48,7 @@ def export(text: str | bytes) -> Parsed:
 
 
 @pytest.mark.parametrize("account", SPELLINGS)
-def test_an_export_is_read_however_its_account_type_spells_the_columns(account: str) -> None:
+def test_an_export_is_read_however_its_account_type_spells_the_columns(account):
     head, row = SPELLINGS[account]
     parsed = export(f"\ufeff{head}\r\n{row}\r\n")
     (found,) = parsed.sums
@@ -78,16 +78,16 @@ def line(meter: str = OPERATIONS, unit: str = "1M", quantity: str = "1", **other
         ("1", "7", 7),
     ],
 )
-def test_a_quantity_is_reported_in_single_units(unit: str, quantity: str, expected: Fraction) -> None:
+def test_a_quantity_is_reported_in_single_units(unit, quantity, expected):
     assert export(rows(line(unit=unit, quantity=quantity))).sums[0].quantity == expected
 
 
-def test_rows_of_a_day_namespace_and_meter_add_up() -> None:
+def test_rows_of_a_day_namespace_and_meter_add_up():
     parsed = export(rows(line(), line(quantity="2"), line("Standard Base Unit", "1/Hour", "24", resource=SYSTEM)))
     assert [(each.namespace, each.quantity) for each in parsed.sums] == [("$system", 24), ("contoso", 3_000_000)]
 
 
-def test_what_is_left_out_is_counted_with_the_reason() -> None:
+def test_what_is_left_out_is_counted_with_the_reason():
     parsed = export(
         rows(
             line(),
@@ -117,7 +117,7 @@ def test_what_is_left_out_is_counted_with_the_reason() -> None:
     }
 
 
-def test_egress_of_the_namespace_is_taken() -> None:
+def test_egress_of_the_namespace_is_taken():
     parsed = export(rows(line("Intra Continent Data Transfer Out", "1 GB", "71.68", category="Bandwidth")))
     assert parsed.sums[0].quantity == Fraction("71.68")
 
@@ -148,12 +148,12 @@ def test_egress_of_the_namespace_is_taken() -> None:
         ),
     ],
 )
-def test_what_is_no_export_is_refused_in_one_sentence(text: str | bytes, reason: str) -> None:
+def test_what_is_no_export_is_refused_in_one_sentence(text, reason):
     with pytest.raises(StatementError, match=reason):
         export(text)
 
 
-def test_size_and_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_and_rows_are_bounded(monkeypatch):
     monkeypatch.setattr(statements, "MOST_ROWS", 2)
     with pytest.raises(StatementError, match="more than 2 rows"):
         export(rows(line(), line(), line()))

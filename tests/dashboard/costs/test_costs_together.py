@@ -60,20 +60,20 @@ def while_storing(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], Any])
         others[0].result(60)
 
 
-def test_of_two_runs_at_once_the_later_one_counts(monkeypatch: pytest.MonkeyPatch, result: Any) -> None:
+def test_of_two_runs_at_once_the_later_one_counts(monkeypatch, result):
     later = new_run()
     with while_storing(monkeypatch, lambda: store(later, result(900))):
         store(new_run(), result(800))
     assert [(each.run, each.cents) for each in Invoice.objects.all()] == [(later, 900)]
 
 
-def test_uploads_at_once_are_one_statement() -> None:
+def test_uploads_at_once_are_one_statement():
     bill = rows(billed()).encode()
     at_once(lambda: import_bill(MONTH, "bill.csv", bill, "olga", timezone.now()))
     assert Statement.objects.get().days.count() == 1
 
 
-def test_a_month_that_is_requested_at_once_is_computed_once() -> None:
+def test_a_month_that_is_requested_at_once_is_computed_once():
     finish(new_run(), ChargeRun.Status.SUCCEEDED)
     at_once(lambda: request_run(MONTH, "olga", timezone.now()))
     assert ChargeRun.objects.filter(status=ChargeRun.Status.WANTED).count() == 1

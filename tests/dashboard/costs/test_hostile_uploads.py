@@ -15,18 +15,7 @@ MONTH = "2026-10"
 
 
 HUGE = "9" * 5000
-NUMBERS = [
-    "NaN",
-    "-NaN",
-    "sNaN",
-    "Infinity",
-    "-Infinity",
-    "1e999999999",
-    "1e-999999999",
-    HUGE,
-    f"0.{HUGE}",
-    "0x10",
-]
+NUMBERS = ["NaN", "-NaN", "sNaN", "Infinity", "-Infinity", "1e999999999", "1e-999999999", HUGE, f"0.{HUGE}", "0x10"]
 
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda text: text[:12])

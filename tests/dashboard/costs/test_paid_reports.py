@@ -29,7 +29,7 @@ def stored(folder: Path, records: Sequence[dict[str, Any]], at: datetime) -> Cha
     return run
 
 
-def test_of_a_past_month_each_result_that_differed_can_be_had_again_with_what_changed(tmp_path: Path, as_role) -> None:
+def test_of_a_past_month_each_result_that_differed_can_be_had_again_with_what_changed(tmp_path, as_role):
     end = Month.parse(MONTH).end
     running = stored(tmp_path, [RUN, invoice("published", 1_000), BASE], end - timedelta(days=9))
     first, same, last = (
@@ -52,7 +52,7 @@ def test_of_a_past_month_each_result_that_differed_can_be_had_again_with_what_ch
     ]
 
 
-def test_of_a_running_month_the_newest_result_is_kept(tmp_path: Path) -> None:
+def test_of_a_running_month_the_newest_result_is_kept(tmp_path):
     before = Month.parse(MONTH).end - timedelta(days=3)
     for number, records in enumerate((SEPTEMBER, OTHER)):
         run = stored(tmp_path, records, before + timedelta(days=number))
@@ -78,9 +78,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]
     return seen
 
 
-def test_a_past_month_is_computed_with_the_inputs_of_its_last_run(
-    jobs: list[dict[str, Any]], settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_past_month_is_computed_with_the_inputs_of_its_last_run(jobs, settings, tmp_path, monkeypatch):
     settings.PAIRS_FILE = tmp_path / "none"
     monkeypatch.setattr("dashboard.costs.runs.inputs.configured_prices", lambda: "")
     first = compute_month(ChargesRequest(month=MONTH, rule="settlements", allocation="pro-rata"))
@@ -88,7 +86,7 @@ def test_a_past_month_is_computed_with_the_inputs_of_its_last_run(
     again = compute_month(ChargesRequest(month=MONTH))
     assert [(run.rule, run.allocation) for run in (first, again)] == [("settlements", "pro-rata")] * 2
     rows = [(row["meterName"], row["tierMinimumUnits"], row["retailPrice"]) for row in jobs[1]["--prices"]["Items"]]
-    assert rows == [(row["meter"], row["from"], row["price"]) for row in RUN["prices"]]  # type: ignore[attr-defined]
+    assert rows == [(row["meter"], row["from"], row["price"]) for row in RUN["prices"]]
     assert jobs[1]["--prices"]["Sample"]
     assert (jobs[1]["--namespaces"], jobs[1]["--hours-in-month"]) == (NAMESPACE, "744")
 
@@ -96,19 +94,19 @@ def test_a_past_month_is_computed_with_the_inputs_of_its_last_run(
     assert (todays.rule, todays.allocation, "--namespaces" in jobs[2]) == ("published", "time", False)
 
 
-def test_a_running_month_is_computed_with_the_inputs_of_today(jobs: list[dict[str, Any]], monkeypatch: Any) -> None:
+def test_a_running_month_is_computed_with_the_inputs_of_today(jobs, monkeypatch):
     monkeypatch.setattr("dashboard.costs.runs.inputs.timezone.now", lambda: datetime(2026, 10, 9, tzinfo=UTC))
     compute_month(ChargesRequest(month=MONTH, rule="settlements"))
     assert compute_month(ChargesRequest(month=MONTH)).rule == "published"
 
 
-def test_a_result_from_elsewhere_is_stored_under_the_rule_of_the_month(tmp_path: Path) -> None:
+def test_a_result_from_elsewhere_is_stored_under_the_rule_of_the_month(tmp_path):
     both = result_of(tmp_path, [*SEPTEMBER, invoice("settlements", 2_000), line("settle", 440, units=5)])
     assert store_result(both, "settlements", "command").rule == "settlements"
     again = store_result(both, "", "command")
     assert [(bill.rule, bill.cents) for bill in again.invoices.all()] == [("settlements", 2_000)]
 
 
-def test_a_run_prices_late_days_and_remembers_what_was_asked_for(jobs: list[dict[str, Any]]) -> None:
+def test_a_run_prices_late_days_and_remembers_what_was_asked_for(jobs):
     run, is_new = request_run(MONTH, "olga", timezone.now(), todays_inputs=True)
     assert (is_new, run.details) == (True, {"todays_inputs": True})

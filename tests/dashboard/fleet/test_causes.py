@@ -1,10 +1,14 @@
 """What is said first of a failure: its plain cause, as reasons of the SDK and of this library are understood."""
 
+from datetime import timedelta
+
 import pytest
 from azure.servicebus import exceptions as sdk
 
-from dashboard.fleet.state.event_lines import plain_cause
+from dashboard.fleet.state.event_lines import plain_cause, together
+from dashboard.models import FailoverEvent
 from pairing.health.faults import describe
+from tests.dashboard.conftest import NOW
 
 SILENT, RESET = "the primary does not answer", "the primary resets connections"
 REJECTED = "rejects sends: internal error"
@@ -56,3 +60,31 @@ def test_errors_of_the_sdk_that_start_a_failover_are_understood_as_this_library_
     error: BaseException, words: str
 ) -> None:
     assert plain_cause(describe(error)) == words
+
+
+# -- several processes -------------------------------------------------------------------------------------------------
+
+
+def reported(*processes: str, kind: str = "dead_lettered") -> list[FailoverEvent]:
+    """Events a second apart, newest first."""
+    return [
+        FailoverEvent(
+            time=NOW - timedelta(seconds=n), pair="contoso", entity="orders", kind=kind, reason=f"{n}", process=name
+        )
+        for n, name in enumerate(processes)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("processes", "often"),
+    [
+        (("a",), ""),
+        (("a", "a"), "2 times"),
+        (("a", "b"), "in 2 processes"),
+        (("a", "b", "a", "b"), "in 2 processes"),
+    ],
+)
+def test_a_line_says_in_how_many_processes_or_how_often_it_happened(processes, often):
+    (line,) = together(reported(*processes))
+
+    assert (line.often, line.times, line.event.reason) == (often, len(processes), "0")

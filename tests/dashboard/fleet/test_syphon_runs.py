@@ -89,6 +89,33 @@ def test_why_a_run_ended_is_reported(pair, facts, reported):
     assert SyphonRun.objects.get().ended_because == reported
 
 
+def test_what_is_reported_twice_or_by_a_worker_that_was_frozen_counts_once(pair):
+    look(0, FIRST)
+    look(5, FIRST, ledger_texts(FIRST, 100))
+    look(5, FIRST, ledger_texts(FIRST, 100))
+    look(6, FIRST, ledger_texts(FIRST, 40))
+    look(10, FIRST, ledger_texts(FIRST, 110))
+
+    assert SyphonRun.objects.get().moved == 110
+
+
+def test_a_run_that_others_have_seen_end_does_not_begin_again_in_a_worker_that_was_frozen(pair):
+    look(0, FIRST)
+    look(10, None)
+
+    assert syphon_runs.look("contoso", {QUEUE: FIRST}, at(5)) == 0
+    assert SyphonRun.objects.get().ended_at == at(10)
+
+
+def test_a_worker_that_freezes_between_reading_the_runs_and_ending_one_ends_none_that_was_seen_meanwhile(pair):
+    look(0, FIRST)
+    read = SyphonRun.objects.get()
+    look(10, FIRST)
+
+    assert syphon_runs._end(read, SECOND, at(5)) == 0
+    assert SyphonRun.objects.get().ended_at is None
+
+
 def test_leases_of_other_things_are_no_runs(pair):
     assert syphon_runs.look("contoso", {"something-else": FIRST}, NOW) == 0
 
