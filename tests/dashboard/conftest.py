@@ -117,18 +117,8 @@ def alive(db) -> None:
 
 
 def health(path: str = "orders", state: str = "failed_over", version: int = 1, **changes: object) -> SharedHealth:
-    known = {
-        "path": path,
-        "state": state,
-        "since": NOW,
-        "reason": "no answer",
-        "held_by": None,
-        "expires": None,
-        "origin": "organic",
-        "version": version,
-        "process": "host:1:aaaa",
-    }
-    return SharedHealth(**{**known, **changes})
+    known = {"path": path, "state": state, "since": NOW, "reason": "no answer", "origin": "organic", "version": version}
+    return SharedHealth(**{**known, "held_by": None, "expires": None, "process": "host:1:aaaa", **changes})
 
 
 @pytest.fixture(scope="session")

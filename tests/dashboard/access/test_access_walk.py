@@ -17,27 +17,12 @@ from tests.selection import nightly
 
 QUEUE = "contoso/x-servicebus-transfer/0"
 SENT = {"path": "orders", "reason": "x", "queue": QUEUE, "verb": "resubmit", "which": "all"}
-FILLED = {
-    "pair": "contoso",
-    "path": "orders",
-    "event_id": "a" * 32,
-    "prefix": "0123456789",
-    "alert": 1,
-    "rule": 1,
-    "channel": "mail",
-    "drill": 1,
-    "run": 1,
-}
+NUMBERED = {"alert": 1, "rule": 1, "drill": 1, "run": 1}
+FILLED = NUMBERED | {"pair": "contoso", "path": "orders", "event_id": "a" * 32}
+FILLED |= {"prefix": "0123456789", "channel": "mail"}
 OPEN = {"login", "logout", "healthz", "readyz", "metrics"}
-OPERATORS_READ = {
-    "backlog-download",
-    "dead-letters",
-    "pair-demo",
-    "pair-action",
-    "alert-rule",
-    "alert-rule-new",
-    "drill-start",
-}
+OPERATORS_READ = {"backlog-download", "dead-letters", "pair-demo", "pair-action", "drill-start"}
+OPERATORS_READ |= {"alert-rule", "alert-rule-new"}
 """Addresses whose page asks for an operator, or an administrator; all others are for everybody in a group."""
 VIEWERS_POST: set[str] = {"costs-forecast", "costs-before-failover", "token-make", "token-revoke"}
 """What viewers may send: questions, and what concerns tokens of their own."""

@@ -11,15 +11,7 @@ from joserfc.jwk import RSAKey
 
 from dashboard.access.oidc import views
 from dashboard.models import Identity
-from tests.dashboard.access.test_signin_flow import (
-    Browser,
-    Provider,
-    browser,
-    here,
-    key,
-    lets_in,
-    provider,
-)
+from tests.dashboard.access.test_signin_flow import Browser, Provider, browser, here, key, lets_in, provider
 
 __all__ = ["browser", "here", "key", "lets_in", "provider"]
 

@@ -117,18 +117,8 @@ def test_lists_of_the_api_have_the_words_for_those_who_see_everything(planted):
         if method == "get" and "{" not in path and WORD in body_of(send(root, path, method, operation, NOTHING))
     }
 
-    assert shown >= {
-        "health",
-        "pairs",
-        "entities",
-        "events",
-        "audit",
-        "alerts",
-        "backlog",
-        "charges",
-        "budgets",
-        "drills",
-    }
+    every = {"health", "pairs", "entities", "events", "audit", "alerts", "backlog", "charges", "budgets", "drills"}
+    assert shown >= every
 
 
 @pytest.mark.parametrize(("role", "status"), [("stranger", 401), ("roleless", 403)])
@@ -168,11 +158,8 @@ def test_a_row_of_another_team_is_not_in_the_administration(planted, what):
     ours, wrong = planted.client("administrator"), []
     for model in tables():
         there, nowhere = (ours.get(admin(model, what, key)) for key in (planted.key(model), NOBODY))
-        same = (there.status_code, there.headers.get("Location")) == (
-            nowhere.status_code,
-            nowhere.headers.get("Location"),
-        )
-        if not same or WORD in body_of(there) or there.status_code == 200:
+        answered = [(answer.status_code, answer.headers.get("Location")) for answer in (there, nowhere)]
+        if answered[0] != answered[1] or WORD in body_of(there) or there.status_code == 200:
             wrong.append((model.__name__, there.status_code, nowhere.status_code))
 
     assert wrong == []
@@ -197,11 +184,8 @@ def test_a_link_to_the_page_of_a_pair_that_one_sees_leads_there(planted, pair):
 @pytest.mark.parametrize("model", [User, Group])
 def test_people_and_groups_are_managed_by_those_who_see_all_pairs(planted, model):
     row = model.objects.first()
-    pages = [
-        admin(model, "changelist"),
-        admin(model, "add"),
-        *(admin(model, what, row.pk) for what in ("change", "delete")),
-    ]
+    pages = [admin(model, what) for what in ("changelist", "add")]
+    pages += [admin(model, what, row.pk) for what in ("change", "delete")]
 
     assert {planted.client("administrator").get(page).status_code for page in pages} == {403}
     assert {planted.client("superuser").get(page).status_code for page in pages} == {200}
@@ -209,12 +193,8 @@ def test_people_and_groups_are_managed_by_those_who_see_all_pairs(planted, model
 
 def test_nobody_joins_another_team_through_the_administration(planted):
     person = planted.people["administrator"]
-    sent = {
-        "username": person.username,
-        "is_active": "on",
-        "is_superuser": "on",
-        "groups": Group.objects.get(name="theirs").pk,
-    }
+    wanted = {"is_superuser": "on", "groups": Group.objects.get(name="theirs").pk}
+    sent = {"username": person.username, "is_active": "on", **wanted}
 
     answer = planted.client("administrator").post(admin(User, "change", person.pk), sent)
 

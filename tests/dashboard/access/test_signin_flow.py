@@ -122,6 +122,12 @@ class Browser:
         place = urlsplit(self.get(views.leave, **words)["Location"])
         return {"place": place.path} | {name: value for name, (value,) in parse_qs(place.query).items()}
 
+    def comes_back(self, provider: Provider, key: RSAKey, **words: str) -> Any:
+        """What is answered to somebody who has gone to the provider and comes back with its signed word."""
+        asked = self.leave(**words)
+        provider.sign(key, asked["nonce"])
+        return self.get(views.come_back, code="c", state=asked["state"])
+
     @property
     def states(self) -> list[str]:
         return [key for key, _ in self.session.items() if key.startswith("_state_")]
@@ -158,10 +164,7 @@ def test_the_provider_is_asked_for_a_code_with_state_nonce_and_challenge(browser
 
 
 def test_who_comes_back_with_a_code_is_signed_in_and_led_where_they_wanted(browser, provider, key, lets_in):
-    asked = browser.leave(next="/events/")
-    provider.sign(key, asked["nonce"])
-
-    answer = browser.get(views.come_back, code="c", state=asked["state"])
+    answer = browser.comes_back(provider, key, next="/events/")
 
     assert (answer.status_code, answer["Location"]) == (302, "/events/")
     assert browser.user.username == "grace"
@@ -174,18 +177,13 @@ def test_who_comes_back_with_a_code_is_signed_in_and_led_where_they_wanted(brows
 
 @pytest.mark.parametrize("link", ["https://evil.example/", "//evil.example/", "/\\evil.example/"])
 def test_no_link_leads_elsewhere_after_coming_back(browser, provider, key, lets_in, link):
-    asked = browser.leave(next=link)
-    provider.sign(key, asked["nonce"])
-
-    assert browser.get(views.come_back, code="c", state=asked["state"])["Location"] == "/"
+    assert browser.comes_back(provider, key, next=link)["Location"] == "/"
 
 
 def test_a_renewal_of_the_same_person_keeps_the_session(browser, provider, key, lets_in):
     for expected in (True, False):
         before = browser.session.session_key
-        asked = browser.leave()
-        provider.sign(key, asked["nonce"])
-        browser.get(views.come_back, code="c", state=asked["state"])
+        browser.comes_back(provider, key)
         assert (browser.session.session_key != before) is expected
 
 
@@ -194,9 +192,7 @@ def test_keys_may_be_exchanged_and_a_withdrawn_one_signs_nobody_in(browser, prov
     found = []
     for published, signs in ((key, key), (another, another), (another, key)):
         provider.publish(published)
-        asked = browser.leave()
-        provider.sign(signs, asked["nonce"])
-        found.append(browser.get(views.come_back, code="c", state=asked["state"]).status_code)
+        found.append(browser.comes_back(provider, signs).status_code)
 
     assert found == [302, 302, 403]
 
@@ -247,12 +243,7 @@ def test_a_state_of_another_browser_or_a_second_time_is_refused(browser, provide
 def test_a_refusal_of_the_provider_ends_the_session_and_stops_the_tokens_until_the_next_sign_in(
     browser, provider, key, lets_in
 ):
-    def sign_in() -> None:
-        asked = browser.leave()
-        provider.sign(key, asked["nonce"])
-        browser.get(views.come_back, code="c", state=asked["state"])
-
-    sign_in()
+    browser.comes_back(provider, key)
     now = timezone.now()
     row, text = tokens.make(browser.user, "nightly export", "read", 365, now)
     asked = browser.leave(renew="1")
@@ -262,16 +253,14 @@ def test_a_refusal_of_the_provider_ends_the_session_and_stops_the_tokens_until_t
     assert (answer.status_code, answer["Location"]) == (302, "/login/")
     assert not browser.user.is_authenticated
     assert tokens.find(text, timezone.now()) is None
-    sign_in()
+    browser.comes_back(provider, key)
     assert tokens.find(text, timezone.now()) == row
     assert tokens.find(text, timezone.now() + timedelta(days=29)) == row
     assert tokens.find(text, timezone.now() + timedelta(days=30)) is None
 
 
 def test_a_refusal_that_nobody_asked_for_stops_no_token(browser, provider, key, lets_in):
-    asked = browser.leave()
-    provider.sign(key, asked["nonce"])
-    browser.get(views.come_back, code="c", state=asked["state"])
+    browser.comes_back(provider, key)
     row, text = tokens.make(browser.user, "nightly export", "read", 365, timezone.now())
 
     browser.get(views.come_back, error="login_required", state="of somebody else")

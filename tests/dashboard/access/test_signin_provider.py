@@ -106,26 +106,6 @@ def test_an_operator_of_the_provider_may_operate_under_a_name_of_their_own(page,
     assert reported == f"{name} False \n"
 
 
-def test_the_same_subject_is_the_same_person_and_a_shared_address_is_nobodys_identity(browser, place, redis_url):
-    for name in ("alice", "bob", "alice"):
-        context = browser.new_context()
-        page = context.new_page()
-        page.goto(place.address)
-        sign_in(page, name)
-        page.locator(".who").wait_for()
-        context.close()
-
-    script = "from dashboard.models import Identity; print(Identity.objects.values('user').distinct().count())"
-    assert shell(place, redis_url, script).strip() == "2"
-
-
-def test_a_viewer_of_the_provider_may_look_only(page, place):
-    sign_in(page, "bob")
-
-    page.locator(".who").wait_for()
-    assert page.goto(f"{place.address}/pairs/contoso/actions/hold/?path=orders").status == 403
-
-
 def test_who_is_in_no_group_gets_a_page_that_says_so_and_no_account(page, place, redis_url):
     sign_in(page, "mallory")
 
@@ -165,13 +145,6 @@ def test_signing_out_reaches_the_provider_although_a_live_part_is_answered_meanw
     page.get_by_role("button", name="Sign out").click()
 
     page.get_by_role("button", name="Logout").wait_for()
-
-
-def test_the_link_one_came_for_is_where_one_arrives(page, place):
-    page.goto(f"{place.address}/events/?kind=recovered")
-    sign_in(page, "bob")
-
-    page.wait_for_url("**/events/?kind=recovered")
 
 
 def test_a_password_of_the_control_plane_still_opens_it_in_an_emergency(page, place):

@@ -61,14 +61,6 @@ def test_it_ends_when_it_expires_is_revoked_or_its_owner_leaves(made, people):
     assert tokens.find(text, NOW) is None
 
 
-def test_others_tokens_are_for_administrators_to_revoke(made, people):
-    row, _ = made()
-
-    with pytest.raises(Refused):
-        tokens.revoke(row, people["viewer"], NOW)
-    assert tokens.revoke(row, people["administrator"], NOW).outcome == "done"
-
-
 @pytest.mark.parametrize(
     ("role", "scope"), [("viewer", "operate"), ("operator", "administer"), ("nobody", "read"), ("viewer", "administer")]
 )

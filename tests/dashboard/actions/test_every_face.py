@@ -374,20 +374,21 @@ def _without_chance(text: str) -> str:
     return f"{head} of{rest.rpartition(' of')[2]}" if rest.endswith(ROLES) else text.partition(", until ")[0]
 
 
-def of_page(place: Place, case: Case, role: str) -> Any:
+def browser_of(place: Place, role: str) -> Client:
     client = Client()
     if role != "stranger":
         client.force_login(place.people[role])
-    return client.post(case.page[0], {**case.page[1], "reason": REASON}, follow=role != "stranger")
+    return client
+
+
+def of_page(place: Place, case: Case, role: str) -> Any:
+    return browser_of(place, role).post(case.page[0], {**case.page[1], "reason": REASON}, follow=role != "stranger")
 
 
 def of_api(place: Place, case: Case, role: str) -> Any:
-    client = Client()
-    if role != "stranger" and is_about_tokens(case):
-        client.force_login(place.people[role])
-    elif role != "stranger":
-        owner, scope = place.people[role], SCOPES.get(role, "administer")
-        _, text = _token(owner, scope)
+    client = browser_of(place, role)
+    if role != "stranger" and not is_about_tokens(case):
+        _, text = _token(place.people[role], SCOPES.get(role, "administer"))
         client = Client(headers={"Authorization": f"Bearer {text}"})
     return client.post(f"/api/v1{case.api[0]}", json.dumps(body_of(place, case)), "application/json")
 
@@ -406,12 +407,9 @@ def body_of(place: Place, case: Case) -> dict[str, Any]:
 
 def of_administration(place: Place, case: Case, role: str, *, confirmed: bool = True) -> Any:
     assert case.administration is not None
-    client = Client()
-    if role != "stranger":
-        client.force_login(place.people[role])
     selected = {"_selected_action": BacklogQueue.objects.get(path=ORPHAN).pk, **case.administration}
     answered = {"confirmed": "yes", "reason": REASON, "click": "one"} if confirmed else {}
-    return client.post(QUEUES, {**selected, **answered}, follow=role != "stranger")
+    return browser_of(place, role).post(QUEUES, {**selected, **answered}, follow=role != "stranger")
 
 
 HTTP = {"page": of_page, "api": of_api, "administration": of_administration}

@@ -171,6 +171,7 @@ def test_a_pace_is_set_shown_and_lifted(pair, queue, shared, as_role, target):
     act(operator, "pace_syphon", target, rate="50")
     assert shared.paces()[target].rate == 50
     assert "50 a second, set by operator" in operator.get("/pairs/contoso/").text
+    assert ("50 messages a second" in operator.get("/").text) == (target == "*")
     assert re.search(r'<small class="quiet">[^<]* at most 50 messages a second', operator.get("/audit/").text)
 
     act(operator, "pace_syphon", target, rate="")

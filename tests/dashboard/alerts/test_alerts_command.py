@@ -1,19 +1,16 @@
-"""`manage.py alerts`: a process of its own that looks and sends."""
+"""`manage.py alerts` looks and sends beside the workers."""
 
 import os
 import signal
-import subprocess
-import sys
-import threading
 
 import pytest
 from django.core.management import call_command
 
+from dashboard.management.commands import alerts
 from dashboard.models import Alert, AlertRule, Notice
 from tests.dashboard.alerts.test_alerts_rounds import fail_over
 from tests.dashboard.conftest import NOW
 from tests.dashboard.receivers import smtp_server
-from tests.dashboard.served import ROOT
 
 
 @pytest.fixture
@@ -34,22 +31,14 @@ def test_it_looks_and_sends_where_no_worker_does(pair, channels, settings):
     assert (Alert.objects.count(), Notice.objects.get().state) == (1, "sent")
 
 
-LOOK = """
-import django; django.setup()
-from django.core.management import call_command
-from dashboard.management.commands import alerts
-alerts.once = lambda: print("looked", flush=True)
-call_command("alerts")
-"""
+def test_it_ends_when_it_is_asked_to(monkeypatch):
+    def unheard(*_: object) -> None:
+        raise AssertionError("it does not listen")
 
-
-def test_it_ends_when_it_is_asked_to(tmp_path):
-    known = {"PATH": os.environ["PATH"], "STATE_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "dashboard.settings"}
-    with subprocess.Popen([sys.executable, "-c", LOOK], cwd=ROOT, env=known, stdout=subprocess.PIPE) as process:
-        guard = threading.Timer(60, process.kill)
-        guard.start()
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"looked\n"
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
-        guard.cancel()
+    asked = signal.signal(signal.SIGTERM, unheard), signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(alerts, "once", lambda: os.kill(os.getpid(), signal.SIGTERM))
+    try:
+        call_command("alerts")
+    finally:
+        for number, before in zip((signal.SIGTERM, signal.SIGINT), asked, strict=True):
+            signal.signal(number, before)

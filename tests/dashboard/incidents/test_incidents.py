@@ -45,20 +45,11 @@ def test_an_incident_goes_from_the_first_failure_to_the_recovery():
     assert one.id == "failed_over-5"
 
 
-def test_what_several_processes_saw_is_one_incident():
-    seen = [at(0, "failing"), at(1, "failing"), at(5, "failed_over"), at(6, "failed_over"), at(60, "recovered")]
-
+def test_a_failure_long_before_is_another_story_and_what_several_saw_is_one():
+    seen = (at(0, "failing"), at(600, "failing"), at(601, "failing"), at(605, "failed_over"), at(606, "failed_over"))
     (one,) = incidents(seen, FIVE_S)
 
-    assert len(one.events) == 5
-    assert one.began_at == NOW
-
-
-def test_a_failure_long_before_is_another_story():
-    (one,) = incidents([at(0, "failing"), at(600, "failing"), at(605, "failed_over")], FIVE_S)
-
-    assert one.began_at == NOW + timedelta(seconds=600)
-    assert one.recovered_at is None
+    assert (one.began_at, one.recovered_at, len(one.events)) == (NOW + timedelta(seconds=600), None, 4)
 
 
 def test_a_forced_failover_begins_when_it_was_forced():
@@ -215,13 +206,9 @@ def test_the_messages_of_the_entity_are_counted_apart_from_those_of_others_and_o
     assert ledger == counted_ones | dict.fromkeys(none, 0)
     assert viewer.get(f"/api/v1/incidents/contoso/{story}").json()["moved"] == ledger
     page, document = one_line(viewer.get(f"{address}/").text), viewer.get(f"{address}.md").text
-    shown = {"Sent to the backlog": 400, "Drained": 397, "Dead-lettered": 2, "Set aside": 2, "Still in the backlog": 0}
-    for name, count in shown.items():
-        assert f"<dt>{name}</dt> <dd>{count}</dd>" in page
     assert '<b class="bad">-1</b>' in page
     assert "More were drained than were sent" in page
-    for line in ("| Drained | 397 |", "| Dead-lettered by the syphon | 2 |", "| Not accounted for | -1 |"):
-        assert line in document
+    assert "| Not accounted for | -1 |" in document
 
 
 def test_what_expired_what_names_no_entity_and_what_was_decided_about_dead_letters_is_named(story, pair, as_role):

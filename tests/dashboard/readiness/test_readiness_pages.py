@@ -9,7 +9,6 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from dashboard.fleet.state import projection
 from dashboard.models import PairReadiness, Readiness, ReadinessChange
 from dashboard.readiness.history import changes, turns
 from dashboard.readiness.score import OF_ENTITY, WEIGHTS
@@ -17,12 +16,7 @@ from dashboard.readiness.score import OF_ENTITY, WEIGHTS
 pytestmark = pytest.mark.postgres_nightly
 
 GOOD = [{"name": name, "result": "good", "reason": "", "todo": ""} for name in WEIGHTS if name not in OF_ENTITY]
-SENDERS = {
-    "name": "senders",
-    "result": "bad",
-    "reason": "1 of 2 has no queue.",
-    "todo": "Give them <Manage>.",
-}
+SENDERS = {"name": "senders", "result": "bad", "reason": "1 of 2 has no queue.", "todo": "Give them <Manage>."}
 
 
 @pytest.fixture
@@ -184,13 +178,3 @@ def test_a_score_that_fell_within_the_day_is_drawn_from_where_it_was(checked, as
     assert steps[0] == (0.0, 2.0)
     assert steps[-1][1] > 20
     assert {across for across, _ in steps} == {0.0, 60.0, 120.0}
-
-
-@pytest.mark.parametrize("address", ["/readiness/", "/drills/"])
-def test_pages_on_which_nothing_moves_without_a_worker_show_that_none_lives(pair, redis_here, as_role, address):
-    viewer = as_role("viewer")
-    assert "No worker has ever sent a heartbeat." in viewer.get(address).text
-    projection.record_heartbeat("host:1:aaaa", "pings", timezone.now() - timedelta(minutes=5))
-    assert "No worker has sent a heartbeat since" in viewer.get(address).text
-    projection.record_heartbeat("host:1:aaaa", "pings", timezone.now())
-    assert "No worker has" not in viewer.get(address).text

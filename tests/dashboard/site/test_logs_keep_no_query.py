@@ -1,9 +1,6 @@
 """No log of the documented command holds a query: it may be a search, or the code of a sign-in (docs/security.md)."""
 
 import json
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests import migrated
-from tests.dashboard.served import DATABASE, PAIRS, ROOT
-from tests.ports import free_port
+from tests.dashboard.site.test_behind_a_proxy import web
 
 WORD = "marigold"
 """It is in every query, and must be in no log."""
@@ -30,41 +25,21 @@ PATHS = (
 )
 
 
+SIGN_IN = {"OIDC_ISSUER": "https://127.0.0.1:1/", "OIDC_CLIENT_ID": "control-plane", "OIDC_CLIENT_SECRET": "x" * 40}
+
+
 @contextmanager
-def documented_command(folder: Path, **variables: str) -> Iterator[tuple[str, Path]]:
-    """The command of docs/deployment.md; its address, and the file that everything it says goes to."""
-    (folder / "pairs.toml").write_text(PAIRS)
-    migrated.copy(folder / DATABASE)
-    port, log = free_port(), folder / "log"
-    environment = {
-        "PATH": "/usr/bin:/bin",
-        "STATE_DIR": str(folder),
-        "PAIRS_FILE": str(folder / "pairs.toml"),
-        "REDIS_URL": "redis://127.0.0.1:1/0",
-        "OIDC_ISSUER": "https://127.0.0.1:1/",
-        "OIDC_CLIENT_ID": "control-plane",
-        "OIDC_CLIENT_SECRET": "x" * 40,
-        "CONTOSO_PRIMARY": "x",
-        "CONTOSO_SECONDARY": "x",
-        **variables,
-    }
-    command = (sys.executable, "-m", "uvicorn", "dashboard.asgi:application", "--host", "127.0.0.1")
-    options = ("--port", str(port), "--timeout-graceful-shutdown", "3")
-    with (
-        log.open("wb") as file,
-        subprocess.Popen((*command, *options), cwd=ROOT, env=environment, stdout=file, stderr=file) as process,
-    ):
-        yield f"http://127.0.0.1:{port}", log
-        process.terminate()
-        assert process.wait(60) in (0, -signal.SIGTERM)
+def documented_command(folder: Path, **variables: str) -> Iterator[tuple[httpx.Client, Path]]:
+    """A client of the documented command, and the file that everything it says goes to."""
+    with web(folder, DJANGO_SETTINGS_MODULE="dashboard.settings", **SIGN_IN, **variables) as port:
+        transport = httpx.HTTPTransport(retries=10)
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", transport=transport, timeout=60) as client:
+            yield client, folder / "log"
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
 def test_a_word_in_any_query_is_in_no_log(tmp_path: Path, format: str) -> None:
-    with (
-        documented_command(tmp_path, LOG_FORMAT=format, LOG_LEVEL="DEBUG") as (address, log),
-        httpx.Client(base_url=address, transport=httpx.HTTPTransport(retries=10), timeout=60) as client,
-    ):
+    with documented_command(tmp_path, LOG_FORMAT=format, LOG_LEVEL="DEBUG") as (client, log):
         for path in PATHS:
             client.get(path)
             client.post(path, data={"username": "somebody", "password": WORD})
@@ -78,10 +53,7 @@ def test_a_word_in_any_query_is_in_no_log(tmp_path: Path, format: str) -> None:
 
 
 def test_a_refused_request_is_one_line_of_the_log(tmp_path: Path) -> None:
-    with (
-        documented_command(tmp_path, LOG_FORMAT="json") as (address, log),
-        httpx.Client(base_url=address, transport=httpx.HTTPTransport(retries=10), timeout=60) as client,
-    ):
+    with documented_command(tmp_path, LOG_FORMAT="json") as (client, log):
         client.get("/login/")
         token = {"X-CSRFToken": client.cookies["csrftoken"]}
         many = client.post("/login/", data={f"field-{number}": "" for number in range(2000)}, headers=token)
