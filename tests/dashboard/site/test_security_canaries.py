@@ -18,6 +18,7 @@ import redis
 
 from tests import forked, migrated
 from tests.conftest import start_redis
+from tests.dashboard.access.test_browser_roles import addresses
 from tests.dashboard.served import DATABASE, PASSWORD, ROOT, SEED
 from tests.ports import free_port
 
@@ -93,20 +94,8 @@ def secrets_of(folder: Path, redis_port: int) -> tuple[dict[str, str], list[str]
         "ONCALL_SECRETS": canary("hook-signing"),
         "TEAM_URL": f"https://127.0.0.1:1/services/{canary('chat')}",
     }
-    names = [
-        "primary",
-        "secondary",
-        "redis",
-        "signing",
-        "metrics",
-        "provider",
-        "mail",
-        "hook",
-        "hook-signing",
-        "chat",
-        "database",
-    ]
-    return hidden, [canary(name) for name in names]
+    names = "primary secondary redis signing metrics provider mail hook hook-signing chat database"
+    return hidden, [canary(name) for name in names.split()]
 
 
 @pytest.fixture(scope="module")
@@ -176,36 +165,16 @@ def signed_in(client: httpx.Client, name: str) -> None:
     assert client.post("/login/", data=sent).status_code == 302
 
 
-def addresses() -> list[str]:
-    """Every address that needs no more than the pair, an entity and a queue."""
-    from django.urls import URLPattern, get_resolver
-
-    filled = {"pair": "contoso", "path": "orders", "event_id": "a" * 32, "verb": "fail_over", "prefix": "0" * 10}
-    found = []
-    for pattern in get_resolver().url_patterns:
-        if not isinstance(pattern, URLPattern) or pattern.name in (None, "live", "logout"):
-            continue
-        names = pattern.pattern.converters
-        if set(names) <= set(filled):
-            found.append("/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda one: filled[one[1]], str(pattern.pattern)))
-    return found
-
-
 def walk(aviary: Aviary, client: httpx.Client) -> None:
     """Every page and action, as an administrator; then the API by its document."""
     signed_in(client, "administrator")
+    every = [*addresses().values(), "/login/", "/healthz", "/readyz", "/metrics"]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for address, reported in zip(addresses(), pool.map(partial(visited, client), addresses()), strict=True):
+        for address, reported in zip(every, pool.map(partial(visited, client), every), strict=True):
             for what, answer in zip(("page", "answer of"), reported, strict=True):
                 aviary.hear(f"the {what} {address}", str(answer.headers) + answer.text)
-    extra = (
-        "/admin/",
-        "/admin/auth/user/",
-        "/nothing",
-        "/pairs/contoso/actions/fail_over/?path=nothing",
-        "/oidc/callback/?code=x&state=y",
-    )
-    for address in extra:
+    unknown, callback = "/pairs/contoso/actions/fail_over/?path=nothing", "/oidc/callback/?code=x&state=y"
+    for address in ("/admin/", "/admin/auth/user/", "/nothing", unknown, callback):
         aviary.hear(f"the page {address}", client.get(address, follow_redirects=True).text)
     shown = {"Authorization": f"Bearer {aviary.token}"}
     document = client.get("/api/v1/openapi.json").json()
@@ -247,16 +216,11 @@ def searched(aviary) -> Aviary:
         stack.enter_context(running(aviary, "worker", *celery))
         nowhere = f"postgres://us:{canary('database')}@127.0.0.1:1/control"
         stack.enter_context(running(aviary, "web without a database", *uvicorn, str(ports[1]), DATABASE_URL=nowhere))
+        # The server may close an idle connection in the moment in which it is used again.
+        transports = [httpx.HTTPTransport(retries=10, limits=httpx.Limits(max_keepalive_connections=0)) for _ in ports]
         clients = [
-            stack.enter_context(
-                httpx.Client(
-                    base_url=f"http://127.0.0.1:{port}",
-                    timeout=120,
-                    # The server may close an idle connection in the moment in which it is used again.
-                    transport=httpx.HTTPTransport(retries=10, limits=httpx.Limits(max_keepalive_connections=0)),
-                )
-            )
-            for port in ports
+            stack.enter_context(httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120, transport=transport))
+            for port, transport in zip(ports, transports, strict=True)
         ]
         walk(aviary, clients[0])
         for address in ("/readyz", "/metrics", "/login/", "/api/v1/health", "/"):
