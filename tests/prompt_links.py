@@ -3,39 +3,65 @@
 docs/wire.md, section 9. What a link says, and how long it waits for an answer, stays as it is.
 """
 
+import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from azure.servicebus import _servicebus_receiver, _servicebus_sender, _session_browser
 from azure.servicebus._pyamqp import client as amqp
+from azure.servicebus._pyamqp.aio import _client_async
+from azure.servicebus.aio import _servicebus_receiver_async, _servicebus_sender_async, _session_browser_async
 
 BETWEEN_POLLS_S = 0.05
 """What the SDK sleeps after each frame while a link opens, though the read of the next frame waits by itself."""
 PAUSE_S = 0.001
 
 
-def _sleep(seconds: float) -> None:
-    """Sleep as reported, but for the SDK's pause between two polls: back-offs and keep-alives keep their times."""
-    time.sleep(PAUSE_S if seconds <= BETWEEN_POLLS_S else seconds)
+BLOCKING = (_servicebus_receiver, _servicebus_sender, _session_browser, amqp)
+ASYNCIO = (_servicebus_receiver_async, _servicebus_sender_async, _session_browser_async, _client_async)
+
+
+def _pause(seconds: float) -> float:
+    """Only the SDK's pause between two polls is shorter: back-offs and keep-alives keep their times."""
+    return PAUSE_S if seconds <= BETWEEN_POLLS_S else seconds
 
 
 @contextmanager
 def prompt_links() -> Iterator[None]:
-    """Blocking links of this process open as fast as their peer answers, and close without joining a sleeping thread.
+    """Links of this process open as fast as their peer answers, and close without waiting for a sleeping keep-alive.
 
     The keep-alive thread of a closed link ends by itself, at its next look, a second later at most.
     """
-    close, clock = amqp.AMQPClient.close, SimpleNamespace(**{**vars(time), "sleep": _sleep})
+    close, close_async = amqp.AMQPClient.close, _client_async.AMQPClientAsync.close_async
 
     def close_at_once(link: amqp.AMQPClient) -> None:
         link._keep_alive_thread = None
         close(link)
 
+    async def close_async_at_once(link: _client_async.AMQPClientAsync) -> None:
+        if link._keep_alive_thread:
+            link._keep_alive_thread.cancel()
+            link._keep_alive_thread = None
+        await close_async(link)
+
+    def paused(module: ModuleType) -> SimpleNamespace:
+        return SimpleNamespace(**{**vars(module), "sleep": lambda seconds: module.sleep(_pause(seconds))})
+
     with pytest.MonkeyPatch.context() as patched:
-        for module in (_servicebus_receiver, _servicebus_sender, _session_browser, amqp):
-            patched.setattr(module, "time", clock)
+        for module in BLOCKING:
+            patched.setattr(module, "time", paused(time))
+        for module in ASYNCIO:
+            patched.setattr(module, "asyncio", paused(asyncio))
         patched.setattr(amqp.AMQPClient, "close", close_at_once)
+        patched.setattr(_client_async.AMQPClientAsync, "close_async", close_async_at_once)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_pauses() -> Iterator[None]:
+    """For the modules and folders that import it: they open and close hundreds of links."""
+    with prompt_links():
         yield

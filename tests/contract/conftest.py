@@ -12,6 +12,7 @@ from azure.servicebus._base_handler import ServiceBusSharedKeyCredential
 
 from emulator.running import running
 from tests.contract.worlds import Asyncio, Blocking, asyncio_world
+from tests.prompt_links import without_pauses  # noqa: F401
 
 
 @pytest.fixture(scope="session")

@@ -16,18 +16,11 @@ from pairing.fleet.coordination import SharedState
 from pairing.fleet.shared_health import SharedHealth
 from tests.dashboard.secondary import Secondary
 from tests.dashboard.served import PAIRS, namespaces
-from tests.prompt_links import prompt_links
+from tests.prompt_links import without_pauses  # noqa: F401
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
 ROLES = ("viewer", "operator", "administrator")
 PASSWORD = "correct horse battery staple"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def without_pauses() -> Iterator[None]:
-    """These tests open and close hundreds of links."""
-    with prompt_links():
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -30,6 +30,7 @@ from tests.pace import GUARD
 from tests.pairing import leftovers
 from tests.pairing.model_redis import NearRedis
 from tests.pairing.own_redis import RedisServer
+from tests.prompt_links import without_pauses  # noqa: F401
 
 _KEY = "local-namespace-key"
 

@@ -19,6 +19,11 @@ TIMEOUT = 3.0
 SLACK = 1.0  # for what happens beside waiting
 
 
+@pytest.fixture(scope="module", autouse=True)
+def without_pauses() -> None:
+    """The bounds hold with the SDK's pauses."""
+
+
 @pytest.fixture
 def allowed() -> float:
     """A timeout in which two links open, as fast as this machine opens them just now."""
