@@ -11,10 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from azure.core.exceptions import ResourceNotFoundError
-from azure.servicebus.exceptions import (
-    MessageLockLostError,
-    MessageNotFoundError,
-)
+from azure.servicebus.exceptions import MessageLockLostError, MessageNotFoundError
 
 from pairing.drain.backlog_queue import BATCH, Failed, Item, Kept, Sent, Settled, Verb
 from pairing.drain.connections import Connections

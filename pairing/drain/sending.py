@@ -155,7 +155,7 @@ class Sending:
             self._put_off(group, now + self._first_pause_s)
             group.clear()
         elif sent.why == "lease":  # the drain ended meanwhile, which is no failure of the destination
-            self._postpone(path)
+            self._postpone(path, now + self._first_pause_s)
         elif sent.why == "shortage":  # of this process
             self._progress.last_error = sent.text
             self._postpone(path, now + BUSY_PAUSE_S)

@@ -10,11 +10,7 @@ from pairing.drain.queue_state import QueueState
 from pairing.drive import Operation
 from pairing.events import counted
 
-_REASONS = {
-    "dead_lettered": "CannotBeRestored",
-    "set_aside": "SetAside",
-    "expired": "TTLExpiredException",
-}
+_REASONS = {"dead_lettered": "CannotBeRestored", "set_aside": "SetAside", "expired": "TTLExpiredException"}
 
 
 @dataclass(slots=True)

@@ -29,13 +29,13 @@ LONGEST_S = 900.0
 ROWS = [
     (
         "messages behind those of a held entity, beside deferring these alone by hand",
-        "",
+        "at most 3",
         "{behind_held_against_deferring_alone}; asyncio {asyncio_behind_held_against_deferring_alone}",
     ),
     *(
         (
             f"{count} messages behind {number} {what} entities",
-            "",
+            "at most a minute",
             f"{{seconds[{count} behind {number} {what} entities]}} s; asyncio {{seconds[{what}, asyncio]}} s",
         )
         for count, number, what in ((FOR_HEALTHY, SILENT, "silent"), (AFTER_MISSING, MISSING, "missing"))
