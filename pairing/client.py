@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from math import inf
 from typing import Any, Self
 
 from azure.core.paging import ItemPaged
@@ -12,7 +13,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusReceiver, ServiceBusSen
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from pairing.backlog.administration import emulator_transport
-from pairing.clock import Clock, joined, left_until
+from pairing.clock import Clock, joined, left_until, start
 from pairing.drive import run
 from pairing.ends import End, Endpoint, Role, SdkEnd, close_all
 from pairing.health.flows import PingResult
@@ -65,7 +66,7 @@ class BlockingEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]
     def fault(self, error: BaseException) -> None:
         """Declare this end unusable because of ``error``; the pair faults unless the other end is closed within 5 s."""
         if self._fall("faulted", error):
-            self.let_go()
+            self.let_go(0.0)
 
     def let_go(self, timeout_s: float = 1.0) -> None:
         """Close the SDK's clients on a separate thread, so that an unresponsive namespace does not block the caller."""
@@ -73,7 +74,7 @@ class BlockingEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]
         if made:
             thread = threading.Thread(target=self._close_all, args=(made,), name="pairing-closing", daemon=True)
             try:
-                thread.start()
+                start(thread)
             except RuntimeError as error:  # the process can start no thread
                 _LOGGER.warning("connections of the %s are closed when they are collected: %s", self.role, error)
                 self._close_links()
@@ -171,6 +172,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self.watchdog.stop(max(left_until(until), 0.2))
         self.primary.close(min(left_until(began + CLOSE_S) / 2, 1.0))
         self.secondary.close(min(left_until(began + CLOSE_S), 1.0))
+        self._callbacks.wait(min(left_until(began + CLOSE_S), 1.0))
 
     def _join(self, name: str, timeout_s: float) -> None:
         if name in self._workers:
@@ -198,11 +200,8 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         sender: ServiceBusSender = self._sdk_sender(role, name, **keywords)
         return sender
 
-    def _link_to(self, role: Role, name: str, *, warm: bool = False, **keywords: Any) -> Link:
-        return Link(lambda: self.sdk_sender(role, name, **keywords), self.watchdog, warm=warm)
-
-    def _warm_soon(self, queue: str) -> None:
-        self._maintenance.warm(queue)
+    def _link_to(self, role: Role, name: str, *, warm: bool = False, idle_s: float = inf, **keywords: Any) -> Link:
+        return Link(lambda: self.sdk_sender(role, name, **keywords), self.watchdog, warm=warm, idle_s=idle_s)
 
     def _all_links(self) -> list[Link]:
         return self.watchdog.links()

@@ -1,11 +1,14 @@
 """The time of the library: monotonic seconds, and the corresponding UTC times."""
 
+import sys
 import threading
 import time
 from datetime import UTC, datetime
 from typing import Protocol
 
 _TOLERATED_S = 0.5
+INTERPRETER_ENDS = "can't create new thread at interpreter shutdown"
+"""The text of Python's own error, from 3.12 on."""
 
 
 class Clock(Protocol):
@@ -44,6 +47,13 @@ class SystemClock:
         if abs(offset - self._offset) > _TOLERATED_S:  # the wall clock was set, or the machine slept
             self._offset = offset
         return self._offset
+
+
+def start(thread: threading.Thread) -> None:
+    """Start a thread; RuntimeError if none can be started, as when the interpreter ends: Python 3.11 would hang."""
+    if sys.is_finalizing():
+        raise RuntimeError(INTERPRETER_ENDS)
+    thread.start()
 
 
 def joined(thread: threading.Thread, timeout_s: float | None) -> None:

@@ -1,13 +1,12 @@
 """Events of a pair, each reported once: the same record for callbacks, Redis and the database."""
 
-import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from pairing.stored_json import moment, reading, record, text, text_or_none
+from pairing.stored_json import Stored
 
 Tone = Literal["healthy", "draining", "held", "failing", "failed-over", "unknown"]
 
@@ -77,6 +76,11 @@ KINDS: Mapping[str, EventKind] = {
         "a process has no file descriptor, memory or thread left to open a link; no entity is at fault",
         "failing",
     ),
+    "coordination_refused": EventKind(
+        "Coordination refused",
+        "Redis refuses a client, or was never reached by it: the process decides alone",
+        "failing",
+    ),
     "ledger_unbalanced": EventKind(
         "Ledger unbalanced",
         "a backlog queue was drained, and its ledger does not account for all messages",
@@ -87,7 +91,7 @@ KINDS: Mapping[str, EventKind] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Event(Stored):
     """One event. ``id`` stays the same however often the event is delivered."""
 
     id: str
@@ -105,18 +109,6 @@ class Event:
     """Who saw it: ``<host>:<pid>:<8 hex digits>``."""
     operator: str | None = None
     """The person who did it, where one did."""
-
-    def to_json(self) -> str:
-        """The event as one line of JSON."""
-        return json.dumps(asdict(self) | {"time": self.time.isoformat()})
-
-    @classmethod
-    def from_json(cls, written: str | bytes) -> "Event":
-        """The event that ``to_json`` wrote; ValueError if the text is not one."""
-        with reading("an event"):
-            fields = record(written)
-            known = {name: text(fields, name) for name in ("id", "pair", "entity", "kind", "reason", "process")}
-            return cls(time=moment(fields, "time"), operator=text_or_none(fields, "operator"), **known)
 
 
 _COUNTED = re.compile(r"(\d+) messages? in ")

@@ -52,6 +52,7 @@ class Fleet:
             coordination.presence = lambda: Presence(pair.sends, pair.disputed())
             coordination.on_queue = lambda news: pair.adopt_queue(news.path, news.until)
             coordination.on_known = pair.know
+            coordination.on_refused = partial(pair.emit, "coordination_refused", "*")
             pair.on_rotation = rotated
             self.join(coordination)
 
@@ -61,18 +62,9 @@ class Fleet:
         from pairing.fleet.shared_health import SharedHealth
 
         def publish(change: Change) -> None:
-            health = SharedHealth(
-                path=change.path,
-                state=change.state.value,
-                since=change.since,
-                reason=change.reason,
-                held_by=change.held_by,
-                expires=change.expires,
-                origin=change.origin,
-                version=change.version,
-                process=self._pair.process,
-            )
-            coordination.publish(health, recovers=change.recovers)
+            fields = change._asdict() | {"state": change.state.value, "process": self._pair.process}
+            recovers = fields.pop("recovers")
+            coordination.publish(SharedHealth(**fields), recovers=recovers)
 
         self.coordination = coordination
         self._backlog = SharedBacklog(coordination.shared)
@@ -137,19 +129,10 @@ class Fleet:
             threading.Thread(target=_quietly, args=(release,), name="pairing-reporting", daemon=True).start()
 
     def _adopt(self, health: "SharedHealth") -> None:
-        clock = self._pair.clock
-        self._pair.adopt(
-            health.path,
-            News(
-                state=State(health.state),
-                since=clock.at(health.since),
-                reason=health.reason,
-                version=health.version,
-                origin=health.origin,
-                held_by=health.held_by,
-                expires=None if health.expires is None else clock.at(health.expires),
-            ),
-        )
+        clock, expires = self._pair.clock, health.expires
+        until, since = None if expires is None else clock.at(expires), clock.at(health.since)
+        news = News(State(health.state), since, health.reason, health.version, health.origin, health.held_by, until)
+        self._pair.adopt(health.path, news)
 
 
 def _quietly(action: Callable[[], object]) -> None:

@@ -73,19 +73,20 @@ class Pair:
         self.process = process
         self.clock = clock
         self.condition = threading.Condition()
-        """Held for every change; notified after each."""
+        """Held for every change."""
         self.rotation = Rotation((), probation_s=options.backlog_probation.total_seconds(), random=random)
         self.on_change: Callable[[Change], None] = lambda change: None
         """Called for each state change that this process caused, in order; must not block."""
         self.on_report: Callable[[Event], None] = lambda event: None
         """Called for each event that the fleet does not know yet."""
+        self.on_event: Callable[[Event], None] = lambda event: None
+        """Called for each event, on the thread that saw it; must not block."""
         self.on_rotation: Callable[[str, str, float | None], None] = lambda path, reason, until: None
         """Called for each backlog queue that left the rotation, with its latest return, or that came back (None)."""
         self.sends = False
         """Whether this process has had a sender."""
         self._machines: dict[str, PathAvailability] = {}
         self._known: frozenset[str] = frozenset()
-        self._callbacks: dict[object, Callable[[Event], None]] = {}
         self._shortage_again_at = float("-inf")
         self._classify: Callable[..., object] = options.classify or classify
 
@@ -161,8 +162,6 @@ class Pair:
         with self.condition:
             was_failing = machine.state is FAILING
             transitions = step(self.clock.now())
-            if transitions:
-                self.condition.notify_all()
             if not all(transition.adopted for transition in transitions):  # in order, and so under the lock
                 self.on_change(self._change(machine, transitions, recovers=not was_failing))
         for transition in transitions:
@@ -265,11 +264,6 @@ class Pair:
 
     # Events --------------------------------------------------------------------------------------------------------
 
-    def on_event(self, callback: Callable[[Event], None]) -> Callable[[], object]:
-        """Call back with each event, on the thread that saw it, until the returned function is called."""
-        self._callbacks[key := object()] = callback
-        return lambda: self._callbacks.pop(key, None)
-
     def backlog_refused(self, path: str, error: Exception, began: float) -> None:
         """A backlog queue could not be received from, in an operation that began then; a deleted one leaves the
         rotation.
@@ -319,11 +313,7 @@ class Pair:
     def _deliver(self, event: Event, *, adopted: bool) -> None:
         if not adopted:
             self.on_report(event)
-        for callback in tuple(self._callbacks.values()):
-            try:
-                callback(event)
-            except Exception:
-                _LOGGER.exception("an event callback failed on %s of %s", event.kind, event.entity)
+        self.on_event(event)
 
 
 class GuardedEntity:

@@ -23,6 +23,7 @@ from pairing.membership import Fleet
 from pairing.messages.payload import STANDARD_LIMIT, Payload
 from pairing.options import SendAvailabilityOptions
 from pairing.pair import EntityHealth, Pair
+from pairing.telemetry.callbacks import Callbacks
 from pairing.telemetry.metering import UsageMeter
 from pairing.telemetry.trace_context import is_wanted
 
@@ -67,6 +68,8 @@ class PairedClient:
         self.pair = self.options.pair or name
         """Name of the pair."""
         self.pair_state = Pair(self.options, self.pair, self.process, self.clock)
+        self._callbacks = Callbacks()
+        self.pair_state.on_event = self._callbacks.report
         self.meter = UsageMeter(self.pair, self.process, self.clock)
         self.primary = self._end(primary, name)
         self.secondary = self._end(secondary, self.options.secondary_namespace or secondary.label or secondary.host)
@@ -320,14 +323,14 @@ class PairedClient:
         return self._fleet.coordination
 
     def on_event(self, callback: Callable[[Event], None]) -> Callable[[], object]:
-        """Call back with each event, on the thread that saw it, until the returned function is called.
+        """Call back with each event, on a thread of its own, until the returned function is called.
 
         Exceptions of the callback are logged only. TypeError for a coroutine function, because nothing would await it.
         """
         self._check_faulted()
         if not callable(callback) or iscoroutinefunction(callback):
             raise TypeError(f"callback must be a function that is called, and not awaited, not {callback!r}")
-        return self.pair_state.on_event(callback)
+        return self._callbacks.add(callback)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.pair}: {self._state}>"

@@ -5,10 +5,13 @@ ValueError with the name of its key or field.
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
-from typing import Any, TypeVar
+from datetime import UTC, datetime
+from functools import cache
+from types import NoneType
+from typing import Any, Self, TypeAlias, TypeVar, get_args, get_type_hints
 
 T = TypeVar("T")
+Reader: TypeAlias = Callable[[Mapping[str, Any], str], Any]
 
 
 @contextmanager
@@ -67,9 +70,44 @@ def moment(fields: Mapping[str, Any], name: str) -> datetime:
     return when
 
 
-def moment_or_none(fields: Mapping[str, Any], name: str) -> datetime | None:
-    """A field that is an aware time, where it is there and not empty."""
-    return moment(fields, name) if fields.get(name) else None
+class Stored:
+    """A record that is stored as JSON: a dataclass with slots for texts, numbers, times and truth values."""
+
+    __slots__ = ()
+
+    def to_json(self) -> str:
+        """The record as one line of JSON; times have one format, so that they sort like their texts."""
+        class_: type = type(self)
+        return written({name: getattr(self, name) for name in _readers(class_)})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Parse the output of ``to_json``; ValueError for other texts."""
+        with reading(cls.__name__):
+            return cls(**typed(cls, record(text)))
+
+
+def written(fields: Mapping[str, Any]) -> str:
+    """These fields as one line of JSON."""
+    return json.dumps(fields, default=lambda when: when.astimezone(UTC).isoformat(timespec="microseconds"))
+
+
+def typed(class_: type, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that the class annotates, each of its type; call it within ``reading``."""
+    return {name: read(fields, name) for name, read in _readers(class_).items()}
+
+
+@cache
+def _readers(class_: Any) -> dict[str, Reader]:
+    return {name: _reader(get_args(hint) or (hint,)) for name, hint in get_type_hints(class_).items()}
+
+
+def _reader(types: tuple[Any, ...]) -> Reader:
+    read: Reader = _READERS.get(types[0], text)
+    return (lambda fields, name: read(fields, name) if fields.get(name) else None) if NoneType in types else read
+
+
+_READERS: dict[Any, Reader] = {int: whole, float: number, bool: lambda fields, name: fields[name], datetime: moment}
 
 
 def hash_of(client: Any, key: str) -> dict[str, str]:

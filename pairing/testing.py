@@ -123,6 +123,9 @@ class _ManualRuntime(Threads):
 class InMemoryLink:
     """A link to an entity in memory, always open."""
 
+    is_in_use = False
+    used_at = 0.0
+
     def __init__(self, namespace: InMemoryNamespace, entity: str) -> None:
         self._namespace, self._entity = namespace, entity
         self.sender = self
@@ -175,6 +178,7 @@ class InMemoryPairedClient(ClientOperations[InMemoryLink, "InMemoryPairedSender"
         clock = clock or ManualClock()
         self._runtime = _ManualRuntime(clock)
         self._build(_endpoint("primary", primary), _endpoint("secondary", secondary), options, clock)
+        self.pair_state.on_event = self._callbacks.call
         self._pinger = Pinger(self)
 
     def _end(self, endpoint: Endpoint, namespace: str) -> _InMemoryEnd:
@@ -211,14 +215,11 @@ class InMemoryPairedClient(ClientOperations[InMemoryLink, "InMemoryPairedSender"
     def _sender(self, name: str, **keywords: Any) -> "InMemoryPairedSender":
         return InMemoryPairedSender(self, name, self._link_to("primary", name))
 
-    def _link_to(self, role: Role, name: str, *, warm: bool = False, **keywords: Any) -> InMemoryLink:
+    def _link_to(self, role: Role, name: str, **keywords: Any) -> InMemoryLink:
         return InMemoryLink(self.namespaces[role], name)
 
     def _all_links(self) -> list[InMemoryLink]:
         return []
-
-    def _warm_soon(self, queue: str) -> None:
-        """Links are open."""
 
     def _forget_links(self) -> None:
         """There are no connections."""

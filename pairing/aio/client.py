@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import Any, Self
 
 from azure.core.async_paging import AsyncItemPaged
@@ -100,6 +101,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
 
     _in_asyncio = True
     _metered_classes = (MeteredReceiver, MeteredSession, MeteredPages)
+    _runtime: Tasks
     primary: AsyncEnd
     secondary: AsyncEnd
 
@@ -178,7 +180,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         if not ends:
             return
         with contextlib.suppress(OSError):  # authorities that cannot be read: the SDK says so where it connects
-            context = await asyncio.to_thread(tls_context, keywords.get("connection_verify"))
+            context = await self._runtime.block(tls_context, keywords.get("connection_verify"))
             for end in ends:
                 end.use(context)
 
@@ -187,29 +189,22 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self._loop = asyncio.get_running_loop()
         self._opened()
         self._fleet.start()
-        self._watchdog = self.background.start(self._watch_links(), "watchdog")
-        self._work = [
-            self.background.start(self._watch_time(), "time"),
-            self._runtime.spawn(self._maintenance.work(), "maintenance"),
-        ]
+        self._watchdog = self.background.start(self._watch(), "watchdog")
+        self._work = [self._runtime.spawn(self._maintenance.work(), "maintenance")]
         if self.options.enable_pings:
             self._work.append(self._runtime.spawn(self._pinger.work(), "pinger"))
         if self.options.enable_syphon:
             self._start_syphon()
 
-    async def _watch_time(self) -> None:
-        while self._state == "opened":
-            await asyncio.sleep(_TICK_S)
-            try:
-                self._tick()
-            except Exception:
-                _LOGGER.exception("a periodic check failed; it continues")
-
-    async def _watch_links(self) -> None:
+    async def _watch(self) -> None:
         try:
             while True:
                 await asyncio.sleep(_TICK_S)
                 self._look_at_links()
+                try:
+                    self._tick()
+                except Exception:
+                    _LOGGER.exception("a periodic check failed; it continues")
         except asyncio.CancelledError:
             if self._state == "opened":
                 await self._watch_to_the_end()
@@ -221,7 +216,9 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         One that goes on would keep ``asyncio.run`` from returning.
         """
         until = time.monotonic() + CLOSE_S
-        while time.monotonic() < until and (self.background.others() or self._is_any_link_in_use()):
+        while time.monotonic() < until and (
+            self.background.others() or any(link.is_in_use for link in self._all_links())
+        ):
             self._look_at_links()
             await self.background.end(_TICK_S)
             await asyncio.sleep(CANCEL_AGAIN_S)
@@ -230,9 +227,6 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         now = time.monotonic()
         for link in self._all_links():
             link.interrupt_if_overdue(now)
-
-    def _is_any_link_in_use(self) -> bool:
-        return any(link.is_in_use for link in self._all_links())
 
     async def close(self) -> None:
         """Stop pings, then the syphon, then close both ends; within 5 s, idempotent, safe in ``finally``."""
@@ -257,11 +251,13 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         await asyncio.gather(*(link.close(left_s) for link in list(self.background.links)))
         if self.coordination is not None:
             self._fleet.record(self.meter.drain(self.clock.now(), everything=True))
-            leaving = self.background.start(asyncio.to_thread(self._fleet.close), "leaving")
+            leaving = self.background.start(self._runtime.block(self._fleet.close), "leaving")
             await asyncio.wait([leaving], timeout=max(until - 0.5 - time.monotonic(), 0.5))
         await asyncio.gather(self.primary.close(), self.secondary.close())
+        await self._runtime.block(self._callbacks.wait, 1.0)
         await self.background.cancel([self._watchdog] if self._watchdog else [])
         await self.background.end(max(until - time.monotonic(), 0.1))
+        self.background.threads.shutdown(wait=False)
 
     def _stop_working(self) -> None:
         if self._shutting is None:
@@ -284,11 +280,8 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         sender: ServiceBusSender = self._sdk_sender(role, name, **keywords)
         return sender
 
-    def _link_to(self, role: Role, name: str, *, warm: bool = False, **keywords: Any) -> Link:
-        return Link(lambda: self.sdk_sender(role, name, **keywords), self.background, warm=warm)
-
-    def _warm_soon(self, queue: str) -> None:
-        self._maintenance.warm(queue)
+    def _link_to(self, role: Role, name: str, *, warm: bool = False, idle_s: float = inf, **keywords: Any) -> Link:
+        return Link(lambda: self.sdk_sender(role, name, **keywords), self.background, warm=warm, idle_s=idle_s)
 
     def _all_links(self) -> list[Link]:
         return list(self.background.links)

@@ -7,7 +7,9 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from math import inf
 from typing import Any
 from weakref import WeakSet
 
@@ -16,13 +18,15 @@ from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
 
 from pairing.aio.cancellation import CANCEL_AGAIN_S, Deadline
 from pairing.aio.turn import Turn
-from pairing.links.failures import LinkCrowdedError, LinkFailure, keeps_link, opening_error
+from pairing.links.credentials import opens_until
+from pairing.links.failures import LinkCrowdedError, LinkFailure, keeps_link
 from pairing.links.link import HEARTBEAT_S, RETRY_WARM_S
 from pairing.links.sockets import on_each_handler, token_is_aging
 
 _CLOSING_S = 2.0
 _LISTENING_S = 1.0
 _SHORT_S = 2.0
+_MOST_THREADS = 32
 _AHEAD_S = 0.3
 """How long before a deadline the client cancels a send, because it checks periodically."""
 _LEAVING_S = 0.5
@@ -37,6 +41,8 @@ class Background:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
+        self.threads = ThreadPoolExecutor(_MOST_THREADS, "pairing-blocking")
+        """For what may block on Redis: the application may keep the event loop's own threads busy."""
         self.links: WeakSet[Link] = WeakSet()
 
     def start(self, work: Awaitable[object], name: str) -> "asyncio.Task[Any]":
@@ -96,11 +102,16 @@ class Link:
     """A link to one entity, opened by the first operation and again after a failure."""
 
     def __init__(
-        self, make: Callable[[], Awaitable[ServiceBusSender]], background: Background, *, warm: bool = False
+        self,
+        make: Callable[[], Awaitable[ServiceBusSender]],
+        background: Background,
+        *,
+        warm: bool = False,
+        idle_s: float = inf,
     ) -> None:
         self._make = make
         self._background = background
-        self._warm = warm
+        self._warm, self._idle_s = warm, idle_s
         self._turn = Turn()
         self._attempting: Deadline | None = None
         self._sending: asyncio.Task[Any] | None = None
@@ -110,7 +121,7 @@ class Link:
         self._closed = False
         self._opening: ServiceBusSender | None = None
         self._inherited: ServiceBusSender | None = None
-        self._used_at = self._checked_at = time.monotonic()
+        self.used_at = self._checked_at = time.monotonic()
         self.sender: ServiceBusSender | None = None
         """The SDK's sender while the link is open."""
         background.links.add(self)
@@ -134,7 +145,7 @@ class Link:
                 self._attempting = deadline
                 try:
                     reused = self.sender is not None
-                    sender = self.sender or await self._open()
+                    sender = self.sender or await self._open(until)
                     deadline.check()
                     left = until - time.monotonic()
                     await operation(sender, max(left - min(0.3, left * 0.2), 0.001))
@@ -256,11 +267,13 @@ class Link:
                 self._checked_at = now if beat else self._checked_at
                 if not await _is_alive(self.sender, beat):
                     self._drop(torn=True)
+            if now - self.used_at >= self._idle_s:
+                self._drop(torn=False)
             if self.sender is not None and token_is_aging(self.sender):
                 self._drop(torn=False)
                 return True
-            if self.sender is None and self._warm and not self._closed and now - self._used_at >= RETRY_WARM_S:
-                self._used_at = now
+            if self.sender is None and self._warm and not self._closed and now - self.used_at >= RETRY_WARM_S:
+                self.used_at = now
                 return True
             return False
         finally:
@@ -315,23 +328,23 @@ class Link:
             if sender is not None:
                 abort_transport(sender)
 
-    async def _open(self) -> ServiceBusSender:
+    async def _open(self, until: float) -> ServiceBusSender:
         if self._closed:
             raise ServiceBusError("The link has been closed.")
         sender = self._opening = await self._make()
+        opens = opens_until.set(until)
         handlers: list[Any] = []  # if the opening is cancelled, the SDK loses the reference to the socket
         on_each_handler(sender, handlers.append)
         try:
             await sender.__aenter__()
-        except BaseException as error:
+        except BaseException:
             for handler in handlers:
                 _abort(handler)
             self._part(sender, torn=True)
-            if isinstance(error, Exception) and (cause := opening_error(error)) is not error:
-                raise cause from error
             raise
         finally:
             self._opening = None
+            opens_until.reset(opens)
         if self._closed:  # otherwise nothing would close it
             self._part(sender, torn=True)
             raise ServiceBusError("The link has been closed.")
@@ -346,7 +359,7 @@ class Link:
 
     def _drop(self, *, torn: bool) -> None:
         sender, self.sender = self.sender, None
-        self._used_at = time.monotonic()
+        self.used_at = time.monotonic()
         if sender is not None:
             self._part(sender, torn=torn)
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from pairing.aio.administration import listed
@@ -39,7 +40,8 @@ class Tasks:
 
     async def block(self, function: Callable[P, R], *arguments: P.args, **keywords: P.kwargs) -> R:
         """Call a function that may block on Redis."""
-        return await asyncio.to_thread(function, *arguments, **keywords)
+        work = partial(function, *arguments, **keywords)
+        return await asyncio.get_running_loop().run_in_executor(self._background.threads, work)
 
     def spawn(self, operation: Operation[Any], name: str) -> "asyncio.Task[Any]":
         """Run an operation in a task."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 from redis.retry import Retry
 
 from pairing.clock import joined
@@ -79,6 +79,8 @@ class RedisCoordination:
         """Called for backlog queues that left or rejoined another process's rotation; must neither block nor raise."""
         self.on_known: Callable[[frozenset[str]], None] = lambda paths: None
         """Called with the entities that the control plane knows, in lower case; must neither block nor raise."""
+        self.on_refused: Callable[[str], object] = lambda reason: None
+        """Called once if Redis refuses this client, or was never reached; must neither block nor raise."""
         self._redis = client
         self._clock = FleetClock()
         self._presences = Presences(self.shared)
@@ -95,7 +97,7 @@ class RedisCoordination:
         self._number_known = 0
         self._must_read = True
         self._must_compare = False
-        self._logged = ""
+        self._warned_of = ""
         self._must_listen_anew = threading.Event()
         self._is_closing = False
         subscription = Subscription(
@@ -176,7 +178,7 @@ class RedisCoordination:
         while not self._is_closing:
             try:
                 self._reconcile()
-                self.is_connected, pause = True, _FIRST_PAUSE_S
+                self.is_connected, self._warned_of, pause = True, "", _FIRST_PAUSE_S
                 self._report_until(time.monotonic() + _RECONCILE_S)
             except (RedisError, OSError) as error:
                 self._cut_off(error)
@@ -247,11 +249,14 @@ class RedisCoordination:
             self._learn(now, is_answer=not applied, is_reported=applied)
 
     def _cut_off(self, error: Exception) -> None:
-        is_refused = isinstance(error, ResponseError)
-        why = str(error) if is_refused else type(error).__name__
-        if self.is_connected or (is_refused and why != self._logged):
+        is_refused = isinstance(error, ResponseError | AuthenticationError | AuthorizationError)
+        why = str(error) if is_refused or self._seen is None else type(error).__name__
+        if not self._warned_of or (is_refused and why != self._warned_of):
             _LOGGER.warning("pairing: Redis is unavailable (%s); this process decides alone", why)
-        self.is_connected, self._logged = False, why
+            if is_refused or self._seen is None:
+                self.on_refused(f"{why}; this process decides alone")
+            self._warned_of = why
+        self.is_connected = False
         self._must_compare = True
         self._must_listen_anew.set()
 

@@ -6,20 +6,20 @@ call may raise ``redis.RedisError``.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pairing.backlog.capacity import Fill, seen
 from pairing.fleet.access import claimed
-from pairing.stored_json import hash_of, moment_or_none, number, readable, reading, record, text, whole
+from pairing.stored_json import Stored, hash_of, readable, reading, record, typed
 
 if TYPE_CHECKING:
     from pairing.fleet.shared_state import SharedState
 
 
 @dataclass(frozen=True, slots=True)
-class QueueNews:
+class QueueNews(Stored):
     """A backlog queue left the rotation of a process, or returned."""
 
     path: str
@@ -27,18 +27,6 @@ class QueueNews:
     process: str
     until: datetime | None
     """When its probation ends; None: it has returned."""
-
-    def to_json(self) -> str:
-        """The record as stored in hash and channel."""
-        return json.dumps(asdict(self) | {"until": self.until and self.until.isoformat()})
-
-    @classmethod
-    def from_json(cls, written: str | bytes) -> "QueueNews":
-        """Parse the output of ``to_json``; ValueError for other texts."""
-        with reading("news of a backlog queue"):
-            fields = record(written)
-            until = moment_or_none(fields, "until")
-            return cls(text(fields, "path"), text(fields, "reason"), text(fields, "process"), until)
 
 
 class SharedBacklog:
@@ -99,6 +87,4 @@ class SharedBacklog:
 
 def _fill(written: str) -> Fill:
     with reading("the fill of a queue"):
-        fields = record(written)
-        size, limit = whole(fields, "size"), max(whole(fields, "limit"), 1)
-        return Fill(size, limit, number(fields, "at"), number(fields, "rate"))
+        return Fill(**typed(Fill, record(written)))

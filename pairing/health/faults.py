@@ -13,8 +13,8 @@ from azure.core.exceptions import AzureError, ClientAuthenticationError, Resourc
 from azure.servicebus import exceptions as sdk
 from azure.servicebus.exceptions import ServiceBusError
 
+from pairing.clock import INTERPRETER_ENDS
 from pairing.errors import Fault, PairingError
-from pairing.links.failures import is_of_credential
 
 TABLE: dict[type[BaseException], Fault] = {
     PairingError: Fault.OUTAGE,  # that end is closed
@@ -61,10 +61,12 @@ CALLERS_CONDITIONS = frozenset(
 
 _GONE = "amqp:resource-deleted"
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
-_NO_THREAD = "can't start new thread"
+_NO_THREAD = frozenset(
+    {"can't start new thread", INTERPRETER_ENDS, "cannot schedule new futures after interpreter shutdown"}
+)
 CANNOT_ENCODE = (ValueError, TypeError, struct.error)
-_DECODING = "receive_frame"
-"""The function of the SDK in which what the peer has sent is read and decoded."""
+_DECODING = frozenset({"receive_frame", "_negotiate", "_connect"})
+"""The functions of the SDK in which what the peer has sent is read, decoded and compared."""
 _SECRETS = re.compile(r"(?i)(SharedAccessKey|SharedAccessSignature|sig|password)=[^;&\s'\"]+")
 _URL_PASSWORD = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
 
@@ -94,7 +96,7 @@ def is_own_shortage(error: BaseException) -> bool:
     return any(
         isinstance(cause, MemoryError)
         or (isinstance(cause, OSError) and cause.errno in _SHORTAGES)
-        or (isinstance(cause, RuntimeError) and str(cause) == _NO_THREAD)
+        or (isinstance(cause, RuntimeError) and str(cause) in _NO_THREAD)
         for cause in _causes(error)
     )
 
@@ -112,7 +114,12 @@ def _no_token(error: BaseException) -> BaseException | None:
     """The error of the credential for which the SDK could not open a link: on a link, no other error is an HTTP one."""
     inner = getattr(error, "inner_exception", None)
     is_http = isinstance(inner, AzureError) and not isinstance(inner, ServiceBusError)
-    return inner if is_http or (inner is not None and is_of_credential(inner)) else None
+    return inner if is_http or (inner is not None and "get_token" in _functions(inner)) else None
+
+
+def _functions(error: BaseException) -> set[str]:
+    """The functions through which an error was raised."""
+    return {frame.f_code.co_name for frame, _ in walk_tb(error.__traceback__)}
 
 
 def cannot_encode(error: BaseException) -> bool:
@@ -121,7 +128,7 @@ def cannot_encode(error: BaseException) -> bool:
     found = inner if isinstance(inner, CANNOT_ENCODE) else error
     if not isinstance(found, CANNOT_ENCODE):
         return False
-    return all(frame.f_code.co_name != _DECODING for frame, _ in walk_tb(found.__traceback__))
+    return _DECODING.isdisjoint(_functions(found))
 
 
 def is_ambiguous(error: BaseException) -> bool:
@@ -170,4 +177,5 @@ def describe(error: BaseException) -> str:
 
 def without_secrets(text: str) -> str:
     """The text with keys, signatures and passwords masked."""
-    return _URL_PASSWORD.sub("…@", _SECRETS.sub(r"\1=…", text))
+    masked = _SECRETS.sub(lambda found: f"{found[1]}=…", text)  # a template could not be read as the interpreter ends
+    return _URL_PASSWORD.sub("…@", masked)

@@ -1,10 +1,9 @@
 """Any link of the library, why an operation on one failed, and whether the link is still usable."""
 
 from collections.abc import Callable
-from traceback import walk_tb
 from typing import Any, NamedTuple, Protocol
 
-from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusConnectionError, ServiceBusError
+from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
 
 from pairing.drive import Eventually
 
@@ -32,8 +31,16 @@ class LinkFailure(NamedTuple):
 class AnyLink(Protocol):
     """A link to one entity, of ``pairing.links.link`` or ``pairing.aio.links``; its calls are awaited in asyncio."""
 
+    used_at: float
+    """When it was last dropped or lent; whoever lends a link that closes when idle sets it."""
+
     @property
     def sender(self) -> Any: ...
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether an operation is under way."""
+        ...
 
     def send(self, message: Any, timeout_s: float) -> Eventually[LinkFailure | None]: ...
 
@@ -44,25 +51,6 @@ class AnyLink(Protocol):
     def maintain(self, now: float) -> Eventually[bool]: ...
 
     def close(self, timeout_s: float) -> Eventually[None]: ...
-
-
-def opening_error(error: Exception) -> Exception:
-    """An error of opening a link, converted so that it does not look like an error of the message, which was not sent
-    yet.
-
-    The SDK raises such errors if a peer behind a WebSocket does not answer.
-    """
-    inner = getattr(error, "inner_exception", None)
-    if type(error) is not ServiceBusError or not isinstance(inner, TypeError) or is_of_credential(inner):
-        return error
-    torn = ServiceBusConnectionError(message=f"The link did not open: {error.message}")
-    torn.__cause__ = error
-    return torn
-
-
-def is_of_credential(error: BaseException) -> bool:
-    """Whether the credential raised it, or its SDK, instead of giving a token."""
-    return any(frame.f_code.co_name == "get_token" for frame, _ in walk_tb(error.__traceback__))
 
 
 def raise_interruption(error: Exception, handled: BaseException | None) -> None:

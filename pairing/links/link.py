@@ -4,6 +4,7 @@ The SDK can wait without a limit (docs/wire.md, section 9). So opening runs on a
 an open link runs on the caller's thread, while one watchdog per client shuts down the socket of an overdue send.
 """
 
+import atexit
 import contextlib
 import logging
 import queue
@@ -11,14 +12,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from math import inf
 from typing import Any
 from weakref import WeakSet
 
 from azure.servicebus import ServiceBusSender
 from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
 
-from pairing.clock import joined
-from pairing.links.failures import LinkCrowdedError, LinkFailure, keeps_link, opening_error, raise_interruption
+from pairing.clock import joined, left_until, start
+from pairing.links.credentials import opens_until
+from pairing.links.failures import LinkCrowdedError, LinkFailure, keeps_link, raise_interruption
 from pairing.links.sockets import (
     break_transport,
     close_socket_with,
@@ -38,15 +41,22 @@ RETRY_WARM_S = 15.0
 _LOGGER = logging.getLogger("pairing")
 
 Operation = Callable[[ServiceBusSender, float], object]
-_get_ident = threading.get_ident  # a step that each send is spared
+_get_ident, _monotonic = threading.get_ident, time.monotonic  # steps that each send is spared
+
+
+@atexit.register
+def _guard_sends_without_watchdog() -> None:
+    """While the interpreter ends, its threads stand still."""
+    global _SHORT_S
+    _SHORT_S = inf
 
 
 class Opening(threading.Thread):
     """The opening of one link; if it takes too long it is abandoned, and later closes what it opened."""
 
-    def __init__(self, make: Callable[[], ServiceBusSender]) -> None:
+    def __init__(self, make: Callable[[], ServiceBusSender], until: float) -> None:
         super().__init__(name="pairing-opening", daemon=True)
-        self._make = make
+        self._make, self._until = make, until
         self._done = threading.Event()
         self._lock = threading.Lock()
         self._abandoned = False
@@ -55,6 +65,7 @@ class Opening(threading.Thread):
 
     def run(self) -> None:
         """Open; never raises."""
+        opens_until.set(self._until)
         try:
             self.sender = self._make()
             on_each_handler(self.sender, close_socket_with)
@@ -68,16 +79,12 @@ class Opening(threading.Thread):
             with contextlib.suppress(Exception):
                 self.sender.close()
 
-    def result(self, timeout_s: float) -> ServiceBusSender:
+    def result(self) -> ServiceBusSender:
         """The open sender. Raises OperationTimeoutError if it is not open in time, or the SDK's own error."""
-        self._done.wait(max(timeout_s, 0))
-        with self._lock:
-            if not self._done.is_set():
-                self._abandoned = True
-        if self._abandoned:
+        if not self._done.wait(left_until(self._until)):
             raise OperationTimeoutError(message="The link did not open within the timeout of this send.")
         if self.error is not None:
-            raise opening_error(self.error)
+            raise self.error
         assert self.sender is not None
         return self.sender
 
@@ -101,24 +108,22 @@ class Watchdog(threading.Thread):
         self._on_tick = on_tick
         self._stop_event = threading.Event()
         self._links: WeakSet[Link] = WeakSet()
-        self._links_lock = threading.Lock()
+        self._links_lock = threading.RLock()
         self._overdue: list[Opening] = []
         self._dropped: queue.SimpleQueue[ServiceBusSender | None] = queue.SimpleQueue()
         self._reaper = threading.Thread(target=self._reap, name="pairing-reaper", daemon=True)
-        self._ticker = threading.Thread(target=self._tick, name="pairing-time", daemon=True)
 
     def start(self) -> None:
         """Begin to watch."""
         super().start()
         self._reaper.start()
-        self._ticker.start()
 
     def stop(self, timeout_s: float) -> None:
         """End watching; all its threads are gone afterwards, unless the time limit is reached."""
         self._stop_event.set()
         self._dropped.put(None)
         until = time.monotonic() + timeout_s
-        for thread in (self, self._reaper, self._ticker):
+        for thread in (self, self._reaper):
             joined(thread, until - time.monotonic())
 
     def watch(self, link: "Link") -> None:
@@ -133,7 +138,7 @@ class Watchdog(threading.Thread):
 
     def forget_links(self) -> None:
         """After a fork, in the child: leave the links alone, because they belong to the parent process."""
-        self._links_lock = threading.Lock()
+        self._links_lock = threading.RLock()
         for link in self.links():
             link.forget()
 
@@ -152,19 +157,12 @@ class Watchdog(threading.Thread):
     def run(self) -> None:
         """Check every link four times a second."""
         while not self._stop_event.wait(_TICK_S):
-            try:
-                self._look()
-            except Exception:  # sends depend on this thread, so it must not end
-                _LOGGER.exception("the watchdog failed; it continues")
+            for check in (self._look, self._on_tick):
+                try:
+                    check()
+                except Exception:  # sends depend on this thread, so it must not end
+                    _LOGGER.exception("the watchdog failed; it continues")
         self._look()
-
-    def _tick(self) -> None:
-        """On a separate thread, because it may call back the application, which may block."""
-        while not self._stop_event.wait(_TICK_S):
-            try:
-                self._on_tick()
-            except Exception:
-                _LOGGER.exception("a periodic check failed; it continues")
 
     def _look(self) -> None:
         now = time.monotonic()
@@ -192,10 +190,12 @@ class Link:
     noted; and no call comes before its release.
     """
 
-    def __init__(self, make: Callable[[], ServiceBusSender], watchdog: Watchdog, *, warm: bool = False) -> None:
+    def __init__(
+        self, make: Callable[[], ServiceBusSender], watchdog: Watchdog, *, warm: bool = False, idle_s: float = inf
+    ) -> None:
         self._make = make
         self._watchdog = watchdog
-        self._warm = warm
+        self._warm, self._idle_s = warm, idle_s
         self._lock = threading.Lock()
         self._sender: ServiceBusSender | None = None
         self._opening: Opening | None = None
@@ -205,7 +205,7 @@ class Link:
         self._interrupted = False
         self._closed = False
         self._inherited: ServiceBusSender | None = None
-        self._used_at = self._checked_at = time.monotonic()
+        self.used_at = self._checked_at = time.monotonic()
         watchdog.watch(self)
 
     @property
@@ -213,12 +213,17 @@ class Link:
         """The SDK's sender while the link is open."""
         return self._sender
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether an operation is under way."""
+        return self._lock.locked()
+
     def attempt(self, operation: Operation, timeout_s: float) -> LinkFailure | None:
         """Perform one operation within the timeout, opening the link first if needed; None if it succeeded.
 
         Waiting for the turn takes at most half of the timeout: less than the rest would not suffice for an operation.
         """
-        until = time.monotonic() + timeout_s
+        until = _monotonic() + timeout_s
         taken: list[bool] = []
         is_over = False
         try:
@@ -245,7 +250,7 @@ class Link:
         try:
             if sender is None:
                 sender = self._open(until)
-            left = until - time.monotonic()
+            left = until - _monotonic()
             if left <= 0:
                 return LinkFailure(OperationTimeoutError(message="No time was left when the link was open."), False)
             self._until = until - min(_AHEAD_S, left * 0.15)
@@ -280,11 +285,13 @@ class Link:
                 self._drop(torn=True)
             if self._sender is not None and now - self._checked_at >= HEARTBEAT_S:
                 self._checked_at = now
+            if now - self.used_at >= self._idle_s:
+                self._drop(torn=False)
             if self._sender is not None and token_is_aging(self._sender):
                 self._drop(torn=False)
                 return True
-            if self._sender is None and self._warm and not self._closed and now - self._used_at >= RETRY_WARM_S:
-                self._used_at = now
+            if self._sender is None and self._warm and not self._closed and now - self.used_at >= RETRY_WARM_S:
+                self.used_at = now
                 return True
             return False
         finally:
@@ -323,19 +330,16 @@ class Link:
     def _open(self, until: float) -> ServiceBusSender:
         if self._closed:
             raise ServiceBusError("The link has been closed.")
-        opening = Opening(self._make)
+        opening = Opening(self._make, until)
         is_over = False
         try:
             self._opening = opening
-            opening.start()
-            sender = self._opened(opening, until)
+            start(opening)
+            sender = opening.result()
             is_over = True
-        except Exception:
-            is_over = True
-            raise
         finally:
             self._opening = None
-            if not is_over:
+            if not is_over:  # in time, or at all, or the caller was interrupted
                 self._leave_alone(opening)
         if self._closed:  # otherwise nothing would close it, as the link was closed meanwhile
             break_transport(sender)
@@ -347,15 +351,8 @@ class Link:
         self._checked_at = time.monotonic()
         return sender
 
-    def _opened(self, opening: Opening, until: float) -> ServiceBusSender:
-        try:
-            return opening.result(until - time.monotonic())
-        except OperationTimeoutError:
-            self._watchdog.abandon(opening)
-            raise
-
     def _leave_alone(self, opening: Opening) -> None:
-        """The caller was interrupted, so the result of the opening is not used."""
+        """The result of the opening is not used."""
         sender = opening.give_up()
         if sender is None:
             self._watchdog.abandon(opening)
@@ -374,7 +371,7 @@ class Link:
 
     def _drop(self, *, torn: bool) -> None:
         sender, self._sender = self._sender, None
-        self._used_at = time.monotonic()
+        self.used_at = time.monotonic()
         if sender is not None:
             self._watchdog.drop(sender, torn=torn)
 

@@ -19,17 +19,17 @@ _RENEW_AHEAD = 0.15  # of a token's life: before the SDK would renew it inside a
 _Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
 
-def raw_socket(sender: Any) -> socket.socket | None:
+def raw_socket(sender: Any) -> Any:
     """The socket of an SDK sender, if it has one."""
     return _socket_of(getattr(sender, "_handler", None))
 
 
-def _socket_of(handler: Any) -> socket.socket | None:
+def _socket_of(handler: Any) -> Any:
     found = handler
     for name in ("_connection", "_transport", "sock"):
         found = getattr(found, name, None)
     found = getattr(found, "sock", found)  # a WebSocket wraps its socket
-    return found if isinstance(found, socket.socket) else None
+    return found if isinstance(found, socket.socket | socket.SocketType) else None
 
 
 def on_each_handler(sender: Any, do: Callable[[Any], None]) -> None:
@@ -70,8 +70,10 @@ def break_transport(sender: Any) -> None:
     """Interrupt whatever waits on the sender's socket, from any thread; the socket must still be closed."""
     found = raw_socket(sender)
     if found is not None:
+        below = getattr(found, "fd", found)  # of eventlet's socket
+        class_ = socket.SocketType if isinstance(below, socket.SocketType) else socket.socket
         with contextlib.suppress(OSError):
-            socket.socket.shutdown(found, socket.SHUT_RDWR)  # not SSLSocket's own, which forgets its state
+            class_.shutdown(below, socket.SHUT_RDWR)  # not SSLSocket's own, which forgets its state
 
 
 class _PunctualSocket(ssl.SSLSocket):

@@ -2,8 +2,11 @@
 
 import logging
 import threading
+import time
 from abc import abstractmethod
 from datetime import datetime
+from itertools import chain
+from math import inf
 from typing import Any, Generic, Self, TypeVar
 
 from azure.servicebus.management import QueueProperties
@@ -14,6 +17,7 @@ from pairing.drive import Operation, Runtime, call
 from pairing.ends import Endpoint, Role, check_credential, check_keywords
 from pairing.errors import BacklogCreationError, PairingError
 from pairing.health.faults import describe
+from pairing.links.credentials import AskedCredential, AwaitedCredential
 from pairing.links.failures import AnyLink
 from pairing.operations.receivers import Count, counting, meter_pages, meter_receiver
 from pairing.options import SendAvailabilityOptions
@@ -22,6 +26,10 @@ from pairing.sessions.required import RequiredSessions
 
 _LOGGER = logging.getLogger("pairing")
 _WARM_S = 10.0
+MOST_BACKLOG_LINKS = 200
+"""How many links a client opens to its backlog queues together; each send that finds none free opens another."""
+_IDLE_S = 60.0
+_monotonic = time.monotonic  # a step that each send is spared
 
 LinkT = TypeVar("LinkT", bound=AnyLink)
 SenderT = TypeVar("SenderT")
@@ -36,6 +44,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
     """The metered classes of a receiver, a session and pages."""
     _in_asyncio: bool
     _runtime: Runtime
+    _maintenance: Any
 
     def __init__(
         self,
@@ -52,9 +61,10 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         secondary = credential if secondary_credential is None else secondary_credential
         check_credential("primary", credential, in_asyncio=self._in_asyncio)
         check_credential("secondary", secondary, in_asyncio=self._in_asyncio)
+        asked = AwaitedCredential if self._in_asyncio else AskedCredential
         self._build(
-            Endpoint.from_host("primary", primary_fqdn, credential, keywords),
-            Endpoint.from_host("secondary", secondary_fqdn, secondary, keywords),
+            Endpoint.from_host("primary", primary_fqdn, asked.of(credential), keywords),
+            Endpoint.from_host("secondary", secondary_fqdn, asked.of(secondary), keywords),
             options,
             clock,
         )
@@ -85,21 +95,17 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
     ) -> None:
         super()._build(primary, secondary, options, clock)
         self._lock = threading.RLock()
-        self._backlog_links: dict[str, LinkT] = {}
+        self._backlog_links: dict[str, list[LinkT]] = {}
         self._closing = self._runtime.event()
         self._required_sessions = RequiredSessions()
 
     @abstractmethod
-    def _link_to(self, role: Role, name: str, *, warm: bool = False, **keywords: Any) -> LinkT:
-        """A new link to an entity, not open yet; ``warm``: kept open while it is not used."""
+    def _link_to(self, role: Role, name: str, *, warm: bool = False, idle_s: float = inf, **keywords: Any) -> LinkT:
+        """A new link to an entity, not open yet; ``warm``: kept open while it is not used; ``idle_s``: closed then."""
 
     @abstractmethod
     def _all_links(self) -> list[LinkT]:
         """Every link of this client that is in use."""
-
-    @abstractmethod
-    def _warm_soon(self, queue: str) -> None:
-        """Open the link to a backlog queue in the background."""
 
     @abstractmethod
     def _sender(self, name: str, **keywords: Any) -> SenderT: ...
@@ -242,27 +248,47 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
     # The backlog ---------------------------------------------------------------------------------------------------
 
     def _backlog_link(self, path: str) -> LinkT:
-        """The one link of this client to a backlog queue, shared by its senders."""
-        link = self._backlog_links.get(path)
-        if link is None:
-            with self._lock:
-                if path not in self._backlog_links:
-                    self._backlog_links[path] = self._link_to("secondary", path, warm=True)
-                link = self._backlog_links[path]
+        """A link of this client to a backlog queue on which no send is under way, unless there are too many.
+
+        One stays open; more are opened while sends would wait for each other, and closed when idle.
+        """
+        for link in self._backlog_links.get(path, ()):
+            if not link.is_in_use:
+                break
+        else:
+            link = self._one_more(path)
+        link.used_at = _monotonic()
         return link
+
+    def _one_more(self, path: str) -> LinkT:
+        with self._lock:
+            links = self._links_to(path)
+            if not links[0].is_in_use:
+                return links[0]
+            if len(self._links_of("secondary")) >= MOST_BACKLOG_LINKS:
+                return min(links, key=lambda link: link.used_at)
+            links.append(self._link_to("secondary", path, idle_s=_IDLE_S))
+            return links[-1]
+
+    def _links_to(self, path: str) -> list[LinkT]:
+        """The links to a backlog queue, of which the first is kept open."""
+        with self._lock:
+            if path not in self._backlog_links:
+                self._backlog_links[path] = [self._link_to("secondary", path, warm=True)]
+            return self._backlog_links[path]
 
     def _links_of(self, role: Role) -> list[LinkT]:
         with self._lock:
-            backlog = list(self._backlog_links.values())
+            backlog = list(chain.from_iterable(self._backlog_links.values()))
         return backlog if role == "secondary" else [link for link in self._all_links() if link not in backlog]
 
     def _warm(self, path: str) -> None:
         """Open the link to a backlog queue in the background, and keep it open."""
-        if self._backlog_link(path).sender is None:
-            self._warm_soon(path)
+        if self._links_to(path)[0].sender is None:
+            self._maintenance.warm(path)
 
     def _open_backlog_link(self, path: str) -> Operation[None]:
-        link = self._backlog_link(path)
+        link = self._links_to(path)[0]
         if (yield from call(link.warm, _WARM_S)) is None:
             self._learn_limit(link.sender)
 

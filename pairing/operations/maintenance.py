@@ -14,7 +14,6 @@ from pairing.drive import Operation, call
 from pairing.health.availability import FAILED_OVER
 from pairing.health.faults import describe
 from pairing.operations.client import ClientOperations
-from pairing.paired import PairedClient
 
 _LOGGER = logging.getLogger("pairing")
 TICK_S = 1.0
@@ -24,24 +23,26 @@ SESSIONS_S = 60.0
 """How often a question that was not answered is asked again."""
 
 
-class MaintenanceCore:
-    """The state of the backlog queues, and when to read them again."""
+class Maintenance:
+    """The background work of one client: its tasks, one after the other, apart from all sends."""
 
-    def __init__(self, client: PairedClient) -> None:
-        self._paired = client
+    def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
+        self._client, self._runtime = client, client._runtime
+        self._wake = client._runtime.event()
+        self._is_stopping = False
         self._wanted: set[str] = set()
         self._next: dict[str, float] = {}
         self._fills: dict[str, Fill] = {}
         self._warned: set[str] = set()
 
     def _is_anything_failed_over(self) -> bool:
-        return any(machine.state is FAILED_OVER for machine in self._paired.pair_state.entities())
+        return any(machine.state is FAILED_OVER for machine in self._client.pair_state.entities())
 
     def _must_look(self) -> bool:
         """Whether this process should read the queues now: one process of a fleet, or all if Redis does not answer."""
         if not (self._is_anything_failed_over() and self._is_time("fill", FILL_S / 6)):
             return False
-        if (backlog := self._paired._fleet.backlog) is not None:
+        if (backlog := self._client._fleet.backlog) is not None:
             with contextlib.suppress(Exception):
                 if backlog.claim_look(FILL_S):
                     return True
@@ -51,7 +52,7 @@ class MaintenanceCore:
 
     def _filled(self, queues: Iterable[BacklogQueueInfo]) -> None:
         """Note the fill levels of the queues, and report them to the fleet."""
-        client, at = self._paired, time.time()
+        client, at = self._client, time.time()
         client.meter.count("manage", client.secondary.namespace, "*", operations=2, billing_units=2)
         of = {path.lower(): path for path in client.backlog_paths}
         sizes = {
@@ -59,7 +60,7 @@ class MaintenanceCore:
             for queue in queues
             if queue.max_size_bytes and queue.path.lower() in of
         }
-        if (backlog := self._paired._fleet.backlog) is not None:
+        if (backlog := self._client._fleet.backlog) is not None:
             with contextlib.suppress(Exception):
                 warnings = backlog.record(sizes, at)
                 self._learn(backlog.fills())
@@ -72,24 +73,24 @@ class MaintenanceCore:
 
     def _learn(self, fills: Mapping[str, Fill]) -> None:
         self._fills = dict(fills)
-        with self._paired.pair_state.condition:
-            self._paired.pair_state.rotation.filled({path: fill.share for path, fill in fills.items()})
+        with self._client.pair_state.condition:
+            self._client.pair_state.rotation.filled({path: fill.share for path, fill in fills.items()})
 
     def _warn(self, fills: Mapping[str, Fill]) -> None:
         for path, fill in fills.items():
-            self._paired.pair_state.emit("capacity_warning", path, fill.describe())
+            self._client.pair_state.emit("capacity_warning", path, fill.describe())
 
     def _may_repair(self, every_s: float) -> bool:
         """Whether this process should look for deleted queues now: one of a fleet, or all if Redis does not answer."""
-        backlog = self._paired._fleet.backlog if self._paired.backlog_paths else None
+        backlog = self._client._fleet.backlog if self._client.backlog_paths else None
         with contextlib.suppress(Exception):
             return backlog is None or backlog.claim_repair(every_s)
         return True
 
     def _count_connections(self) -> None:
         """Note the number of open connections to each end, because brokered connections are billed."""
-        for end in (self._paired.primary, self._paired.secondary):
-            self._paired.meter.connections(end.namespace, end.connections)
+        for end in (self._client.primary, self._client.secondary):
+            self._client.meter.connections(end.namespace, end.connections)
 
     def _is_time(self, what: str, every_s: float) -> bool:
         now = time.monotonic()
@@ -97,16 +98,6 @@ class MaintenanceCore:
             return False
         self._next[what] = now + every_s
         return True
-
-
-class Maintenance(MaintenanceCore):
-    """The background work of one client: its tasks, one after the other, apart from all sends."""
-
-    def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
-        super().__init__(client)
-        self._client, self._runtime = client, client._runtime
-        self._wake = client._runtime.event()
-        self._is_stopping = False
 
     def warm(self, queue: str) -> None:
         """Open the link to a backlog queue soon."""

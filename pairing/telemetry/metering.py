@@ -5,16 +5,15 @@ records with one identity the one with the highest ``seq`` counts (docs/specific
 """
 
 import builtins
-import json
 import threading
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pairing.clock import Clock
-from pairing.stored_json import moment, reading, record, text, whole
+from pairing.stored_json import reading, record, typed, written
 
 
 class UsageKind(NamedTuple):
@@ -91,20 +90,13 @@ class UsageRecord(NamedTuple):
 
     def to_json(self) -> str:
         """The record as one line of JSON."""
-        return json.dumps(self._asdict() | {"minute": self.minute.isoformat()})
+        return written(self._asdict())
 
     @classmethod
-    def from_json(cls, written: str | builtins.bytes) -> "UsageRecord":
+    def from_json(cls, text: str | builtins.bytes) -> "UsageRecord":
         """Parse the output of ``to_json``; ValueError for other texts."""
         with reading("a usage record"):
-            fields = record(written)
-            known: dict[str, Any] = {name: text(fields, name) for name in _TEXTS}
-            known |= {name: whole(fields, name) for name in _NUMBERS}
-            return cls(minute=moment(fields, "minute"), **known)
-
-
-_TEXTS = ("record_id", "scope", "pair", "namespace", "entity", "kind", "reporter")
-_NUMBERS = ("seq", "operations", "messages", "bytes", "billing_units")
+            return cls(**typed(cls, record(text)))
 
 
 class UsageMeter:

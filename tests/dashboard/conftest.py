@@ -12,8 +12,8 @@ from django.utils import timezone
 from dashboard.access import tokens
 from dashboard.fleet.state import projection
 from dashboard.models import EntityHealth, Pair
-from pairing.fleet.coordination import SharedState
 from pairing.fleet.shared_health import SharedHealth
+from pairing.fleet.shared_state import SharedState
 from tests.dashboard.secondary import Secondary
 from tests.dashboard.served import PAIRS, namespaces
 from tests.prompt_links import without_pauses  # noqa: F401

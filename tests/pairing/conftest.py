@@ -25,7 +25,9 @@ from redis import Redis
 import pairing
 import pairing.aio
 from pairing import SendAvailabilityOptions
-from pairing.fleet.coordination import RedisCoordination, SharedHealth, SharedState
+from pairing.fleet.coordination import RedisCoordination
+from pairing.fleet.shared_health import SharedHealth
+from pairing.fleet.shared_state import SharedState
 from tests.pace import GUARD
 from tests.pairing import leftovers
 from tests.pairing.model_redis import NearRedis
@@ -250,6 +252,7 @@ class World:
             clock=clock,
         )
         client.on_event(self.events.append)
+        client.pair_state.on_event = client._callbacks.call  # at once, so that a test sees what a call has reported
         self.clients.append(client)
         return client
 

@@ -9,7 +9,7 @@ from pairing.backlog.administration import BacklogQueueInfo
 from pairing.backlog.capacity import Fill, seen
 from pairing.fleet.coordination import RedisCoordination
 from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
-from pairing.operations.maintenance import MaintenanceCore
+from pairing.operations.maintenance import Maintenance
 from tests.pace import eventually
 
 MB = 1024 * 1024
@@ -110,7 +110,7 @@ async def test_what_one_process_saw_of_the_fill_serves_all_and_is_warned_of_once
     queue = first.backlog_paths[0]
     for client in (first, second):
         client.fail_over("orders", "drill")
-    looking = [MaintenanceCore(client) for client in (first, second)]
+    looking = [Maintenance(client) for client in (first, second)]
     full = [_described(path, 85 if path == queue else 10) for path in first.backlog_paths]
     for maintenance in looking:
         await world(_look, maintenance, full)
@@ -119,7 +119,7 @@ async def test_what_one_process_saw_of_the_fill_serves_all_and_is_warned_of_once
         assert not client.pair_state.rotation.usable(queue)
 
 
-def _look(maintenance: MaintenanceCore, queues: list) -> None:
+def _look(maintenance: Maintenance, queues: list) -> None:
     """What the maintenance does; both look here, where the clock would let one."""
     maintenance._must_look()
     maintenance._filled(queues)

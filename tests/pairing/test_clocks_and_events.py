@@ -91,7 +91,7 @@ def test_a_better_answer_turns_no_two_events_of_an_entity_round():
 
 
 def test_the_kinds_are_the_contracts():
-    assert len(KINDS) == 17
+    assert len(KINDS) == 19
 
 
 @pytest.mark.parametrize(("name", "kind"), KINDS.items())

@@ -11,7 +11,6 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
 
 from pairing.aio.links import Background, Link
-from pairing.fleet.shared_state import SharedState
 from tests.pace import GUARD
 
 CLOSED = ("closed", "closed", "closed")
@@ -19,9 +18,6 @@ CLOSED = ("closed", "closed", "closed")
 
 def states(client):
     return client.state, client.primary.state, client.secondary.state
-
-
-# By a callback of the application, on whichever of the threads the event was seen
 
 
 @pytest.fixture
@@ -45,43 +41,24 @@ def closing(make_world):
             assert states(client) == CLOSED
             return threads[0]
 
+        client.pair_state.on_event = client._callbacks.report
         client.on_event(close)
         return client, on_thread
 
     return make
 
 
-def test_on_the_thread_of_the_syphon(closing):
-    client, on_thread = closing("syphon_started", enable_syphon=True)
+@pytest.mark.parametrize("kind", ["syphon_started", "recovered", "failing", "forced"])
+def test_by_a_callback(closing, primary, queue, kind):
+    client, on_thread = closing(kind, enable_syphon=kind == "syphon_started", failover_interval=timedelta(minutes=1))
     client.open()
-    assert on_thread() == "pairing-syphon"
-
-
-def test_on_a_thread_that_hears_of_the_fleet(closing, redis_url, redis_client):
-    client, on_thread = closing("forced", coordination=redis_url)
-    client.open()
-    SharedState(redis_client, client.pair).fail_over("orders", reason="drill", operator="ada", process="elsewhere")
-    assert on_thread() in (f"pairing-news-{client.pair}", f"pairing-outbox-{client.pair}")  # whichever is faster
-
-
-def test_on_the_thread_of_a_ping(closing, queue):
-    client, on_thread = closing("recovered")
-    with client:
-        client.fail_over(queue, "drill", hold=False)
-        assert on_thread() == "pairing-ping"
-
-
-@pytest.mark.parametrize("kind", ["failing", "forced"])
-def test_on_the_thread_of_the_caller(closing, primary, queue, kind):
-    client, on_thread = closing(kind, failover_interval=timedelta(minutes=1))
-    client.open()
-    if kind == "forced":
-        client.fail_over(queue, "drill")
-    else:
+    if kind == "failing":
         primary.fault(entity=queue, operation="send", effect="reject")
         with pytest.raises(Exception, match="Fault"):
             client.get_queue_sender(queue).send_messages(ServiceBusMessage("x"))
-    assert on_thread() == "MainThread"
+    elif kind != "syphon_started":
+        client.fail_over(queue, "drill", hold=kind == "forced")
+    assert on_thread() == "pairing-events"
 
 
 # By who lacks something

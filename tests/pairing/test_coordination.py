@@ -7,7 +7,9 @@ import pytest
 import redis
 
 from pairing.events import Event
-from pairing.fleet.coordination import EVENTS, RedisCoordination, SharedHealth, SharedState
+from pairing.fleet.coordination import RedisCoordination
+from pairing.fleet.shared_health import SharedHealth
+from pairing.fleet.shared_state import EVENTS, SharedState
 from pairing.operations.pinger import PLACES
 from tests.pace import Stopwatch, eventually
 from tests.pairing import leftovers
@@ -159,6 +161,15 @@ def test_closing_shows_what_is_left_to_a_redis_that_is_back_in_time(server, join
     assert not closing.is_alive()
     with redis.Redis.from_url(server.url) as client:
         assert client.xlen(EVENTS) == 1
+
+
+def test_a_redis_that_refuses_this_client_is_reported_once(caplog):
+    coordination, refusals = RedisCoordination("redis://127.0.0.1:1/0", "contoso", "one"), []
+    coordination.on_refused = refusals.append
+    for error in (*2 * [redis.AuthenticationError("WRONGPASS")], redis.ConnectionError("refused")):
+        coordination._cut_off(error)
+    assert refusals == ["WRONGPASS; this process decides alone"]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
 def test_a_password_in_the_url_is_revealed_to_nobody(caplog):

@@ -15,7 +15,6 @@ from azure.servicebus.exceptions import ServiceBusError
 from pairing import Fault, SendAvailabilityOptions, classify
 from pairing.drain.refusals import why_refused
 from pairing.health.faults import TABLE, describe, is_ambiguous, without_secrets
-from pairing.links.failures import opening_error
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient
 
 BY_CLASS = [
@@ -90,7 +89,7 @@ def test_a_credential_that_raises_anything_is_no_outage_of_the_entity(class_):
 
     with pytest.raises(class_) as raised:
         get_token()
-    error = opening_error(ServiceBusError("Handler failed", error=raised.value))
+    error = ServiceBusError("Handler failed", error=raised.value)
     assert classify(error, known=True) is Fault.CONFIGURATION
     assert describe(error) == f"refused: the credential gives no token: {describe(raised.value)}"
 

@@ -30,7 +30,7 @@ class World:
         self.pair = Pair(SendAvailabilityOptions(failover_interval=interval, **options), "c", "p", self.clock)
         self.pair.rotation = Rotation(queues, probation_s=60.0)
         self.events = []
-        self.pair.on_event(lambda event: self.events.append(event.kind))
+        self.pair.on_event = lambda event: self.events.append(event.kind)
         self.entity = GuardedEntity(self.pair, "orders")
         self.asked = []
         self.meanwhile = lambda action: None

@@ -4,7 +4,6 @@ import socket
 import threading
 import time
 from contextlib import closing
-from types import SimpleNamespace
 
 import pytest
 from azure.core.credentials import AzureNamedKeyCredential
@@ -113,33 +112,6 @@ def test_a_link_that_is_closed_while_it_opens_keeps_nothing_open(watchdog):
     assert sender.closed.wait(60)
     assert link.sender is None
     assert sender.sent == []
-
-
-def test_an_overdue_send_is_interrupted_also_while_the_application_blocks_a_tick():
-    ours, theirs = socket.socketpair()
-    blocked, gate = threading.Event(), threading.Event()
-
-    def tick():
-        blocked.set()
-        gate.wait(60)
-
-    def wait_for_an_answer():
-        if ours.recv(1) == b"":
-            raise ServiceBusConnectionError(message="torn")
-
-    watchdog = Watchdog(tick)
-    watchdog.start()
-    sender = Sender(sends=wait_for_an_answer)
-    sender._handler = SimpleNamespace(_connection=SimpleNamespace(_transport=SimpleNamespace(sock=ours)))
-    link = link_to(sender, watchdog)
-    assert link.warm(5.0) is None
-    assert blocked.wait(60)
-    ours.settimeout(15.0)
-    failure = link.send("a", 2.5)
-    gate.set()
-    watchdog.stop(5.0)
-    ours.close(), theirs.close()
-    assert "No answer within 2.5 s" in str(failure.error)
 
 
 def test_a_tls_handshake_that_is_never_answered_leaves_no_thread_behind(monkeypatch):

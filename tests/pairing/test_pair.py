@@ -26,7 +26,7 @@ def test_a_callback_that_blocks_delays_and_reorders_nothing_for_the_fleet():
             gate.wait(60)
 
     here.on_change = lambda change: changes.append(change.state)
-    here.on_event(block)
+    here.on_event = block
     entity = GuardedEntity(here, "orders")
     failing = threading.Thread(target=entity.failed, args=(0.0, OSError("away"), 0.0))
     failing.start()
@@ -53,7 +53,7 @@ class _ChangesUnderOurEyes:
 
 def test_a_failure_that_comes_beside_a_success_is_never_cleared_in_silence():
     here, reported = pair(), []
-    here.on_event(lambda event: reported.append(event.kind))
+    here.on_event = lambda event: reported.append(event.kind)
     entity, other = GuardedEntity(here, "orders"), GuardedEntity(here, "orders")
     entity.machine = _ChangesUnderOurEyes(entity.machine, lambda: other.failed(0.0, OSError("away"), 0.0))
     entity.sent(0.0)
@@ -92,7 +92,7 @@ def test_the_end_of_a_hold_that_there_is_not_is_refused():
 
 def test_a_process_without_descriptors_reports_itself_once_in_ten_minutes_and_no_entity(caplog):
     here, events = pair(), []
-    here.on_event(events.append)
+    here.on_event = events.append
     for at in (0, 599, 600):
         here.clock.advance(timedelta(seconds=at - here.clock.now()))
         here.note_shortage(OSError(errno.EMFILE, "Too many open files"))

@@ -1,0 +1,159 @@
+"""What the application around the library does, or can no longer do, is neither waited for nor taken for an outage."""
+
+import asyncio
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import timedelta
+from types import SimpleNamespace
+
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.servicebus import ServiceBusMessage
+from azure.servicebus.exceptions import ServiceBusError
+
+from pairing import SendAvailabilityOptions
+from pairing.events import Event
+from pairing.links import sockets
+from pairing.telemetry.callbacks import Callbacks
+from tests.pace import GUARD
+from tests.pairing.test_ways_to_a_namespace import KEY
+
+EVENT = Event("0" * 32, None, "contoso", "orders", "failing", "away", "host:1:abc")
+
+
+async def test_sends_to_a_backlog_queue_that_would_wait_for_each_other_have_links_of_their_own(world, queue):
+    client = await world.open(backlog_queue_count=1, enable_pings=False)
+    client.fail_over(queue, "drill")
+    world.secondary.fault(operation="send", effect="silent")
+    senders = [client.get_queue_sender(queue) for _ in range(4)]
+    sends = [asyncio.create_task(world(sender.send_messages, ServiceBusMessage("x"))) for sender in senders]
+    await world.until(lambda: world.secondary.hits() == [4])
+    world.secondary.mend()
+    await asyncio.gather(*sends, return_exceptions=True)
+    links = client._links_of("secondary")
+    for link in links:
+        await world(link.maintain, time.monotonic() + 3600)
+    assert len(links) >= 4
+    assert sum(link.sender is not None for link in links) <= 1
+
+
+async def test_a_send_does_not_wait_for_a_callback(world, primary, queue):
+    client, gate, returned = await world.open(enable_pings=False), threading.Event(), []
+    client.pair_state.on_event = client._callbacks.report
+    client.on_event(lambda event: returned.append(gate.wait(GUARD * 20)))
+    primary.fault(entity=queue, operation="send", effect="reject")
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    assert not returned
+    gate.set()
+
+
+def test_a_callback_that_raises_anything_is_called_again_and_keeps_no_other_from_being_called():
+    callbacks, called = Callbacks(), []
+    callbacks.add(lambda event: sys.exit())
+    callbacks.add(called.append)
+    for _ in range(2):
+        callbacks.report(EVENT)
+        callbacks.wait(GUARD * 60)
+    assert called == [EVENT, EVENT]
+
+
+async def test_sessions_do_not_wait_for_the_event_loops_own_threads(make_world, queue, redis_url):
+    world, gate, loop = make_world("asyncio"), threading.Event(), asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    loop.run_in_executor(None, gate.wait)
+    try:
+        client = await world.open(coordination=redis_url, preserve_session_order=True)
+        client.fail_over(queue, "drill")
+        await client.get_queue_sender(queue).send_messages(ServiceBusMessage("x", session_id="a"))
+    finally:
+        gate.set()
+        await world.close()
+
+
+async def test_a_credential_that_does_not_answer_keeps_few_threads_and_is_no_outage(world, primary, secondary, queue):
+    gate, aio_gate = threading.Event(), asyncio.Event()
+
+    class Hanging:
+        def get_token(self, *scopes, **options):
+            return gate.wait() if world.name == "sync" else aio_gate.wait()
+
+    hosts = [f"127.0.0.1:{namespace.port}" for namespace in (primary, secondary)]
+    options = SendAvailabilityOptions(
+        primary_namespace="hanging", secondary_namespace="dr", backlog_queue_count=1, failover_interval=timedelta(0)
+    )
+    key = AzureNamedKeyCredential("RootManageSharedAccessKey", KEY)
+    client = world.module.PairedServiceBusClient(
+        *hosts, Hanging(), secondary_credential=key, options=options, use_tls=False
+    )
+    world.clients.append(client)
+    await world(client.open)
+    senders = [client.get_queue_sender(queue) for _ in range(12)]
+    sends = [world(sender.send_messages, ServiceBusMessage("x"), timeout=10) for sender in senders]
+    errors = await asyncio.gather(*sends, return_exceptions=True)
+    await world.until(lambda: sum(t.name in ("pairing-opening", "pairing-token") for t in threading.enumerate()) <= 8)
+    assert all(isinstance(error, ServiceBusError) for error in errors)
+    assert (client.entity_health(queue).state, "gives no token" in client.entity_health(queue).reason) == (
+        "healthy",
+        True,
+    )
+    gate.set()
+
+
+async def test_a_primary_that_answers_with_another_protocol_is_an_outage(world, primary, queue):
+    def answer(server):
+        while True:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(8)
+                connection.sendall(b"AMQP\0\0\x09\1")
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        threading.Thread(target=answer, args=(server,), daemon=True).start()
+        port = server.getsockname()[1]
+        elsewhere = SimpleNamespace(connection_string=primary.connection_string.replace(f":{primary.port}", f":{port}"))
+        world.primary = elsewhere
+        client = await world.open(enable_pings=False)
+        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+        assert client.entity_health(queue).state == "failed_over"
+
+
+AT_THE_END = """
+import sys
+from azure.servicebus import ServiceBusMessage
+import pairing
+options = pairing.SendAvailabilityOptions(primary_namespace="ending", secondary_namespace="dr", backlog_queue_count=1)
+client = pairing.PairedServiceBusClient.from_connection_string(*sys.stdin.read().split(), options=options)
+client.open()
+
+class SendsAtTheEnd:
+    def __del__(self, sender=client.get_queue_sender("q"), message=ServiceBusMessage("x")):
+        try:
+            sender.send_messages(message)
+        except RuntimeError as error:
+            print(error, flush=True)
+
+sys.modules["kept"] = SendsAtTheEnd()
+"""
+
+
+def test_a_send_at_the_end_of_the_interpreter_is_refused(primary, secondary):
+    strings = f"{primary.connection_string}\n{secondary.connection_string}"
+    command = [sys.executable, "-c", AT_THE_END]
+    ended = subprocess.run(command, input=strings, capture_output=True, text=True, timeout=GUARD * 60, check=True)
+    assert ended.stdout == "can't create new thread at interpreter shutdown\n"
+
+
+def test_the_socket_of_eventlet_is_interrupted(monkeypatch):
+    ours, theirs = socket.socketpair()
+    green = type("GreenSocket", (), {"fd": ours})
+    monkeypatch.setattr(sockets.socket, "socket", green)
+    sockets.break_transport(
+        SimpleNamespace(_handler=SimpleNamespace(_connection=SimpleNamespace(_transport=SimpleNamespace(sock=green()))))
+    )
+    monkeypatch.undo()
+    assert theirs.recv(1) == b""
+    ours.close(), theirs.close()
