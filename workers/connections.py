@@ -16,6 +16,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.fleet.pairs.current_pairs import PairsFile
+from dashboard.fleet.pairs.namespaces import paired_client
 from dashboard.fleet.pairs.pairs_file import PairConfig, PairsFileError, load_pairs, require_connection_strings
 from dashboard.fleet.pairs.sync import sync
 from dashboard.site import database
@@ -176,24 +177,9 @@ def _opened(fresh: PairedServiceBusClient) -> PairedServiceBusClient:
 
 def _unopened(pair: PairConfig) -> PairedServiceBusClient:
     try:
-        return _built(pair)
+        return paired_client(pair, _options(pair))
     except ValueError as error:
         raise PairsFileError(f"[pairs.{pair.name}]: {error}.") from None
-
-
-def _built(pair: PairConfig) -> PairedServiceBusClient:
-    primary, secondary = pair.primary, pair.secondary
-    if primary.connection_string_env and secondary.connection_string_env:
-        strings = primary.connection_string(), secondary.connection_string()
-        return PairedServiceBusClient.from_connection_string(*strings, options=_options(pair))
-    if primary.fully_qualified_namespace and secondary.fully_qualified_namespace:
-        from azure.identity import DefaultAzureCredential
-
-        hosts = primary.fully_qualified_namespace, secondary.fully_qualified_namespace
-        return PairedServiceBusClient(*hosts, DefaultAzureCredential(), options=_options(pair))
-    raise PairsFileError(
-        f"[pairs.{pair.name}]: give both namespaces a connection_string_env, or both a fully_qualified_namespace."
-    )
 
 
 def _options(pair: PairConfig) -> SendAvailabilityOptions:

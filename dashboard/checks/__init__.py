@@ -1,1 +1,1 @@
-"""Whether two real namespaces behave as the documentation assumes."""
+"""`check --live PAIR`: tries the documented assumptions about Service Bus on two namespaces, with scratch entities."""

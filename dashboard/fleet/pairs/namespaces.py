@@ -11,9 +11,10 @@ from azure.core.exceptions import AzureError, ResourceNotFoundError
 from azure.servicebus import ServiceBusClient, ServiceBusReceivedMessage, ServiceBusSubQueue
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from dashboard.fleet.pairs.pairs_file import EndpointConfig, PairsFileError, load_pairs
+from dashboard.fleet.pairs.pairs_file import EndpointConfig, PairConfig, PairsFileError, load_pairs
 from dashboard.site.database import Unavailable
 from dashboard.site.redis import RedisError, shared_state
+from pairing import PairedServiceBusClient, SendAvailabilityOptions
 from pairing.backlog.administration import emulator_transport
 from pairing.clock import SystemClock
 from pairing.ends import Endpoint, Role
@@ -43,7 +44,6 @@ class Namespace:
         except (PairsFileError, ValueError) as error:
             raise NamespaceError(str(error)) from None
         self.pair, self.name = pair, where.namespace
-        self.primary_name = config.primary.namespace
         self._links: dict[tuple[str, bool], Link] = {}
         self._meter = UsageMeter(pair, f"control-plane:{uuid.uuid4().hex[:12]}", SystemClock())
         self._clock = SystemClock()
@@ -146,3 +146,17 @@ def endpoint_of(where: EndpointConfig, role: Role) -> Endpoint:
     if where.connection_string_env:
         return Endpoint.from_connection_string(role, where.connection_string(), {})
     return Endpoint.from_host(role, where.fully_qualified_namespace or "", _credential(), {})
+
+
+def paired_client(pair: PairConfig, options: SendAvailabilityOptions) -> PairedServiceBusClient:
+    """The library's client of a pair, which is not opened. Raises PairsFileError."""
+    primary, secondary = pair.primary, pair.secondary
+    if primary.connection_string_env and secondary.connection_string_env:
+        strings = primary.connection_string(), secondary.connection_string()
+        return PairedServiceBusClient.from_connection_string(*strings, options=options)
+    if primary.fully_qualified_namespace and secondary.fully_qualified_namespace:
+        hosts = primary.fully_qualified_namespace, secondary.fully_qualified_namespace
+        return PairedServiceBusClient(*hosts, _credential(), options=options)
+    raise PairsFileError(
+        f"[pairs.{pair.name}]: give both namespaces a connection_string_env, or both a fully_qualified_namespace."
+    )

@@ -1,6 +1,5 @@
 """Django's checks of the code; with --live, a check of two real namespaces."""
 
-import signal
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -10,14 +9,15 @@ from azure.core.exceptions import AzureError
 from django.core.management.base import CommandError
 from django.core.management.commands import check
 
-from dashboard.checks.live.assumptions import ASSUMPTIONS
-from dashboard.checks.live.running import NOT_CLEAN, OPERATIONS, Result, run_live
-from dashboard.checks.live.stage import Stage
+from dashboard.checks import failovers, service  # noqa: F401 (they register their assumptions)
+from dashboard.checks.assumptions import ASSUMPTIONS, Holding
+from dashboard.checks.stage import PREFIX, Stage
 from dashboard.command_line.errors import OneSentenceCommand
-from dashboard.fleet.pairs.pairs_file import PairConfig, load_pairs
+from dashboard.fleet.pairs.pairs_file import load_pairs
 from pairing.health.faults import describe
 
-Options = dict[str, Any]
+EMULATOR = "Tried on a local namespace (emulator): the results are about the emulator, and show nothing about Azure."
+AZURE = "Tried on Azure Service Bus: the results are about these two namespaces, at this time."
 
 
 class Command(OneSentenceCommand, check.Command):
@@ -28,85 +28,34 @@ class Command(OneSentenceCommand, check.Command):
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)  # type: ignore[arg-type]
         parser.add_argument("--live", metavar="PAIR", help="try this pair's namespaces, with scratch entities in them")
-        parser.add_argument("--only", metavar="ID", action="append", help="with --live: only this assumption")
-        parser.add_argument("--yes", action="store_true", help="with --live: do not ask for a confirmation")
-        parser.add_argument("--clean", action="store_true", help="with --live: only delete what earlier runs have left")
+        parser.add_argument(
+            "--only", metavar="ID", action="append", choices=ASSUMPTIONS, help="with --live: only this assumption"
+        )
 
     def handle(self, *app_labels: Any, **options: Any) -> None:
-        if options["live"] is not None:
-            self._check_live(options)
-        else:
-            super().handle(*app_labels, **options)
-
-    def _check_live(self, options: Options) -> None:
-        pair, ids = _pair(options["live"]), _known_ids(options["only"] or ())
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that scratch entities are deleted
+        if options["live"] is None:
+            return super().handle(*app_labels, **options)
+        pairs = load_pairs()
+        if options["live"] not in pairs:
+            raise CommandError(
+                f"There is no pair {options['live']} in PAIRS_FILE; the known ones are: {', '.join(pairs)}."
+            )
         try:
-            self._clean(pair, options)
-            if not options["clean"]:
-                self._run_live(pair, ids, options)
-        finally:
-            signal.signal(signal.SIGTERM, before)
-
-    def _run_live(self, pair: PairConfig, ids: Sequence[str], options: Options) -> None:
-        local = " Its namespaces are local (emulator): nothing is billed."
-        is_emulator = pair.primary.is_emulator() or pair.secondary.is_emulator()
-        self._say(
-            f"{len(ids or ASSUMPTIONS)} trials on scratch entities of the pair {pair.name}: at most {OPERATIONS} "
-            f"billable operations.{local if is_emulator else ''}"
-        )
-        _confirm("Run them?", options)
-        report = run_live(pair, ids, self._show)
-        self.stdout.write("\n".join(report.lines()))
-        if report.status:
-            sys.exit(report.status)
-
-    def _clean(self, pair: PairConfig, options: Options) -> None:
-        """Offer to delete what a killed run has left in the namespaces."""
-        try:
-            with Stage(pair, "") as stage:
-                left = stage.leftovers()
-                if not left:
-                    return
-                self._say("Left by earlier runs:\n  " + "\n  ".join(map(str, left)))
-                _confirm("Delete them? If one of those runs is still going, it will fail.", options)
-                for scratch in left:
-                    stage.delete(scratch)
-                self._say(f"Deleted: {len(left)}.")
+            with Stage(pairs[options["live"]]) as stage:
+                found = self._try(stage, options["only"] or list(ASSUMPTIONS))
         except (AzureError, OSError, ValueError) as error:
-            self._say(f"Scratch entities of earlier runs may be left: {describe(error)}.")
+            raise CommandError(f"Entities named {PREFIX}… may be left: {describe(error)}.") from None
+        sys.exit(1 if Holding.FAILS in found else 0)
 
-    def _show(self, result: Result) -> None:
-        self.stdout.write(result.line())
-        self.stdout.flush()
-
-    def _say(self, text: str) -> None:
-        """What is no result goes to stderr."""
-        self.stderr.write(text, self.style.NOTICE)
-
-
-def _pair(name: str) -> PairConfig:
-    pairs = load_pairs()
-    if name not in pairs:
-        raise CommandError(f"There is no pair {name} in PAIRS_FILE; the known ones are: {', '.join(pairs)}.")
-    return pairs[name]
-
-
-def _known_ids(ids: Sequence[str]) -> Sequence[str]:
-    for id_ in ids:
-        if id_ not in ASSUMPTIONS:
-            raise CommandError(f"There is no assumption {id_}; docs/check.md lists them.")
-    return ids
-
-
-def _confirm(question: str, options: Options) -> None:
-    if options["yes"]:
-        return
-    if not sys.stdin.isatty():
-        raise CommandError("Not confirmed, so nothing was done. Without a terminal, use --yes.", returncode=NOT_CLEAN)
-    try:
-        answer = input(f"{question} [y/N] ")
-    except (EOFError, KeyboardInterrupt):
-        answer = ""
-    if answer.strip().lower() not in ("y", "yes"):
-        raise CommandError("Not confirmed, so nothing was done.", returncode=NOT_CLEAN)
+    def _try(self, stage: Stage, ids: Sequence[str]) -> list[Holding]:
+        """Try the assumptions one after another, with a line for each."""
+        found = []
+        for one in map(ASSUMPTIONS.__getitem__, ids):
+            holding, reason = one.tried(stage)
+            found.append(holding)
+            self.stdout.write(one.line(holding, reason))
+            self.stdout.flush()
+        counts = ", ".join(f"{found.count(holding)} {holding}" for holding in Holding)
+        is_emulator = any(end.emulator for end in stage.endpoints.values())
+        self.stdout.write(f"{counts}\n{EMULATOR if is_emulator else AZURE}")
+        return found

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from azure.core.exceptions import HttpResponseError
 
-from dashboard.checks.live.stage import Stage
+from dashboard.checks.stage import Stage
 from pairing.errors import Fault
 from pairing.health.faults import classify, describe
 
@@ -37,6 +37,11 @@ class Assumption:
     section: str
     """A page of docs/ with the anchor of a heading."""
     trial: Trial
+
+    def line(self, holding: Holding, reason: str) -> str:
+        """The result as a line; only what does not hold, or is not known, needs its reason."""
+        line = f"{holding:<14} {self.id:<22} {self.sentence}"
+        return f"{line} {reason.rstrip('.')}. (docs/{self.section})" if reason else line
 
     def tried(self, stage: Stage) -> tuple[Holding, str]:
         """The result, with a reason unless it holds.

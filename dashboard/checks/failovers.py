@@ -11,8 +11,8 @@ from uuid import UUID
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageState, ServiceBusReceivedMessage
 from azure.servicebus.amqp import AmqpMessageHeader
 
-from dashboard.checks.live.assumptions import assumption, expect
-from dashboard.checks.live.stage import SUBSCRIPTION, WAIT_S, Stage, now, received, wait_until
+from dashboard.checks.assumptions import assumption, expect
+from dashboard.checks.stage import SUBSCRIPTION, WAIT_S, Stage, now, received, wait_until
 from pairing.backlog.administration import deviations
 from pairing.messages.property_types import text
 

@@ -17,8 +17,8 @@ from azure.servicebus import (
 )
 from azure.servicebus.exceptions import MessageSizeExceededError, OperationTimeoutError, ServiceBusError
 
-from dashboard.checks.live.assumptions import Contradicted, assumption, expect
-from dashboard.checks.live.stage import SUBSCRIPTION, WAIT_S, Stage, now, received
+from dashboard.checks.assumptions import Contradicted, assumption, expect
+from dashboard.checks.stage import SUBSCRIPTION, WAIT_S, Stage, now, received
 from dashboard.readiness.checks import HEADROOM
 from dashboard.readiness.gathering import LIMITS
 from pairing.errors import Fault

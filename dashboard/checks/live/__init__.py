@@ -1,1 +1,0 @@
-"""`check --live PAIR`: tries the documented assumptions about Service Bus on two namespaces, with scratch entities."""
