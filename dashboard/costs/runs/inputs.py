@@ -15,7 +15,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from dashboard.costs.rules import chosen_rule
-from dashboard.costs.runs.jobs import JobFailed
+from dashboard.costs.runs.jobs import JobFailed, argument_for
 from dashboard.fleet.pairs.pairs_file import PairConfig, PairsFileError, load_pairs
 from dashboard.models import ChargeRun
 from pipeline.months import Month
@@ -109,11 +109,6 @@ def _records(pair: PairConfig) -> Iterator[Record]:
         yield {"record": "crossing", "pair": pair.name, "per_gigabyte": price, "meter": pair.bandwidth_meter}
 
 
-def absolute(place: str) -> str:
-    """The absolute path for a process with another working directory; a URL is unchanged."""
-    return place if "://" in place else str(Path(place).expanduser().absolute())
-
-
 def configured_prices() -> str:
     """The price list of PRICES_FILE; empty if none is configured, so that the job uses the sample list.
 
@@ -129,4 +124,4 @@ def price_arguments(prices: str, region: str = "") -> list[str]:
     The sample list, which is used if no list is given, has one region of its own, so no region is passed for it.
     """
     region = region or (settings.PRICES_REGION if prices else "")
-    return [*(["--prices", absolute(prices)] if prices else []), *(["--region", region] if region else [])]
+    return [*(["--prices", argument_for(prices)] if prices else []), *(["--region", region] if region else [])]

@@ -12,45 +12,14 @@ from datetime import datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
-from typing import IO, Any
+from typing import Any
 
 from django.conf import settings
 
 from pipeline.usage.place import VARIABLE, without_keys
 
 OnProgress = Callable[[dict[str, Any]], None]
-PASSED_ON = {
-    *(
-        "PATH",
-        "HOME",
-        "USER",
-        "LOGNAME",
-        "HOSTNAME",
-        "LANG",
-        "LANGUAGE",
-        "TZ",
-        "TMPDIR",
-        "VIRTUAL_ENV",
-        "_JAVA_OPTIONS",
-    ),
-    *("LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"),
-}
-FAMILIES = (
-    "LC_",
-    "PYTHON",
-    "JAVA",
-    "JDK_",
-    "SPARK_",
-    "PYSPARK_",
-    "HADOOP_",
-    "KUBERNETES_",
-    "AWS_",
-    "AZURE_",
-    "GOOGLE_",
-)
-"""Variables that a job inherits: the host, Java and Spark, and the keys of object stores that hold its files."""
 WITHOUT_SPARK = ("pipeline.jobs.prices", "pipeline.jobs.days")
-KEY_OF_A_NAMESPACE = "SharedAccess"
 
 
 class JobFailed(Exception):
@@ -70,7 +39,7 @@ def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress, usag
     with subprocess.Popen(
         command,
         cwd=settings.BASE_DIR,
-        env=job_environment(usage),
+        env=os.environ | variables_for(usage),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -110,26 +79,12 @@ def months_to_compute(now: datetime) -> list[str]:
     return [*always, *(month for month in changed if month < always[0])]
 
 
-def job_environment(usage: str = "") -> dict[str, str]:
-    """The part of the environment that a job may see, and the URL of the usage files that it reads, if any. Keys of
-    namespaces, whatever their names, are not in it.
-    """
-    seen = {
-        name: value for name, value in os.environ.items() if _is_passed_on(name) and KEY_OF_A_NAMESPACE not in value
-    }
-    return seen | dict(variables_for(usage))
-
-
-def _is_passed_on(name: str) -> bool:
-    return name.upper() in PASSED_ON or name.startswith(FAMILIES)
-
-
 def _listen(process: subprocess.Popen[str], on_progress: OnProgress) -> tuple[Iterable[str], str]:
     """Read both outputs to their end. Returns the last lines of the log, and the error that the job reported."""
     assert process.stdout is not None
     assert process.stderr is not None
     tail: deque[str] = deque(maxlen=20)
-    reader = Thread(target=_keep, args=(process.stderr, tail), daemon=True)
+    reader = Thread(target=tail.extend, args=(process.stderr,), daemon=True)
     reader.start()
     error = ""
     for line in process.stdout:
@@ -140,10 +95,6 @@ def _listen(process: subprocess.Popen[str], on_progress: OnProgress) -> tuple[It
             on_progress(record)
     reader.join()
     return tail, error
-
-
-def _keep(stream: IO[str], tail: deque[str]) -> None:
-    tail.extend(stream)
 
 
 def _parsed(line: str) -> dict[str, Any] | None:

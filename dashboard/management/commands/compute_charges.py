@@ -4,7 +4,6 @@ import signal
 import sys
 import threading
 from argparse import ArgumentTypeError
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +24,6 @@ def month(text: str) -> str:
     if not is_month(text):
         raise ArgumentTypeError(f"“{text}” is not a month: write it as YYYY-MM, for example 2026-10.")
     return text
-
-
-def share(text: str) -> str:
-    """A share between 0 and 1, as the job takes it."""
-    try:
-        if 0 <= Fraction(text) <= 1:
-            return text
-    except (ValueError, ZeroDivisionError):
-        pass
-    raise ArgumentTypeError(f"“{text}” is not a share: write a number from 0 to 1, for example 0.1.")
 
 
 GIVEN = (
@@ -94,7 +83,6 @@ class Command(OneSentenceCommand):
         )
         parser.add_argument(
             "--max-quarantined",
-            type=share,
             metavar="SHARE",
             help="store this run although up to this share of its rows or files is unusable (default: 0.05)",
         )
@@ -124,8 +112,6 @@ class Command(OneSentenceCommand):
             raise CommandError(str(error)) from None
 
     def _compute(self, options: dict[str, Any]) -> ChargeRun:
-        if options["usage"] and "://" not in options["usage"] and not Path(options["usage"]).is_dir():
-            raise CommandError(f"--usage {options['usage']} is not a folder: name the one that contains usage/.")
         request = ChargesRequest(**{name: options[name] for name in GIVEN}, started_by="command")
         try:
             return compute_month(request, self._tell)
