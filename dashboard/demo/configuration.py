@@ -13,11 +13,16 @@ from dashboard.demo.history.scenery import (
     of_pair,
     secondary_of,
 )
+from pairing.backlog.rotation import backlog_path
 
 FAILOVER_INTERVAL_S = 5
 PING_INTERVAL_S = 2
 CANARY = "pairing-canary"
 """The queue for drills; applications do not use it."""
+RETURNS = "returns"
+"""The queue that the dead letters of an orphan are for; it has no receivers and is none of the sample traffic."""
+ORPHANS = (backlog_path(LIVE_PAIR, 9), backlog_path("fabrikam", 0))
+"""Backlog queues to clean up: an empty one, and one of another primary, with dead letters."""
 REGIONS = {LIVE_PAIR: ("westeurope", "northeurope"), OTHER_PAIR: ("eastus", "westus")}
 BANDWIDTH_PER_GB = 0.02
 PRICE_FACTOR = 100
@@ -73,10 +78,14 @@ def _pair(pair: str, has_history: bool) -> str:
 
 def created_entities(has_history: bool) -> list[str]:
     """The entities of the local namespaces, as the emulator's `--entity` takes them."""
-    canary = f"{LIVE_PAIR}/{CANARY}"
+    others = [
+        f"{LIVE_PAIR}/{CANARY}",
+        f"{LIVE_PAIR}/{RETURNS}",
+        *(f"{secondary_of(LIVE_PAIR)}/{one}" for one in ORPHANS),
+    ]
     if not has_history:
-        return [*(f"{LIVE_PAIR}/{path}" for path in LIVE), canary]
-    return [*(one.created for name in pair_names(True) for one in of_pair(name)), canary]
+        return [*(f"{LIVE_PAIR}/{path}" for path in LIVE), *others]
+    return [*(one.created for name in pair_names(True) for one in of_pair(name)), *others]
 
 
 def demo_prices(sample: str) -> str:

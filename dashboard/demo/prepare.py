@@ -4,14 +4,16 @@ import os
 import sys
 
 import django
-from azure.core.exceptions import AzureError
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 
+from dashboard.demo.configuration import ORPHANS, RETURNS
 from dashboard.demo.history.plan import history
-from dashboard.demo.untidy import make_untidy
+from dashboard.demo.history.scenery import LIVE_PAIR
 from dashboard.fleet.pairs.pairs_file import load_pairs
+from pairing.messages.rewriting import to_backlog
 
 ACCOUNTS = {"operator": ("operator", "administrator"), "operator-only": ("operator",), "viewer": ("viewer",)}
 """The groups of the users. They have the same password."""
@@ -31,11 +33,22 @@ def main() -> None:
         from dashboard.demo.history.loading import load
 
         load(history(settings.SIMULATED_UNTIL))
-    try:
-        pair = load_pairs()["contoso"]
-        make_untidy(pair.primary.connection_string(), pair.secondary.connection_string())
-    except (AzureError, KeyError) as error:
-        print(f"warning: there are no orphans to clean up on the backlog page: {type(error).__name__}", file=sys.stderr)
+    leave_dead_letters(load_pairs()[LIVE_PAIR].secondary.connection_string())
+
+
+def leave_dead_letters(secondary: str) -> None:
+    """Leave dead letters in an orphan, to be resubmitted or discarded."""
+    why = ("RestoreFailed", "returns refused it 5 times: the queue did not exist then. It does now.")
+    with (
+        ServiceBusClient.from_connection_string(secondary) as client,
+        client.get_queue_sender(ORPHANS[1]) as sender,
+        client.get_queue_receiver(ORPHANS[1]) as receiver,
+    ):
+        for number in (1001, 1002, 1003):
+            message = ServiceBusMessage(f'{{"order": {number}}}', message_id=f"return-{number}")
+            sender.send_messages(to_backlog(message, RETURNS))
+            for received in receiver.receive_messages(1, max_wait_time=10):
+                receiver.dead_letter_message(received, *why)
 
 
 if __name__ == "__main__":

@@ -16,14 +16,14 @@ from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.demo import guardian
 from dashboard.demo.configuration import demo_prices
-from dashboard.demo.history.scenery import LIVE, LIVE_PAIR, secondary_of
+from dashboard.demo.history.scenery import LIVE, LIVE_PAIR
 from dashboard.demo.processes import DemoError
 from dashboard.site.environment import Environment
 from dashboard.site.places import BASE_DIR, CODE_DIR
 
 HOST = "127.0.0.1"
 PAIR = LIVE_PAIR
-PRIMARY, SECONDARY = LIVE_PAIR, secondary_of(LIVE_PAIR)
+PRIMARY = LIVE_PAIR
 QUEUES = LIVE
 USER = "operator"
 SAMPLE_PRICES = CODE_DIR / "pipeline" / "data" / "prices-sample.json"

@@ -1,4 +1,4 @@
-"""The plan of the simulated past: five incidents, five drills, and the traffic of each hour. Pure."""
+"""The plan of the simulated past: five incidents, and the traffic of each hour. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +27,6 @@ class Incident:
     lasted: timedelta
     reason: str
     forced_by: str = ""
-    dead_letters: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,6 @@ class Outage:
     recovered_at: datetime
     drained_at: datetime
     diverted: int
-    dead_letters: int
 
     def waiting(self, at: datetime) -> int:
         """Messages for the entity in the backlog at this time."""
@@ -53,22 +51,12 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
-class DrillRun:
-    """A drill of the canary of the live pair."""
-
-    at: datetime
-    by: str
-    failure: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class History:
     """The simulated past: from `begin` to `end`."""
 
     begin: datetime
     end: datetime
     outages: tuple[Outage, ...]
-    drills: tuple[DrillRun, ...]
 
     def incidents(self) -> list[list[Outage]]:
         """The outages of each incident, oldest first."""
@@ -100,19 +88,15 @@ INCIDENTS = (
         ("invoices/apac", "invoices/eu", "invoices/us"),
         17 * MINUTE,
         "the primary resets connections (amqp:connection:forced)",
-        dead_letters=2,
     ),
 )
-_FAILURE = "sending took longer than 90 s"
-_DRILLS = ((56, "ben", ""), (42, "schedule", ""), (28, "schedule", _FAILURE), (27.8, "anna", ""), (14, "schedule", ""))
 
 
 def history(now: datetime) -> History:
     """The past as seen at `now`; the same for the same minute."""
     end = now.replace(second=0, microsecond=0)
     outages = (_outage(one, path, n, end) for one in INCIDENTS for n, path in enumerate(one.paths))
-    drills = (DrillRun(end - timedelta(days=days), by, failure) for days, by, failure in _DRILLS)
-    return History((end - timedelta(days=DAYS)).replace(hour=0, minute=0), end, tuple(outages), tuple(drills))
+    return History((end - timedelta(days=DAYS)).replace(hour=0, minute=0), end, tuple(outages))
 
 
 def _outage(incident: Incident, path: str, number: int, end: datetime) -> Outage:
@@ -122,8 +106,7 @@ def _outage(incident: Incident, path: str, number: int, end: datetime) -> Outage
     recovered_at = failed_over_at + incident.lasted
     diverted = 3 + sum(count for _, count in by_hour(entity, failed_over_at, recovered_at))
     drained_at = recovered_at + timedelta(seconds=60 + diverted // 22)
-    dead_letters = 0 if number else incident.dead_letters
-    return Outage(incident, entity, failing_at, failed_over_at, recovered_at, drained_at, diverted, dead_letters)
+    return Outage(incident, entity, failing_at, failed_over_at, recovered_at, drained_at, diverted)
 
 
 def by_hour(entity: Watched, since: datetime, until: datetime) -> Iterator[tuple[datetime, int]]:

@@ -76,14 +76,13 @@ def rows_of_outage(outage: Outage) -> Iterator[Row]:
     """Diverted sends and pings while it is away; then the syphon's operations, and the receives that follow."""
     pair, secondary, path = outage.entity.pair, secondary_of(outage.entity.pair), outage.entity.path
     away, back = ((at + timedelta(minutes=1)).replace(second=0) for at in (outage.failed_over_at, outage.recovered_at))
-    restored = outage.diverted - outage.dead_letters
     yield Row(away, pair, secondary, path, "send_backlog", outage.diverted)
     yield Row(away, pair, pair, path, "ping", outage.incident.lasted // timedelta(minutes=1))
     yield Row(back, pair, secondary, path, "syphon_receive", outage.diverted)
-    yield Row(back, pair, pair, path, "syphon_send", restored)
+    yield Row(back, pair, pair, path, "syphon_send", outage.diverted)
     yield Row(back, pair, secondary, path, "syphon_settle", outage.diverted)
-    yield Row(back, pair, pair, path, "receive", restored)
-    yield Row(back, pair, pair, path, "settle", restored)
+    yield Row(back, pair, pair, path, "receive", outage.diverted)
+    yield Row(back, pair, pair, path, "settle", outage.diverted)
 
 
 def write(past: History, folder: Path) -> None:

@@ -22,7 +22,6 @@ from dashboard.models import (
     Alert,
     AuditEntry,
     DepthPeak,
-    Drill,
     EntityHealth,
     FailoverEvent,
     PairDepth,
@@ -35,7 +34,7 @@ from workers import usage as collectors
 pytestmark = pytest.mark.slow
 
 NOW = datetime(2026, 11, 22, 18, 20, 41, tzinfo=UTC)
-STORED = (Alert, AuditEntry, DepthPeak, Drill, FailoverEvent, PairDepth, SyphonLedger, WaitingSample)
+STORED = (Alert, AuditEntry, DepthPeak, FailoverEvent, PairDepth, SyphonLedger, WaitingSample)
 LOCAL = "Endpoint=sb://127.0.0.1:{};SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true;"
 
 
@@ -89,7 +88,7 @@ def test_traffic_has_a_daily_rhythm_and_quiet_weekends():
 
 
 def test_no_message_is_lost_in_the_usage(past, rows):
-    """What is diverted comes home, but for what was dead-lettered."""
+    """What is diverted comes home."""
     for kind in ("send_backlog", "syphon_receive", "syphon_send", "syphon_settle"):
         moved = Counter()
         for row in rows:
@@ -97,13 +96,12 @@ def test_no_message_is_lost_in_the_usage(past, rows):
                 moved[row.pair] += row.operations
         for pair in (LIVE_PAIR, OTHER_PAIR):
             diverted = sum(one.diverted for one in past.outages if one.entity.pair == pair)
-            lost = sum(one.dead_letters for one in past.outages if one.entity.pair == pair)
-            assert moved[pair] == diverted - (lost if kind == "syphon_send" else 0), (kind, pair)
+            assert moved[pair] == diverted, (kind, pair)
 
 
 def test_the_files_have_the_columns_of_the_collectors(past, tmp_path):
     assert (collectors.SCHEMA, collectors.PEAKS) == (usage.SCHEMA, usage.PEAKS)
-    short = replace(past, begin=NOW.replace(hour=0, minute=0, second=0), outages=(), drills=())
+    short = replace(past, begin=NOW.replace(hour=0, minute=0, second=0), outages=())
 
     usage.write(short, tmp_path)
 
@@ -121,7 +119,6 @@ def test_everything_stored_is_recognisable(loaded):
     assert not AuditEntry.objects.exclude(via=SIMULATION, operator__contains=MARK).exists()
     assert not Alert.objects.exclude(detail__contains=MARK).exists()
     assert not Alert.objects.filter(resolved_at=None).exists()
-    assert not Drill.objects.exclude(by__contains=MARK).exists()
     assert not SyphonLedger.objects.exclude(reporter=WORKER, missing=0).exists()
 
 
