@@ -9,7 +9,7 @@ sets of bits was in the brokers meanwhile, first in the backlog or later in the 
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
 
@@ -18,6 +18,7 @@ from django.conf import settings
 
 SETTLED_S = 5.0
 Bits = Mapping[str, int]
+ADDED_UP = ("accepted", "received", "duplicates", "refused", "damaged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +69,26 @@ class Bookkeeper:
         refused, duplicates, damaged = (
             read_counters(client, queues, name) for name in ("refused", "duplicates", "damaged")
         )
-        accounts = [
-            Account(
-                queue,
-                accepted[queue].bit_count(),
-                received[queue].bit_count(),
-                on_the_way[queue].bit_count(),
-                max(0, stuck[queue] - stock.primary.get(queue, 0) - stock.backlog),
-                duplicates[queue],
-                refused[queue],
-                damaged[queue],
+        counts = {queue: on_the_way[queue].bit_count() for queue in queues}
+        accounts = []
+        for queue in queues:
+            missing = max(0, stuck[queue] - stock.primary.get(queue, 0) - stock.backlog)
+            accounts.append(
+                Account(
+                    queue,
+                    accepted=accepted[queue].bit_count(),
+                    received=received[queue].bit_count(),
+                    on_the_way=counts[queue] - missing,
+                    missing=missing,
+                    duplicates=duplicates[queue],
+                    refused=refused[queue],
+                    damaged=damaged[queue],
+                )
             )
-            for queue in queues
-        ]
         missing = max(0, sum(stuck.values()) - sum(stock.primary.values()) - stock.backlog)
-        return Totals([_settle(account) for account in accounts], _settle(_total(accounts, missing)))
+        sums = {name: sum(getattr(account, name) for account in accounts) for name in ADDED_UP}
+        total = Account("All", on_the_way=sum(counts.values()) - missing, missing=missing, **sums)
+        return Totals(accounts, total)
 
     def _settled(self) -> Bits:
         """The newest bits that are old enough; older ones are discarded after a minute."""
@@ -90,20 +96,6 @@ class Bookkeeper:
         while len(self._past) > 1 and now - self._past[1][0] >= SETTLED_S:
             self._past.popleft()
         return self._past[0][1] if self._past and now - self._past[0][0] >= SETTLED_S else {}
-
-
-def _settle(account: Account) -> Account:
-    values = {field.name: getattr(account, field.name) for field in fields(account)}
-    return Account(**values | {"on_the_way": account.on_the_way - account.missing})
-
-
-def _total(accounts: Sequence[Account], missing: int) -> Account:
-    sums = {
-        field.name: sum(getattr(account, field.name) for account in accounts)
-        for field in fields(Account)
-        if field.name not in ("queue", "missing")
-    }
-    return Account(queue="All", missing=missing, **sums)
 
 
 def read_bits(client: redis.Redis, queues: Sequence[str], name: str) -> dict[str, int]:

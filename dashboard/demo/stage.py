@@ -83,18 +83,15 @@ class Stage:
         """Lock the folder for this run, and empty it."""
         folder = self.options.folder
         lock = folder / "demo.lock"
-        try:
-            _made(folder)
-            if not lock.exists() and any(folder.iterdir()):
-                raise DemoError(f"DEMO_DIR is {folder}, which holds other files: name an empty folder.")
-            with lock.open("a") as held:
-                self._lock(held.fileno())
-                for old in (self.state, self.logs):
-                    shutil.rmtree(old, ignore_errors=True)
-                    old.mkdir(mode=0o700)
-                yield
-        except PermissionError as error:
-            raise DemoError(f"DEMO_DIR cannot be used: {error.filename} is not writable.") from None
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not lock.exists() and any(folder.iterdir()):
+            raise DemoError(f"DEMO_DIR is {folder}, which holds other files: name an empty folder.")
+        with lock.open("a") as held:
+            self._lock(held.fileno())
+            for old in (self.state, self.logs):
+                shutil.rmtree(old, ignore_errors=True)
+                old.mkdir(mode=0o700)
+            yield
 
     def _lock(self, descriptor: int) -> None:
         try:
@@ -149,15 +146,6 @@ class Stage:
             guardian.DEMO: self.run_id,
             **self._variables,
         }
-
-
-def _made(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except PermissionError:
-        raise
-    except OSError as error:
-        raise DemoError(f"DEMO_DIR cannot be used: {folder} cannot be made ({error.strerror}); name another.") from None
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ class Command(BaseCommand):
         """Any failure is one sentence."""
         try:
             play(DemoOptions.from_environment(), self.say)
-        except DemoError as error:
+        except (DemoError, OSError) as error:
             sys.exit(f"error: {str(error).removeprefix('error: ')}")
 
     def say(self, line: str) -> None:
