@@ -1,13 +1,12 @@
 """Injects faults into local namespaces, with the emulator's own interface. Never used on a real namespace."""
 
 import json
-import re
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.fleet.pairs.pairs_file import EndpointConfig, PairsFileError, connection_string_parts
+from dashboard.fleet.pairs.pairs_file import EndpointConfig, PairsFileError
 
 EVERYTHING = "*"
 EFFECTS = {
@@ -43,13 +42,12 @@ class LocalNamespace:
     def of(cls, endpoint: EndpointConfig) -> "LocalNamespace":
         """The namespace of an endpoint. Raises EmulatorError if it is not a local one."""
         try:
-            string = endpoint.connection_string()
+            end = endpoint.endpoint("primary")
         except PairsFileError as error:
             raise EmulatorError(str(error)) from error
-        host = re.fullmatch(r"sb://([^/]+)/?", connection_string_parts(string).get("endpoint", ""))
-        if host is None or not endpoint.is_emulator():
+        if not end.emulator:
             raise EmulatorError(f"{endpoint.namespace} is not a local namespace.")
-        return cls(endpoint.namespace, f"http://{host[1]}")
+        return cls(endpoint.namespace, f"http://{end.host}")
 
     def faults(self) -> list[Fault]:
         """The present faults."""

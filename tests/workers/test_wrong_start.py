@@ -91,7 +91,7 @@ def test_a_worker_without_pairs_ends_before_it_loads_pages_and_tasks(tmp_path, p
 def test_a_worker_with_a_string_that_is_none_ends_before_it_loads_tasks(tmp_path):
     ran = run_alone(tmp_path, *PROGRAMS["celery worker"], TWO="hunter2")
     (sentence,) = errors(ran)
-    assert "TWO is not a connection string" in sentence
+    assert "TWO: the secondary connection string is malformed" in sentence
     assert "hunter2" not in ran.stderr
     assert not loaded(ran) & LONG
 

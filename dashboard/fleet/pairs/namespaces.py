@@ -41,7 +41,7 @@ class Namespace:
             self._endpoint = endpoint_of(where, role)
         except KeyError:
             raise NamespaceError(f"{pair} is no longer in PAIRS_FILE, so it cannot be reached.") from None
-        except (PairsFileError, ValueError) as error:
+        except PairsFileError as error:
             raise NamespaceError(str(error)) from None
         self.pair, self.name = pair, where.namespace
         self._links: dict[tuple[str, bool], Link] = {}
@@ -142,10 +142,8 @@ def _credential() -> Any:
 
 
 def endpoint_of(where: EndpointConfig, role: Role) -> Endpoint:
-    """The connection parameters of one end of a pair. Raises PairsFileError, and ValueError without secrets."""
-    if where.connection_string_env:
-        return Endpoint.from_connection_string(role, where.connection_string(), {})
-    return Endpoint.from_host(role, where.fully_qualified_namespace or "", _credential(), {})
+    """The connection parameters of one end of a pair, with its credential. Raises PairsFileError."""
+    return where.endpoint(role, None if where.connection_string_env else _credential())
 
 
 def paired_client(pair: PairConfig, options: SendAvailabilityOptions) -> PairedServiceBusClient:

@@ -1,19 +1,18 @@
 """The pairs of an installation, read from PAIRS_FILE (TOML), which names credentials but does not contain them."""
 
-import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from dashboard.site.environment import Environment
-from pairing.ends import Endpoint
+from pairing.ends import Endpoint, Role
 
 EntityKind = Literal["queue", "topic"]
 Text = Annotated[str, Field(min_length=1)]
@@ -59,38 +58,20 @@ class EndpointConfig(Table):
 
     def connection_string(self, variables: Mapping[str, str] | None = None) -> str:
         """The connection string, read from the environment. Raises PairsFileError if it is not set."""
-        if self.connection_string_env is None:
-            raise PairsFileError(
-                f"Namespace {self.namespace} has no connection string: it is reached with azure-identity."
-            )
-        value = Environment(variables).text(self.connection_string_env, "")
+        name = self.connection_string_env or ""
+        value = Environment(variables).text(name, "")
         if not value:
-            raise PairsFileError(
-                f"The connection string of namespace {self.namespace} is missing: set {self.connection_string_env}."
-            )
+            raise PairsFileError(f"{name} is not set: give it the connection string of the namespace.")
         return value
 
-    def address(self, variables: Mapping[str, str] | None = None) -> str:
-        """The address as the library connects to it. Raises PairsFileError if the connection string is missing or is
-        none.
-        """
-        if self.connection_string_env is None:
-            return Endpoint.from_host("primary", self.fully_qualified_namespace or "", None, {}).address
-        text = self.connection_string(variables)
+    def endpoint(self, role: Role, credential: Any = None, variables: Mapping[str, str] | None = None) -> Endpoint:
+        """The namespace as the library connects to it. Raises PairsFileError."""
         try:
-            return Endpoint.from_connection_string("primary", text, {}).address
-        except ValueError:
-            name = self.connection_string_env
-            problem = f"{name} holds no connection string: give Endpoint=sb://…, as the portal shows it."
-            raise PairsFileError(problem) from None
-
-    def is_emulator(self, variables: Mapping[str, str] | None = None) -> bool:
-        """Whether the connection string contains UseDevelopmentEmulator=true. False without a connection string."""
-        try:
-            parts = connection_string_parts(self.connection_string(variables))
-        except PairsFileError:
-            return False
-        return parts.get("usedevelopmentemulator", "").lower() == "true"
+            if self.connection_string_env is None:
+                return Endpoint.from_host(role, self.fully_qualified_namespace or "", credential, {})
+            return Endpoint.from_connection_string(role, self.connection_string(variables), {})
+        except ValueError as error:
+            raise PairsFileError(f"{self.connection_string_env or 'fully_qualified_namespace'}: {error}.") from None
 
 
 class DrillConfig(Table):
@@ -144,6 +125,13 @@ class PairConfig(Table):
         """The queues and topics that are named; none if all are watched."""
         return () if self.watched == "*" else tuple(map(_entity, self.watched))
 
+    def endpoints(self, variables: Mapping[str, str] | None = None) -> tuple[Endpoint, Endpoint]:
+        """Primary and secondary as the library connects to them, without a credential. Raises PairsFileError."""
+        return (
+            self.primary.endpoint("primary", variables=variables),
+            self.secondary.endpoint("secondary", variables=variables),
+        )
+
     @property
     def crosses_regions(self) -> bool:
         """Whether the namespaces are known to be in different regions."""
@@ -156,25 +144,19 @@ class PairConfig(Table):
         return endpoint.subscription or self.name
 
 
-def connection_string_parts(connection_string: str) -> dict[str, str]:
-    """The parts of a Service Bus connection string by lower-cased name."""
-    pairs = (part.partition("=") for part in connection_string.split(";") if "=" in part)
-    return {name.strip().lower(): value.strip() for name, _, value in pairs}
-
-
 def require_connection_strings(pairs: Iterable[PairConfig], variables: Mapping[str, str] | None = None) -> None:
     """Raise PairsFileError if the variable of a connection string is not set, or holds something else."""
-    for end in (end for pair in pairs for end in (pair.primary, pair.secondary)):
-        end.address(variables)
+    for pair in pairs:
+        pair.endpoints(variables)
 
 
 def require_two_namespaces(pair: PairConfig, variables: Mapping[str, str] | None = None) -> None:
     """Raise PairsFileError if both ends of the pair are one namespace, with which no process connects."""
-    address = pair.primary.address(variables)
-    if address == pair.secondary.address(variables):
+    primary, secondary = pair.endpoints(variables)
+    if primary.address == secondary.address:
         raise PairsFileError(
-            f"The primary and the secondary of pair {pair.name} are the same namespace, {address}: an outage would "
-            "take both. Give a second namespace as the secondary."
+            f"The primary and the secondary of pair {pair.name} are the same namespace, {primary.address}: an outage "
+            "would take both. Give a second namespace as the secondary."
         )
 
 
@@ -189,7 +171,7 @@ def load_pairs(file: Path | None = None, variables: Mapping[str, str] | None = N
     file = settings.PAIRS_FILE if file is None else file
     try:
         found = _File.model_validate(tomllib.loads(file.read_text(encoding="utf-8"))).pairs
-        return {name: _named(name, pair, Environment(variables)) for name, pair in found.items()}
+        return {name: _named(name, pair, variables) for name, pair in found.items()}
     except FileNotFoundError:
         problem = "there is no such file; write one with a table [pairs.NAME], or set PAIRS_FILE."
     except OSError as error:
@@ -204,36 +186,18 @@ def load_pairs(file: Path | None = None, variables: Mapping[str, str] | None = N
     raise PairsFileError(f"{file}: {problem}")
 
 
-def _named(name: str, pair: PairConfig, environment: Environment) -> PairConfig:
+def _named(name: str, pair: PairConfig, variables: Mapping[str, str] | None) -> PairConfig:
     """The pair with its name, and those of its namespaces."""
-    primary = _with_name(f"pairs.{name}.primary", pair.primary, environment, fallback=name)
-    secondary = _with_name(f"pairs.{name}.secondary", pair.secondary, environment)
-    if primary.namespace == secondary.namespace:
-        raise ImproperlyConfigured(f"pairs.{name}: both ends are the same namespace, {primary.namespace}.")
-    return pair.model_copy(update={"name": name, "primary": primary, "secondary": secondary})
-
-
-def _with_name(where: str, end: EndpointConfig, environment: Environment, fallback: str = "") -> EndpointConfig:
-    """The end with its namespace's name: given, or the first label of its host, unless that is an IP address."""
-    if end.namespace:
-        return end
-    host = end.fully_qualified_namespace or _host(where, end.connection_string_env or "", environment)
-    label, _, rest = host.partition(".")
-    name = label if rest and not re.fullmatch(r"[\d.]+|\[.*", host) else fallback
-    if not name:
-        raise ImproperlyConfigured(f'{where}: {host} does not contain the name of the namespace; add namespace = "…".')
-    return end.model_copy(update={"namespace": name})
-
-
-def _host(where: str, variable: str, environment: Environment) -> str:
-    value = environment.text(variable, "")
-    if not value:
-        raise ImproperlyConfigured(f"{where}: set {variable} to the connection string of the namespace.")
-    endpoint = connection_string_parts(value).get("endpoint", "")
-    host = re.fullmatch(r"(?:sb|amqps?|https?)://(\[[^\]]+\]|[^:/]+)(?::\d+)?/?", endpoint)
-    if host is None:
-        raise ImproperlyConfigured(f"{where}: {variable} is not a connection string; one begins with Endpoint=sb://….")
-    return host[1]
+    ends = {
+        "primary": pair.primary.namespace or pair.primary.endpoint("primary", variables=variables).label or name,
+        "secondary": pair.secondary.namespace or pair.secondary.endpoint("secondary", variables=variables).label,
+    }
+    if not ends["secondary"]:
+        raise PairsFileError(f'pairs.{name}.secondary: its host does not contain its name; add namespace = "…".')
+    if ends["primary"] == ends["secondary"]:
+        raise PairsFileError(f"pairs.{name}: both ends are the same namespace, {ends['primary']}.")
+    named = {role: getattr(pair, role).model_copy(update={"namespace": each}) for role, each in ends.items()}
+    return pair.model_copy(update={"name": name, **named})
 
 
 def _entity(text: str) -> EntityConfig:

@@ -36,7 +36,7 @@ def _sync_pair(config: PairConfig) -> str:
             "backlog_queue_count": config.backlog_queue_count,
             "failover_interval_s": config.failover_interval.total_seconds(),
             "ping_primary_interval_s": config.ping_primary_interval.total_seconds(),
-            "is_emulated": primary.is_emulator() and secondary.is_emulator(),
+            "is_emulated": all(end.emulator for end in config.endpoints()),
             "is_configured": True,
             "synced_at": timezone.now(),
         },

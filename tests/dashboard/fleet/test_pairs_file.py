@@ -78,8 +78,7 @@ def test_a_bare_address_takes_the_pair_s_name_for_the_primary(tmp_path):
     pair = read(tmp_path, text)["local"]
 
     assert pair.primary.namespace == "local"
-    assert pair.primary.is_emulator(VARIABLES)
-    assert not pair.secondary.is_emulator(VARIABLES)
+    assert [end.emulator for end in pair.endpoints(VARIABLES)] == [True, False]
 
 
 def test_a_connection_string_may_come_from_a_file(tmp_path):
@@ -120,9 +119,13 @@ def changed(old: str, new: str) -> str:
         pytest.param(changed('"queue:payments"', '"orders"'), "names an entity twice", id="an entity twice"),
         pytest.param(changed('"orders"', "7"), "pairs.contoso.entities", id="a number for an entity"),
         pytest.param(
-            changed('"PRIMARY"', '"MISSING"'), "set MISSING to the connection string", id="a missing variable"
+            changed('"PRIMARY"', '"MISSING"'), "MISSING is not set: give it the connection", id="a missing variable"
         ),
-        pytest.param(changed('"PRIMARY"', '"BROKEN"'), "BROKEN is not a connection string", id="no connection string"),
+        pytest.param(
+            changed('"PRIMARY"', '"BROKEN"'),
+            "BROKEN: the primary connection string is malformed",
+            id="no connection string",
+        ),
         pytest.param(
             changed('"PRIMARY"', '"Endpoint=sb://x/"'), "primary.connection_string_env: ", id="a string for its name"
         ),
