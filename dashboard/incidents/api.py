@@ -9,11 +9,13 @@ from pydantic import Field
 
 from dashboard.api.fields import Word
 from dashboard.api.paging import NEWEST_FIRST, Between, Page, page
-from dashboard.api.schemas import EventKind, PaceLimit, Pause
-from dashboard.incidents.document import document
+from dashboard.api.schemas import EventKind, PaceLimit, Pause, pace_limits
+from dashboard.fleet.state.paces import limits
 from dashboard.incidents.finding import find
 from dashboard.incidents.folding import Incident
 from dashboard.incidents.listing import beginnings
+from dashboard.incidents.moved import Moved
+from dashboard.incidents.story import Story, pause_of, story
 from dashboard.models import FailoverEvent
 
 router = Router(tags=["records"])
@@ -66,28 +68,6 @@ class IncidentPings(Schema):
     reason: str
 
 
-class Moved(Schema):
-    """The ledger of the entity: its messages that were in the backlog before, were sent to it, came home (sent to the
-    primary by the syphon), could not be delivered, and still wait. Sends are metered by minute. `unexplained`: the
-    difference, 0 if every message is accounted for; null until the incident is over and metered. `expired`: those of
-    `dead_lettered` whose time-to-live was over. `resubmitted`, `discarded`: what operators decided later about those
-    that could not be delivered. `of_unknown_entity`: messages of the pair that were taken out of the backlog in this
-    time and name no entity, or cannot be decoded; they are in no other figure.
-    """
-
-    waiting_before: int
-    to_backlog: int
-    to_primary: int
-    dead_lettered: int
-    set_aside: int
-    waiting: int
-    expired: int
-    resubmitted: int
-    discarded: int
-    of_unknown_entity: int
-    unexplained: int | None
-
-
 class QueueLedger(Schema):
     """The messages enqueued in one backlog queue, by fate."""
 
@@ -131,7 +111,30 @@ def incident(request: HttpRequest, pair: str, event_id: str) -> dict[str, Any]:
     """The incident that an event belongs to, from the first failure to the last drained message."""
     if "\0" in pair + event_id:
         raise Http404
-    return document(pair, event_id)
+    return document(story(pair, event_id))
+
+
+def document(found: Story) -> dict[str, Any]:
+    """The values of `IncidentStory`, some of them as rows of the database."""
+    incident = found.incident
+    is_draining = incident.recovered_at is not None and not incident.is_over
+    paces = limits(incident.pair, incident.entity) if is_draining else []
+    return {
+        **{name: getattr(incident, name) for name in IncidentSummary.model_fields},
+        "lasted_s": found.lasted.total_seconds(),
+        "peak_messages": found.drain.peak,
+        "waiting_messages": found.drain.waiting,
+        "drain_rate_per_s": found.drain.rate,
+        "events": incident.events,
+        "actions": found.actions,
+        "pings": found.pings,
+        "pause": pause_of(found.entity) if is_draining else None,
+        "paces": pace_limits(paces),
+        "moved": found.moved,
+        "ledgers": found.ledgers,
+        "cost": found.cost.as_json() if found.cost else None,
+        "depth": [(at, waiting) for at, waiting in found.samples if at <= found.ended_at],
+    }
 
 
 def _summary(row: FailoverEvent) -> Incident | None:

@@ -21,15 +21,17 @@ OF_QUEUES = "/x-servicebus-transfer/"
 """Part of the path of a backlog queue."""
 TAKEN_OUT = ("dead_lettered", "set_aside")
 """Events of messages that a syphon could not deliver."""
+COUNTED = (*TAKEN_OUT, "expired", "resubmitted", "discarded", "of_unknown_entity")
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The messages of one entity from the failover to the end of the incident.
-
-    `to_backlog` and `to_primary` are metered, in whole minutes; `dead_lettered` and `set_aside` are events of the
-    syphon; `waiting_before` and `waiting` are counts of the backlog. Of those that were dead-lettered or set aside,
-    operators have `resubmitted` and `discarded` some since then.
+    """The ledger of the entity: its messages that were in the backlog before, were sent to it, came home (sent to the
+    primary by the syphon), could not be delivered, and still wait. Sends are metered by minute. `unexplained`: the
+    difference, 0 if every message is accounted for, below 0 if more came home than were sent; null until the incident
+    is over and metered. `expired`: those of `dead_lettered` whose time-to-live was over. `resubmitted`, `discarded`:
+    what operators decided later about those that could not be delivered. `of_unknown_entity`: messages of the pair that
+    were taken out of the backlog in this time and name no entity, or cannot be decoded; they are in no other figure.
     """
 
     waiting_before: int
@@ -39,21 +41,10 @@ class Moved:
     set_aside: int
     waiting: int
     expired: int
-    """Those of `dead_lettered` whose time-to-live was over when the syphon received them."""
     resubmitted: int
     discarded: int
     of_unknown_entity: int
-    """Messages in backlog queues of the pair that were dead-lettered or set aside in this time and name no entity, or
-    cannot be decoded. None of them is in the other figures, though some may be of this entity.
-    """
-    is_reported: bool
-    """Whether the incident is over, and its metered minutes have arrived."""
-
-    @property
-    def unexplained(self) -> int | None:
-        """0 if every message is accounted for, below 0 if more came home than were sent; None until that is known."""
-        came, went = self.waiting_before + self.to_backlog, self.to_primary + self.dead_lettered + self.set_aside
-        return came - went - self.waiting if self.is_reported else None
+    unexplained: int | None
 
 
 def moved(incident: Incident, samples: Sequence[Point], waiting: int, now: datetime) -> Moved | None:
@@ -67,15 +58,16 @@ def moved(incident: Incident, samples: Sequence[Point], waiting: int, now: datet
     counts = _taken_out(incident, ended) + _decided(incident, since, until)
     for row in rows:
         counts[row["kind"]] += row["messages"]
+    before = depth_at(incident.began_at - timedelta.resolution, samples)
+    gone = counts["syphon_send"] + counts["dead_lettered"] + counts["set_aside"]
+    is_reported = incident.is_over and now >= until + REPORTED
     return Moved(
-        waiting_before=depth_at(incident.began_at - timedelta.resolution, samples),
+        waiting_before=before,
         to_backlog=counts["send_backlog"],
         to_primary=counts["syphon_send"],
-        dead_lettered=counts["dead_lettered"],
-        set_aside=counts["set_aside"],
         waiting=waiting,
-        **{name: counts[name] for name in ("expired", "resubmitted", "discarded", "of_unknown_entity")},
-        is_reported=incident.is_over and now >= until + REPORTED,
+        unexplained=before + counts["send_backlog"] - gone - waiting if is_reported else None,
+        **{name: counts[name] for name in COUNTED},
     )
 
 

@@ -10,8 +10,7 @@ from dashboard.fleet.boards import worker_liveness
 from dashboard.fleet.depth.charts import entity_chart
 from dashboard.fleet.depth.marks import drained_at, marks_of
 from dashboard.fleet.state.paces import limits
-from dashboard.incidents.api import IncidentStory
-from dashboard.incidents.document import document_of
+from dashboard.incidents.api import IncidentStory, document
 from dashboard.incidents.folding import Incident
 from dashboard.incidents.forms import IncidentFilter
 from dashboard.incidents.listing import beginnings, lines, months
@@ -79,7 +78,7 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
 def as_json(request: HttpRequest, pair: str, event_id: str) -> JsonResponse:
     """The content of the page as JSON."""
     found = story(pair, event_id)
-    answer = JsonResponse(IncidentStory.model_validate(document_of(found)).model_dump(mode="json"))
+    answer = JsonResponse(IncidentStory.model_validate(document(found)).model_dump(mode="json"))
     answer["Content-Disposition"] = f'attachment; filename="{_name(found)}.json"'
     return answer
 

@@ -11,7 +11,7 @@ from ninja import Query, Router, Schema
 from dashboard.access.rights import Right, may
 from dashboard.api.fields import Word, pair_or_404
 from dashboard.api.paging import Cursor, Page, page
-from dashboard.api.schemas import PaceLimit, Pause
+from dashboard.api.schemas import PaceLimit, Pause, pace_limits
 from dashboard.fleet.boards import headline_of, last_heartbeat, status_of, watched_pairs
 from dashboard.fleet.depth.outlook import outlooks
 from dashboard.fleet.depth.trend import trends
@@ -229,17 +229,14 @@ def _pairs(pairs: Iterable[Pair], now: datetime, silent: bool) -> list[dict[str,
 
 
 def _pair(pair: Pair, counted: Mapping[Status, int], limited: Mapping[str, Pace]) -> dict[str, Any]:
-    sums, pauses = vars(pair), list(pair.pauses.all())  # with the annotations of watched_pairs
+    sums = vars(pair)  # with the annotations of watched_pairs
     return {name: sums[name] for name in PairState.model_fields if name in sums} | {
         "entities": {status.value: counted.get(status, 0) for status in Status},
         "backlog_messages": sums["waiting"],
         "backlog_counted_at": sums["sampled_at"],
         "dead_letters": sums["dead"],
-        "pauses": [{"queue": one.queue, "by": one.by, "reason": one.reason, "at": one.at} for one in pauses],
-        "paces": [
-            {"target": target, "messages_per_s": pace.rate, "by": pace.by, "reason": pace.reason, "at": pace.at}
-            for target, pace in sorted(limited.items())
-        ],
+        "pauses": list(pair.pauses.all()),
+        "paces": pace_limits(sorted(limited.items())),
         "is_stalled": bool(sums["stalls"]),
     }
 

@@ -15,8 +15,8 @@ from dashboard.demo.history.scenery import ENTITIES, LIVE, LIVE_PAIR, OTHER_PAIR
 from dashboard.fleet.pairs.pairs_file import load_pairs
 from dashboard.fleet.pairs.sync import sync
 from dashboard.fleet.state.outages import Report, outages
-from dashboard.incidents.document import document
 from dashboard.incidents.finding import find
+from dashboard.incidents.story import story
 from dashboard.metrics import exposition
 from dashboard.models import (
     Alert,
@@ -150,9 +150,9 @@ def test_the_ledger_of_an_incident_explains_every_message_of_its_entity(loaded, 
     for planned in past.outages:
         kinds = ("failed_over", "forced")
         event = FailoverEvent.objects.get(entity=planned.entity.path, time=planned.failed_over_at, kind__in=kinds)
-        found = document(planned.entity.pair, event.event_id)
-        assert found["pings"]["count"] > 0
-        if ledger := found["moved"]:
+        found = story(planned.entity.pair, event.event_id)
+        assert found.pings["count"] > 0
+        if ledger := found.moved:
             explained += 1
             assert (ledger.to_backlog, ledger.unexplained) == (planned.diverted, 0)
     recent = [one for one in past.outages if one.drained_at >= past.end - timedelta(days=8)]
