@@ -1,59 +1,38 @@
 """The charges as CSV, with the columns of docs/contract.md, section 5."""
 
-import csv
 from collections.abc import Iterator
 from decimal import Decimal
 from itertools import groupby
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dashboard.models import Charge
-from dashboard.site.money import money
-from dashboard.site.tables import cell
+from dashboard.site.tables import csv_lines
 
-COLUMNS = (
-    "month",
-    "scope",
-    "namespace",
-    "entity",
-    "kind",
-    "operations",
-    "billing_units",
-    "included_units",
-    "charge",
-    "currency",
-)
-SUMS = ("operations", "billing_units", "included_units", "cents")
+NAMES = ("month", "scope", "namespace", "entity", "kind")
 COUNTS = ("operations", "billing_units", "included_units")
+COLUMNS = (*NAMES, *COUNTS, "charge", "currency")
 TYPES = {name: pa.int64() for name in COUNTS} | {"charge": pa.decimal128(20, 2)}
 SCHEMA = pa.schema([(name, TYPES.get(name, pa.string())) for name in COLUMNS])
-NAMES = 5  # columns with texts that applications have reported
 
 
-class Writable(Protocol):
-    """The target of csv.writer."""
-
-    def write(self, text: str, /) -> object: ...
-
-
-def write_csv(out: Writable, month: str) -> None:
-    """Write the month's rows; their `charge` sums to the invoices to the cent."""
-    writer = csv.writer(out)
-    writer.writerow(COLUMNS)
-    for row in charge_rows(month):
-        writer.writerow([*(cell(str(name)) for name in row[:NAMES]), *row[NAMES:]])
+def csv_of(month: str) -> Iterator[str]:
+    """The month's rows as lines of CSV; their `charge` sums to the invoices to the cent."""
+    return csv_lines(COLUMNS, charge_rows(month))
 
 
-def charge_rows(month: str) -> Iterator[tuple[str | int, ...]]:
+def charge_rows(month: str) -> Iterator[tuple[str | int | Decimal, ...]]:
     """The rows in the order of COLUMNS; usage of one entity by several pairs is one row."""
     charges = Charge.objects.filter(invoice__month=month).select_related("invoice")
     in_order = charges.order_by("invoice__scope", "namespace", "entity", "kind").iterator()
     for names, rows in groupby(in_order, key=_names):
         of_pairs = list(rows)
-        operations, units, included, cents = (sum(getattr(row, name) for row in of_pairs) for name in SUMS)
-        yield (*names, operations, units, included, money(cents), of_pairs[0].invoice.currency)
+        operations, units, included, cents = (
+            sum(getattr(row, name) for row in of_pairs) for name in (*COUNTS, "cents")
+        )
+        yield (*names, operations, units, included, Decimal(cents).scaleb(-2), of_pairs[0].invoice.currency)
 
 
 def _names(row: Charge) -> tuple[str, ...]:
@@ -63,5 +42,5 @@ def _names(row: Charge) -> tuple[str, ...]:
 def write_parquet(out: BinaryIO, month: str) -> None:
     """Write the month's rows; `charge` is an exact decimal and sums to the invoices."""
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in charge_rows(month)]
-    table = pa.Table.from_pylist([row | {"charge": Decimal(str(row["charge"]))} for row in rows], SCHEMA)
+    table = pa.Table.from_pylist(rows, SCHEMA)
     pq.write_table(table, out, compression="zstd")

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Generic, TypeVar
 
 from django.http import HttpResponse, StreamingHttpResponse
@@ -37,7 +38,7 @@ def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Itera
 def _text(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
-    return str(value) if isinstance(value, int | float) else cell(None if value is None else str(value))
+    return str(value) if isinstance(value, int | float | Decimal) else cell(None if value is None else str(value))
 
 
 class _Echo:

@@ -9,28 +9,26 @@ from io import StringIO
 
 from django.db.models import QuerySet, Sum
 
-from dashboard.costs.files import COLUMNS, write_csv
+from dashboard.costs.files import NAMES, csv_of
 from dashboard.models import ChargeRun, Invoice, MonthlyReport
 from dashboard.site.money import cents, money
 from pipeline.months import Month
 
-PLACE = COLUMNS[:5]
-CHANGES = (*PLACE, "charge_before", "charge", "difference", "currency")
+CHANGES = (*NAMES, "charge_before", "charge", "difference", "currency")
 Rows = dict[tuple[str, ...], dict[str, str]]
 
 
 def keep_report(run: ChargeRun) -> None:
     """Keep the stored charges of the run's month as a report; of a running month it replaces the one before."""
-    out = StringIO()
-    write_csv(out, run.month)
+    written = "".join(csv_of(run.month))
     found, end = reports_of(run.month), Month.parse(run.month).end
     found.filter(run__started_at__lt=end).delete()
     newest = found.first()
-    if newest is None or newest.csv != out.getvalue():
+    if newest is None or newest.csv != written:
         invoices = Invoice.objects.filter(month=run.month)
         total = invoices.aggregate(sum=Sum("cents"))["sum"] or 0
         currency = run.details["prices"][0]["currency"]
-        MonthlyReport.objects.create(run=run, cents=total, currency=currency, csv=out.getvalue())
+        MonthlyReport.objects.create(run=run, cents=total, currency=currency, csv=written)
 
 
 def reports_of(month: str) -> QuerySet[MonthlyReport]:
@@ -50,7 +48,7 @@ def changes(report: MonthlyReport) -> Iterator[tuple[str, ...]]:
 
 
 def _rows(text: str) -> Rows:
-    return {tuple(row[name] for name in PLACE): row for row in csv.DictReader(StringIO(text))}
+    return {tuple(row[name] for name in NAMES): row for row in csv.DictReader(StringIO(text))}
 
 
 def _cents(charge: str) -> int:

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET, require_POST
 from dashboard.access.audited import ActionError
 from dashboard.costs.actions import about, compute_charges, set_budget, set_cost_rule
 from dashboard.costs.budgets import ALL, budget_states
-from dashboard.costs.files import write_csv, write_parquet
+from dashboard.costs.files import COLUMNS, charge_rows, write_parquet
 from dashboard.costs.forms import BudgetForm
 from dashboard.costs.reporting import report as cost_report
 from dashboard.costs.reporting.availability import by_pair
@@ -43,10 +43,7 @@ MOST_OUTAGES = {"": 100, "all": None}
 @require_GET
 def report(request: HttpRequest) -> HttpResponse:
     """The charges of a month, or how to compute them."""
-    month = request.GET.get("month") or _newest(cost_report.months(timezone.now()))
-    if not is_month(month):
-        return no_month()
-    return _page(request, month)
+    return _page(request, _month_of(request))
 
 
 @from_one_reading
@@ -137,21 +134,14 @@ def compute(request: HttpRequest) -> HttpResponse:
 @require_GET
 def as_csv(request: HttpRequest) -> HttpResponse:
     """The month's rows as CSV, with the columns of the contract."""
-    month = request.GET.get("month") or _newest(cost_report.months(timezone.now()))
-    if not is_month(month):
-        return no_month()
-    response = HttpResponse(content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="charges-{month}.csv"'
-    write_csv(response, month)
-    return response
+    month = _month_of(request)
+    return csv_file(f"charges-{month}", COLUMNS, charge_rows(month))
 
 
 @require_GET
 def as_parquet(request: HttpRequest) -> HttpResponse:
     """The same rows as Parquet."""
-    month = request.GET.get("month") or _newest(cost_report.months(timezone.now()))
-    if not is_month(month):
-        return no_month()
+    month = _month_of(request)
     out = BytesIO()
     write_parquet(out, month)
     response = HttpResponse(out.getvalue(), content_type="application/vnd.apache.parquet")
@@ -206,8 +196,9 @@ def budget(request: HttpRequest) -> HttpResponse:
     return redirect(f"{reverse('costs')}?month={month}#budget")
 
 
-def _newest(known: list[str]) -> str:
-    """The newest month with charges, else the current month."""
+def _month_of(request: HttpRequest) -> str:
+    """The month of the address, else the newest one with charges, else the current one. Raises BadRequest."""
     with all_pairs():
-        stored = Invoice.objects.order_by("-month").values_list("month", flat=True).first()
-    return stored or known[0]
+        newest = Invoice.objects.order_by("-month").values_list("month", flat=True).first()
+    month = request.GET.get("month") or newest or f"{timezone.now():%Y-%m}"
+    return month if is_month(month) else no_month()

@@ -11,7 +11,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from dashboard.command_line.errors import OneSentenceCommand
-from dashboard.costs.files import write_csv
+from dashboard.costs.files import csv_of
 from dashboard.costs.runs.charges import ChargesRequest, compute_month, store_result, take_requested
 from dashboard.costs.runs.jobs import JobFailed
 from dashboard.models import ChargeRun
@@ -132,7 +132,7 @@ class Command(OneSentenceCommand):
     def _write(self, path: Path, run: ChargeRun) -> None:
         try:
             with path.open("w", newline="", encoding="utf-8") as out:
-                write_csv(out, run.month)
+                out.writelines(csv_of(run.month))
         except OSError as error:
             raise CommandError(f"The charges are stored, but {path} cannot be written: {error.strerror}.") from None
 
