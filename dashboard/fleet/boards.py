@@ -17,10 +17,10 @@ from dashboard.fleet.state.event_lines import EventLine, plain_cause
 from dashboard.fleet.state.ledgers import stalled
 from dashboard.fleet.state.paces import paces_of
 from dashboard.fleet.state.status import Headline, Status, entity_status, headline, is_held, is_silent, verbs
-from dashboard.fleet.state.status_counts import counts_by_pair, status_counts, summed
+from dashboard.fleet.state.status_counts import counts_by_pair, summed
 from dashboard.models import EntityHealth, Heartbeat, Pair, Readiness, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
-from dashboard.site.charts import Chart, Mark, Point, Window
+from dashboard.site.charts import Chart, Window
 from pairing.fleet.shared_health import Pace
 
 MOST_NAMED = 12
@@ -216,7 +216,7 @@ def board(
     `may_fold`: many healthy entities may be one line. `is_of_one`: it is the page of one pair.
     """
     known, shown = list(pairs), list(entities)
-    beat = _heard(known)
+    beat = last_heartbeat()
     silent, by_key = is_silent(beat, now), {pair.pk: pair for pair in known}
     for entity in shown:  # avoids a join or a query per entity
         entity.pair = by_key[entity.pair_id]
@@ -226,28 +226,30 @@ def board(
     counts = counts_by_pair(known, now, silent)
     events, happened = lately(window.start, now, pair=known[0].name if is_of_one else "", limit=20 if is_of_one else 12)
     limited, ahead = paces_of(pair.name for pair in known), outlooks(known, now)
-    boards = [
-        _pair_board(
-            pair,
-            [row for row in rows if row.entity.pair_id == pair.pk],
-            depths=depths.get(pair.pk, ()),
-            samples=samples,
-            window=window,
-            marks=happened.get(pair.name, ()),
+    boards = []
+    for pair in known:
+        own, depth = [row for row in rows if row.entity.pair_id == pair.pk], depths.get(pair.pk, ())
+        parts = {row.entity.path: samples.get(row.entity.pk, ()) for row in own}
+        one = PairBoard(
+            pair=pair,
+            rows=own,
+            totals=_totals(pair),
+            pauses=list(pair.pauses.all()),
+            chart=pair_chart(pair, depth, parts, window, happened.get(pair.name, ())),
+            demo=panel_of(pair),
             paces=limited.get(pair.name, {}),
-            panel=panel_of(pair),
             outlook=ahead[pair.pk],
+            trend=trend_of(pair, depth, ahead[pair.pk], window.end),
             counts=counts.get(pair.pk, {}),
-            may_fold=may_fold,
+            is_folded=may_fold and sum(row.status in CALM for row in own) >= FOLDED_FROM,
         )
-        for pair in known
-    ]
+        boards.append(one)
     return Board(boards, _headline(known, summed(counts)), beat, silent, events)
 
 
 def headline_of(pairs: Sequence[Pair], now: datetime, fleet_is_silent: bool) -> Headline:
     """The headline of `watched_pairs`, the same on pages and in the API."""
-    return _headline(pairs, status_counts(pairs, now, fleet_is_silent))
+    return _headline(pairs, summed(counts_by_pair(pairs, now, fleet_is_silent)))
 
 
 def _headline(pairs: Sequence[Pair], counts: Mapping[Status, int]) -> Headline:
@@ -280,9 +282,7 @@ def status_of(entity: EntityHealth, now: datetime, fleet_is_silent: bool) -> Sta
 
 
 def watched_pairs(now: datetime) -> QuerySet[Pair]:
-    """Pairs for `board`: with sums of their backlog queues, pauses, stalled syphons and the last heartbeat of a
-    worker, in two queries.
-    """
+    """Pairs for `board`: with sums of their backlog queues, pauses and stalled syphons, in two queries."""
     here = Q(backlog_queues__is_gone=False)
     for_entities = EntityHealth.objects.filter(pair=OuterRef("pk"), waiting__gt=0).order_by().values("pair")
     return Pair.objects.annotate(
@@ -299,14 +299,7 @@ def watched_pairs(now: datetime) -> QuerySet[Pair]:
         ready_score=F("readiness__score"),
         ready_checked_at=F("readiness__checked_at"),
         ready_lowest=Subquery(Readiness.objects.filter(pair=OuterRef("pk")).order_by("score").values("score")[:1]),
-        heard_at=Subquery(Heartbeat.objects.order_by("-seen_at").values("seen_at")[:1]),
     ).prefetch_related("pauses")
-
-
-def _heard(pairs: Sequence[Pair]) -> datetime | None:
-    """The time of the last heartbeat; taken from the pairs if they were read for a board."""
-    found: datetime | None = vars(pairs[0])["heard_at"] if pairs and "heard_at" in vars(pairs[0]) else last_heartbeat()
-    return found
 
 
 def _totals(pair: Pair) -> Totals:
@@ -318,36 +311,6 @@ def last_heartbeat() -> datetime | None:
     """The time of the last heartbeat of any worker."""
     last: datetime | None = Heartbeat.objects.aggregate(last=Max("seen_at"))["last"]
     return last
-
-
-def _pair_board(
-    pair: Pair,
-    rows: Sequence[EntityRow],
-    *,
-    depths: Sequence[Point],
-    samples: Samples,
-    window: Window,
-    marks: Sequence[Mark],
-    paces: Mapping[str, Pace],
-    panel: object | None,
-    outlook: Outlook,
-    counts: Mapping[Status, int],
-    may_fold: bool,
-) -> PairBoard:
-    parts = {row.entity.path: samples.get(row.entity.pk, ()) for row in rows}
-    return PairBoard(
-        pair=pair,
-        rows=rows,
-        totals=_totals(pair),
-        pauses=list(pair.pauses.all()),
-        chart=pair_chart(pair, depths, parts, window, marks),
-        demo=panel,
-        paces=paces,
-        outlook=outlook,
-        trend=trend_of(pair, depths, outlook, window.end),
-        counts=counts,
-        is_folded=may_fold and sum(row.status in CALM for row in rows) >= FOLDED_FROM,
-    )
 
 
 @dataclass(frozen=True, slots=True)

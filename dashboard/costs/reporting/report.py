@@ -32,6 +32,7 @@ LABELS = {name: kind.label for name, kind in KINDS.items()} | {
     CONNECTIONS: "Connections",
     BANDWIDTH: "Bandwidth between regions",
 }
+SUMS = ("operations", "billing_units", "included_units", "cents")
 ROWS_SHOWN, FIRST_ROWS = 200, 8
 SHOWN_TO_ALL = ("prices", "sample_prices")
 """What a run's details say of no pair."""
@@ -224,7 +225,7 @@ def report(month: str, filters: Filters | None = None) -> Report | None:
     first = invoices[0]
     charges = filters.of(Charge.objects.filter(invoice__month=month))
     total = charges.aggregate(cents=Sum("cents"))["cents"] or 0
-    missing = _not_attributed(charges, filters)
+    missing, kinds = _not_attributed(charges, filters), _shares(charges, "kind")
     return Report(
         month=month,
         rule=first.rule,
@@ -235,9 +236,9 @@ def report(month: str, filters: Filters | None = None) -> Report | None:
         invoices=invoices if sees_all() else (),
         by_scope=_by_scope(charges) if sees_all() else (),
         units_by_tier=_units_by_tier(charges) if filters.is_used or filters.pair else defaultdict(Counter),
-        parts=_parts(charges, [*missing.names, *_of_other_kinds(filters.kind)]),
+        parts=_parts(kinds, [*missing.names, *_of_other_kinds(filters.kind)]),
         not_attributed=missing,
-        by_kind=_shares(charges.exclude(kind__in=NO_OPERATIONS), "kind"),
+        by_kind=with_widths([each for each in kinds if each.name not in NO_OPERATIONS]),
         by_entity=_shares(charges.exclude(kind__in=NO_OPERATIONS), "entity"),
         by_namespace=_shares(charges.exclude(kind=BASE, namespace__startswith="$"), "namespace"),
         rows=list(
@@ -317,52 +318,38 @@ def _of_other_kinds(kind: str) -> list[str]:
     return [name for name in (BASE, OPERATIONS, CONNECTIONS) if name != own] if kind else []
 
 
-def _parts(charges: QuerySet[Charge], left_out: Collection[str]) -> list[Share]:
+def _parts(kinds: Sequence[Share], left_out: Collection[str]) -> list[Share]:
     """The parts of the total: base charge, operations, connections and bandwidth."""
-    known = {
-        BASE: charges.filter(kind=BASE),
-        OPERATIONS: charges.exclude(kind__in=NO_OPERATIONS),
-        CONNECTIONS: charges.filter(kind=CONNECTIONS),
-    }
-    slices = [
-        _slice(name, LABELS.get(name, "Operations"), rows) for name, rows in known.items() if name not in left_out
-    ]
-    if charges.filter(kind=BANDWIDTH).exists():
-        slices.append(_slice(BANDWIDTH, LABELS[BANDWIDTH], charges.filter(kind=BANDWIDTH)))
-    return with_widths(slices)
-
-
-def _slice(name: str, label: str, charges: QuerySet[Charge]) -> Share:
-    sums = charges.aggregate(o=Sum("operations"), u=Sum("billing_units"), i=Sum("included_units"), c=Sum("cents"))
-    operations, units, included, cents = (sums[key] or 0 for key in "ouic")
-    return Share(
-        name=name, label=label, operations=operations, billing_units=units, included_units=included, cents=cents
+    by_part: dict[str, list[Share]] = {BASE: [], OPERATIONS: [], CONNECTIONS: []}
+    for each in kinds:
+        by_part.setdefault(each.name if each.name in NO_OPERATIONS else OPERATIONS, []).append(each)
+    return with_widths(
+        [
+            Share(
+                name=name,
+                label=LABELS.get(name, "Operations"),
+                **{column: sum(getattr(each, column) for each in shares) for column in SUMS},
+            )
+            for name, shares in by_part.items()
+            if name not in left_out
+        ]
     )
 
 
 def _shares(charges: QuerySet[Charge], by: str) -> list[Share]:
-    grouped = (
-        charges.order_by()
-        .values(by)
-        .annotate(
-            sum_operations=Sum("operations"),
-            sum_units=Sum("billing_units"),
-            sum_included=Sum("included_units"),
-            sum_cents=Sum("cents"),
-        )
+    """What each value of this column has of the total, the largest first."""
+    sums = {f"sum_{column}": Sum(column) for column in SUMS}
+    grouped = charges.order_by().values(by).annotate(**sums).order_by("-sum_cents", "-sum_billing_units", by)
+    return with_widths(
+        [
+            Share(
+                name=row[by],
+                label=LABELS.get(row[by], row[by]),
+                **{column: row[f"sum_{column}"] for column in SUMS},
+            )
+            for row in grouped
+        ]
     )
-    slices = [
-        Share(
-            name=row[by],
-            label=LABELS.get(row[by], row[by]),
-            operations=row["sum_operations"],
-            billing_units=row["sum_units"],
-            included_units=row["sum_included"],
-            cents=row["sum_cents"],
-        )
-        for row in grouped.order_by("-sum_cents", "-sum_units", by)
-    ]
-    return with_widths(slices)
 
 
 def with_widths(slices: Sequence[Share]) -> list[Share]:

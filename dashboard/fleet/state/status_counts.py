@@ -10,11 +10,6 @@ from dashboard.fleet.state.status import Status
 from dashboard.models import EntityHealth, Pair
 
 
-def status_counts(pairs: Iterable[Pair], now: datetime, fleet_is_silent: bool) -> Mapping[Status, int]:
-    """Number of entities of the pairs by status."""
-    return summed(counts_by_pair(pairs, now, fleet_is_silent))
-
-
 def summed(counts: Mapping[int, Mapping[Status, int]]) -> Mapping[Status, int]:
     """The counts of all pairs together."""
     return {status: sum(one[status] for one in counts.values()) for status in Status}
