@@ -45,7 +45,9 @@ def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, PairConf
     """The pair `contoso`, as a PAIRS_FILE tells it."""
     file = tmp_path / "pairs.toml"
     file.write_text(PAIRS)
-    reported = load_pairs(file, VARIABLES)
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    reported = load_pairs(file)
     monkeypatch.setattr(connections, "pairs", lambda: reported)
     return reported
 

@@ -18,13 +18,15 @@ HEAD = '[pairs.contoso]\nprimary = { connection_string_env = "A" }\nsecondary = 
 
 
 @pytest.fixture
-def read(tmp_path: Path):
+def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Stores a file with these entities; returns what was asked of the database."""
+    monkeypatch.setenv("A", STRING.format("contoso"))
+    monkeypatch.setenv("B", STRING.format("contoso-dr"))
 
     def read(entities: list[str] | str, more: str = "") -> list[str]:
         file = tmp_path / "pairs.toml"
         file.write_text(f"{HEAD}entities = {entities!r}\n{more}", encoding="utf-8")
-        pairs = load_pairs(file, {"A": STRING.format("contoso"), "B": STRING.format("contoso-dr")})
+        pairs = load_pairs(file)
         with CaptureQueriesContext(connection) as asked:
             list(sync(pairs))
         return [query["sql"] for query in asked]
