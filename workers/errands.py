@@ -13,7 +13,7 @@ from dashboard.backlog.dead_letter_run import CLAIM_S, DeadLetterRun
 from dashboard.backlog.drain import CLAIM_S as DRAIN_CLAIM_S
 from dashboard.backlog.drain import Drain
 from dashboard.drills import hands
-from dashboard.drills.schedule import begin_if_due
+from dashboard.drills.actions import START_DRILL
 from dashboard.models import DeadLetterJob, Drill, QueueDeletion, QueueDrain
 from dashboard.site.redis import announce_change
 from workers.celery import SLICE_S, app
@@ -78,7 +78,7 @@ def drills() -> None:
         run_drill.apply_async((row.pk,), expires=5)
     for name, config in pairs().items():
         if config.drill is not None and config.drill.every_days is not None:
-            begin_if_due(name, config.drill.entity, config.drill.every_days, now)
+            START_DRILL.begin_if_due(name, config.drill.entity, config.drill.every_days, now)
 
 
 @app.task(name="backlog.run_drill")

@@ -1,20 +1,18 @@
-"""The declarations of the actions on drills: start and abort."""
+"""The declarations of the actions on drills, and the schedule that starts them."""
 
-import uuid
 from dataclasses import dataclass
-from typing import cast
+from datetime import datetime, timedelta
 
-from django.contrib.auth.models import AbstractBaseUser
-from django.utils import timezone
-
-from dashboard.access.audited import Outcome, Request, done, unchanged
+from dashboard.access.audited import Outcome, Request
 from dashboard.access.declaration import Action, Operation, Verb
 from dashboard.drills import requests
-from dashboard.drills.canary import canary_of, is_marked, look, moment
-from dashboard.drills.requests import SCHEDULE, USUAL, Delegate, Wanted
-from dashboard.fleet.boards import last_heartbeat
-from dashboard.fleet.state.status import is_silent
+from dashboard.drills.canary import canary_of, hindrances, is_marked, look, moment
+from dashboard.drills.requests import SCHEDULE, Wanted, delegate
 from dashboard.models import Drill, Pair
+from dashboard.site.redis import connection
+from pairing.fleet.access import claimed
+
+ASKED_AGAIN_S = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,31 +20,24 @@ class StartDrill(Action):
     """Requests a drill on the request's target, which a worker executes."""
 
     def run(self, request: Request, what: Wanted) -> Outcome:
-        """Request a drill for an operator, after checking the canary. Raises ActionError if a drill is not possible."""
+        """Request a drill after checking the canary. Raises ActionError if a drill is not possible."""
         pair = request.pair
 
         def run() -> Outcome:
-            canary = look(pair.name, request.target)
-            now = moment(pair, is_silent=is_silent(last_heartbeat(), timezone.now()))
-            return requests.start(request, canary, now, what, is_marked=is_marked(request.target, canary_of(pair.name)))
+            canary, named = look(pair.name, request.target), canary_of(pair.name)
+            return requests.start(request, canary, moment(pair), what, is_marked=is_marked(request.target, named))
 
         return self.execute(request, run)
 
-    def run_by_schedule(self, pair: Pair, canary: str, kind: str = Drill.Kind.QUEUE) -> Drill | None:
-        """Start a scheduled drill, audited under the name of the schedule; None if one is running."""
-        who = cast(AbstractBaseUser, Delegate(SCHEDULE))
-        request = Request(user=who, pair=pair, target=canary, reason="by schedule", request_id=uuid.uuid4().hex)
-        found: list[Drill] = []
-
-        def run() -> Outcome:
-            row = requests.wanted(request, creates=False, messages=USUAL, kind=kind, is_scheduled=True)
-            if row is None:
-                return unchanged(f"A drill of {pair.name} is already running.")
-            found.append(row)
-            return done(f"The drill on {canary} begins: {USUAL} messages.")
-
-        self.execute(request, run)
-        return found[0] if found else None
+    def begin_if_due(self, name: str, path: str, every_days: float, now: datetime) -> None:
+        """Request a scheduled drill if one is due; while there is a reason against it, check once a minute."""
+        pair = Pair.objects.filter(name=name).first()
+        since = now - timedelta(days=every_days)
+        if pair is None or Drill.objects.filter(pair=pair, path=path, at__gt=since).exists():
+            return
+        is_first = claimed(connection(), f"workers:drill-asked:{name}", ASKED_AGAIN_S)
+        if is_first and not hindrances(look(name, path), moment(pair)):
+            self.run(Request(delegate(SCHEDULE), pair, path, reason="by schedule"), Wanted())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,16 +10,7 @@ from typing import Any
 from dashboard.drills.course import WORDS, Course, Step
 from dashboard.models import Drill
 
-SHOWN = (
-    Step.PREPARING,
-    Step.SENDING,
-    Step.FORCING,
-    Step.DIVERTING,
-    Step.RELEASING,
-    Step.RETURNING,
-    Step.DRAINING,
-    Step.COUNTING,
-)
+SHOWN = tuple(step for step in Step if step not in (Step.ROLLING_BACK, Step.ENDED))
 TIMES = {
     "until_the_worker_knew": "Command to the worker that sends",
     "until_the_first_diverted_send": "Command to the first send into the backlog",
@@ -80,38 +71,21 @@ def drill_board(row: Drill) -> DrillBoard:
 
 def stages(course: Course, *, is_over: bool) -> list[Stage]:
     """The steps of a successful drill, and the progress of this one. Pure."""
-    reached = _reached(course)
-    found = [_stage(step, number, reached, course, is_over) for number, step in enumerate(SHOWN)]
+    found = [_stage(step, number, course, is_over) for number, step in enumerate(SHOWN)]
     if course.step is Step.ROLLING_BACK or course.failure or course.aborted_by:
         state = "now" if course.step is Step.ROLLING_BACK and not is_over else "done"
         found.append(Stage(WORDS[Step.ROLLING_BACK], state, "is-held", course.failure or _by(course)))
     return found
 
 
-def _reached(course: Course) -> int:
-    """Number of completed steps, also during a rollback."""
-    if course.step in SHOWN:
-        return SHOWN.index(course.step)
-    behind = (
-        course.is_prepared,
-        course.sent >= course.first_part and course.is_prepared,
-        course.known_at is not None,
-        course.seen_in_backlog >= max(1, course.diverted) and course.sent >= course.second_part,
-        course.healed_at is not None,
-        course.sent >= course.total,
-        course.home_at is not None,
-    )
-    return next((number for number, is_behind in enumerate(behind) if not is_behind), len(behind))
-
-
-def _stage(step: Step, number: int, reached: int, course: Course, is_over: bool) -> Stage:
+def _stage(step: Step, number: int, course: Course, is_over: bool) -> Stage:
     is_broken_off = course.step is Step.ROLLING_BACK or bool(course.failure or course.aborted_by)
     is_whole = is_over and not is_broken_off
     if step is Step.COUNTING and is_whole and course.lost:
         return Stage(WORDS[step], "done", "is-failed-over", _report(step, course))
-    if number < reached or is_whole:
+    if number < course.done or is_whole:
         return Stage(WORDS[step], "done", "is-healthy", _report(step, course))
-    if number > reached or is_broken_off:
+    if number > course.done or is_broken_off:
         return Stage(WORDS[step], "never" if is_broken_off or is_over else "later", "is-unknown")
     return Stage(WORDS[step], "now", "is-draining", course.trouble or _report(step, course))
 

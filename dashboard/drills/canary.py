@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from azure.core.exceptions import ResourceNotFoundError
+from django.utils import timezone
 
 from dashboard.backlog.orphans import status_of
+from dashboard.fleet.boards import last_heartbeat
 from dashboard.fleet.pairs.namespaces import Namespace, NamespaceError, namespace
 from dashboard.fleet.pairs.pairs_file import DrillConfig, PairsFileError, load_pairs
+from dashboard.fleet.state.status import is_silent
 from dashboard.models import Drill, EntityHealth, Pair, SyphonPause
 from dashboard.models.entity import DRILLS_CANARY
 from dashboard.models.syphon import WHOLE_PAIR
@@ -146,7 +149,7 @@ def _has_strangers(here: Namespace, path: str, *, subscription: str = "") -> boo
     return None in [(message.application_properties or {}).get(MARK.encode()) for message in seen]
 
 
-def moment(pair: Pair, *, is_silent: bool) -> Moment:
+def moment(pair: Pair) -> Moment:
     """The further conditions, from the database."""
     away = EntityHealth.objects.filter(pair=pair, state__in=("failing", "failed_over")).order_by("rank", "path")
     running = Drill.open_ones().filter(pair=pair).first()
@@ -154,7 +157,7 @@ def moment(pair: Pair, *, is_silent: bool) -> Moment:
         away=tuple(away.values_list("path", flat=True)[:4]),
         paused=SyphonPause.objects.filter(pair=pair, queue=WHOLE_PAIR).exists(),
         running=running.path if running else "",
-        is_silent=is_silent,
+        is_silent=is_silent(last_heartbeat(), timezone.now()),
     )
 
 

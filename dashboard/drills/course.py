@@ -60,7 +60,8 @@ class Course:
     """Messages up to this number were accepted by either namespace."""
     resent: tuple[int, ...] = ()
     """Messages that were sent again after an error: each may exist twice."""
-    is_prepared: bool = False
+    done: int = 0
+    """Steps that are complete."""
     created: str = ""
     """What of the canary this drill has created, and deletes in the end; empty if nothing."""
     forced_at: datetime | None = None

@@ -19,12 +19,12 @@ from dashboard.access.audited import Request
 from dashboard.access.idempotency import following
 from dashboard.actions import entities
 from dashboard.drills import canary
-from dashboard.drills import requests as wanting
 from dashboard.drills.actions import DRILL_ENDED
 from dashboard.drills.canary import Moment
 from dashboard.drills.course import FAILED, Course, Step
 from dashboard.drills.messages import make_canary, mark_of, message_of, number_of, receiver, remove_canary, sender
 from dashboard.drills.report import PREPARING, cost, operations, report
+from dashboard.drills.requests import delegate
 from dashboard.drills.steps import TROUBLES, Drilling, Lost, Unfit
 from dashboard.models import Drill
 from dashboard.site.redis import RedisError, announce_change, shared_state
@@ -69,7 +69,7 @@ def _end(row: Drill, outcome: str, detail: str, **changes: Any) -> None:
     now = datetime.now(UTC)
     with transaction.atomic():
         if row.keep(ended_at=now, outcome=outcome, detail=detail, **changes):
-            who = wanting.Delegate.of(row)
+            who = delegate(row.by)
             once = following(row.request_id, "end")
             request = Request(who, row.pair, row.path, reason=row.reason, request_id=once, at=now)
             DRILL_ENDED.record(request, f"{outcome}: {detail}")
@@ -146,7 +146,7 @@ class Exercise:
         name, path = self._row.pair.name, self._row.path
         if self._row.creates_canary:
             course.created = course.created or make_canary(self._connected, self._row)
-        now = canary.moment(self._row.pair, is_silent=False)
+        now = canary.moment(self._row.pair)
         moment = Moment(away=now.away, paused=now.paused)  # the running drill is this one
         if against := canary.hindrances(canary.look(name, path), moment):
             raise Unfit(against[0])
@@ -174,7 +174,7 @@ class Exercise:
             entities.MARK_HEALTHY.run(self._request("rolled back"))
 
     def _request(self, reason: str) -> Request:
-        who = wanting.Delegate.of(self._row)
+        who = delegate(self._row.by)
         return Request(who, self._row.pair, self._row.path, reason=f"{self.tag} {reason}", request_id=uuid.uuid4().hex)
 
     def _hear(self, course: Course) -> None:

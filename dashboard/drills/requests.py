@@ -1,20 +1,20 @@
-"""Start and abortion of drills, and their schedule. The actions are in `drills.actions`."""
+"""Start and abortion of drills. The actions are in `drills.actions`."""
 
 from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, cast
+from datetime import timedelta
+from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
 from dashboard.drills.canary import Canary, Moment, hindrances
 from dashboard.drills.course import Course, Step
-from dashboard.models import Drill, EntityHealth, Pair
+from dashboard.models import Drill, EntityHealth
 
 LONGEST = timedelta(minutes=15)
 """How long the forced failover of a drill lasts at most, even if its workers fail."""
@@ -23,26 +23,9 @@ SCHEDULE = "schedule"
 """The operator name of scheduled drills."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delegate:
-    """The actor of a drill, whose permission was checked at the start.
-
-    A running drill must be rolled back even if its operator has left the group since.
-    """
-
-    name: str
-    is_active: bool = True
-
-    def get_username(self) -> str:
-        return self.name
-
-    def has_perm(self, right: str) -> bool:
-        return True
-
-    @classmethod
-    def of(cls, drill: Drill) -> AbstractBaseUser:
-        """The actor of a drill."""
-        return cast(AbstractBaseUser, cls(drill.by))
+def delegate(name: str) -> User:
+    """The actor of a drill, whose permission was checked at the start: it is rolled back even if that has ended."""
+    return User(username=name, is_superuser=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,51 +46,29 @@ def start(request: Request, canary: Canary, now: Moment, what: Wanted, *, is_mar
         raise ActionError(f"{request.target} is not marked as a canary: type its name to drill on it.")
     if against := hindrances(canary, now, creates=what.creates):
         raise ActionError(f"{against[0]} No drill was started.")
-    if not LEAST <= what.messages <= MOST:
-        raise ActionError(f"A drill takes {LEAST} to {MOST} messages.")
-    kind = canary.kind if canary.is_there else what.kind
-    creates = what.creates and bool(canary.missing)
-    if wanted(request, creates=creates, messages=what.messages, kind=kind, is_marked=is_marked) is None:
-        return unchanged(f"A drill of {request.pair.name} is already running.")
-    return done(f"The drill on {request.target} begins: {what.messages} messages.")
-
-
-def wanted(
-    request: Request,
-    *,
-    creates: bool,
-    messages: int,
-    kind: str = Drill.Kind.QUEUE,
-    is_scheduled: bool = False,
-    is_marked: bool = True,
-) -> Drill | None:
-    """The row of a new drill; None if the pair has a running one.
-
-    A marked canary is noted as one before the fleet reports its failover, so that it never counts among the entities.
-    """
     at = timezone.now()
     row = Drill(
         pair=request.pair,
         path=request.target,
-        kind=kind,
+        kind=canary.kind if canary.is_there else what.kind,
         by=request.operator,
         reason=request.reason,
         at=at,
         request_id=request.request_id or uuid.uuid4().hex,
-        messages=messages,
-        is_scheduled=is_scheduled,
-        creates_canary=creates,
+        messages=what.messages,
+        is_scheduled=request.operator == SCHEDULE,
+        creates_canary=what.creates and bool(canary.missing),
         expires_at=at + LONGEST,
-        course=Course(Step.PREPARING, messages).as_json(),
+        course=Course(Step.PREPARING, what.messages).as_json(),
     )
     try:
         with transaction.atomic():
             row.save()
-            if is_marked:
+            if is_marked:  # before the fleet reports its failover, so that it never counts among the entities
                 _reserve(row)
     except IntegrityError:
-        return None
-    return row
+        return unchanged(f"A drill of {request.pair.name} is already running.")
+    return done(f"The drill on {request.target} begins: {what.messages} messages.")
 
 
 def _reserve(drill: Drill) -> None:
@@ -123,17 +84,6 @@ def abort(request: Request, drill: Drill) -> Outcome:
     if not mine.update(abort_wanted_by=request.operator):
         return unchanged("The drill is over or already being aborted.")
     return done(f"The drill on {drill.path} is being rolled back.")
-
-
-def is_due(last_at: datetime | None, every_days: float, now: datetime) -> bool:
-    """Whether the interval of scheduled drills has passed. Pure."""
-    return last_at is None or now - last_at >= timedelta(days=every_days)
-
-
-def last_of(pair: Pair, canary: str) -> datetime | None:
-    """Start of the last drill on it."""
-    last = Drill.objects.filter(pair=pair, path=canary).order_by("-at").first()
-    return last.at if last else None
 
 
 def as_json(drill: Drill) -> dict[str, Any]:

@@ -49,34 +49,21 @@ class _Broken(Exception):
 
 
 class Hands(Protocol):
-    """The effects of a drill. They raise TROUBLES, after which a step is tried again."""
+    """The effects of a drill, as `hands.Exercise` has them. They raise TROUBLES; then a step is tried again."""
 
     def now(self) -> datetime: ...
     def pause(self, *, brief: bool = False) -> None: ...
     def is_stopped(self) -> bool: ...
-    def is_away(self) -> bool:
-        """Whether this worker's client has the canary failed over."""
-
-    def is_ours(self) -> bool | None:
-        """Whether the fleet has it failed over by this drill; None if Redis does not answer."""
-
-    def store(self, course: Course) -> str:
-        """Store the progress and renew the claim; who wants the drill aborted. Raises Lost."""
-
-    def prepare(self, course: Course) -> None:
-        """Create the canary if requested. Raises Unfit if it cannot be used."""
-
+    def is_away(self) -> bool: ...
+    def is_ours(self) -> bool | None: ...
+    def store(self, course: Course) -> str: ...
+    def prepare(self, course: Course) -> None: ...
     def send(self, course: Course, number: int) -> None: ...
     def force(self, course: Course) -> None: ...
     def release(self) -> None: ...
-    def heal(self) -> None:
-        """End hold and failover if it is the drill's own."""
-
-    def look(self, course: Course) -> int | None:
-        """The drill's messages in the backlog; None if not all could be seen."""
-
-    def receive(self, course: Course) -> int:
-        """Receive some messages; how many."""
+    def heal(self) -> None: ...
+    def look(self, course: Course) -> int | None: ...
+    def receive(self, course: Course) -> int: ...
 
 
 @dataclass(slots=True)
@@ -122,6 +109,7 @@ class Drilling:
             self._check()
             try:
                 if attempt():
+                    self.course.done += 1
                     return
             except Unfit as error:
                 raise _Broken(str(error)) from None
@@ -151,7 +139,6 @@ class Drilling:
 
     def _prepare(self) -> bool:
         self.hands.prepare(self.course)
-        self.course.is_prepared = True
         return True
 
     def _send(self, last: int) -> bool:

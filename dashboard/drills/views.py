@@ -2,6 +2,7 @@
 
 import uuid
 
+from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -13,15 +14,35 @@ from dashboard.access.rights import require
 from dashboard.drills.actions import ABORT_DRILL, START_DRILL
 from dashboard.drills.boards import drill_board
 from dashboard.drills.canary import CANARY, canary_of, hindrances, is_marked, look, marked, moment
-from dashboard.drills.forms import DrillForm
-from dashboard.drills.requests import LEAST, LONGEST, MOST, Wanted, as_json
-from dashboard.fleet.boards import last_heartbeat, worker_liveness
-from dashboard.fleet.state.status import is_silent
+from dashboard.drills.requests import LEAST, LONGEST, MOST, USUAL, Wanted, as_json
+from dashboard.fleet.boards import worker_liveness
 from dashboard.models import Drill, Pair
+from dashboard.site.forms import WithReason
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of
 
 PAGE = 50
+
+
+class DrillForm(WithReason):
+    """Pair, canary, number of messages, reason; for an unmarked queue also its typed name."""
+
+    pair = forms.SlugField(max_length=63)
+    path = forms.CharField(required=False, max_length=260, label="Canary")
+    messages = forms.IntegerField(required=False, min_value=LEAST, max_value=MOST, label="Messages")
+    typed = forms.CharField(required=False, max_length=260, label="Its name, typed")
+    creates = forms.BooleanField(required=False, label="Create it")
+    kind = forms.ChoiceField(required=False, choices=Drill.Kind.choices, label="As a")
+    request_id = forms.UUIDField(required=False)
+
+    def canary(self, marked: str | None) -> str:
+        """The queue: the given one, the marked one, or the one that a drill would create."""
+        return self.cleaned_data["path"].strip() or marked or CANARY
+
+    @property
+    def count(self) -> int:
+        """The number of messages."""
+        return self.cleaned_data.get("messages") or USUAL
 
 
 @require_GET
@@ -120,14 +141,13 @@ def _ask(
         named = canary_of(pair.name)
         path = form.canary(named)
         canary = look(pair.name, path)
-        now = moment(pair, is_silent=is_silent(last_heartbeat(), timezone.now()))
         context |= {
             "path": path,
             "canary": canary,
             "is_marked": is_marked(path, named),
             "is_named": named == path,
             "kinds": Drill.Kind.choices,
-            "hindrances": hindrances(canary, now, creates=True),
+            "hindrances": hindrances(canary, moment(pair), creates=True),
             "count": form.count,
             "third": form.count // 3,
         }

@@ -78,7 +78,7 @@ def _drill(now: datetime) -> None:
     from dashboard.models import Drill, Pair
 
     pair, later = Pair.objects.get(name="contoso"), now + timedelta(days=1)
-    course = Course(Step.COUNTING, 9, sent=9, is_prepared=True, forced_at=now, home_at=now)
+    course = Course(Step.COUNTING, 9, sent=9, done=7, forced_at=now, home_at=now)
     reported = report(course, now, now + timedelta(seconds=9)) | {"cost": None}
     begun = {"path": "pairing-canary", "by": "ada", "at": now, "request_id": "sample-drill", "expires_at": later}
     ended = {"step": "ended", "ended_at": now + timedelta(seconds=9), "outcome": "failed", "report": reported}

@@ -18,10 +18,10 @@ from azure.servicebus.management import ServiceBusAdministrationClient
 from dashboard.access.audited import Request
 from dashboard.drills import hands
 from dashboard.drills import requests as wanting
-from dashboard.drills.canary import CANARY
+from dashboard.drills.actions import START_DRILL
+from dashboard.drills.canary import CANARY, Canary, Moment
 from dashboard.drills.course import Course
 from dashboard.drills.hands import Exercise
-from dashboard.drills.schedule import begin_if_due
 from dashboard.fleet.state import projection
 from dashboard.models import AuditEntry, Drill, EntityHealth, Pair, SyphonPause
 from pairing import emulator_transport
@@ -70,13 +70,11 @@ def pair(strings: Strings, worker_of: Begin, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def begun(pair: Pair, path: str = CANARY, **more: Any) -> Drill:
-    who: Any = wanting.Delegate("ada")
     identity = more.pop("request_id", f"{id(pair):032x}")
-    request = Request(user=who, pair=pair, target=path, reason="a test", request_id=identity)
-    kind = more.pop("kind", "queue")
-    row = wanting.wanted(request, creates=more.pop("creates", False), messages=more.pop("messages", 9), kind=kind)
-    assert row is not None
-    return row
+    request = Request(wanting.delegate("ada"), pair, path, reason="a test", request_id=identity)
+    what = wanting.Wanted(**{"messages": 9, **more})
+    wanting.start(request, Canary(path, is_there=not what.creates, kind=what.kind), Moment(), what, is_marked=True)
+    return Drill.open_ones().get(pair=pair)
 
 
 def carried_out(row: Drill) -> Drill:
@@ -289,17 +287,17 @@ def test_the_schedule_begins_a_drill_once_an_interval(pair, primary, fleet):
     now = datetime.now(UTC)
     projection.record_heartbeat("host:1:aaaa", "pings", now)
 
-    first = begin_if_due("contoso", CANARY, 30, now)
+    START_DRILL.begin_if_due("contoso", CANARY, 30, now)
     fleet.delete("workers:drill-asked:contoso")
-    again = begin_if_due("contoso", CANARY, 30, now)
+    START_DRILL.begin_if_due("contoso", CANARY, 30, now)
 
-    assert first is not None
+    first = Drill.objects.get()
     assert (first.is_scheduled, first.by) == (True, "schedule")
-    assert again is None
     assert AuditEntry.objects.get().operator == "schedule"
     Drill.objects.update(at=now - timedelta(days=31), ended_at=now, outcome="passed")
     fleet.delete("workers:drill-asked:contoso")
-    assert begin_if_due("contoso", CANARY, 30, now) is not None
+    START_DRILL.begin_if_due("contoso", CANARY, 30, now)
+    assert Drill.open_ones().exists()
 
 
 def test_the_schedule_waits_while_something_speaks_against_and_asks_once_a_minute(pair, primary, fleet):
@@ -307,8 +305,10 @@ def test_the_schedule_waits_while_something_speaks_against_and_asks_once_a_minut
     projection.record_heartbeat("host:1:aaaa", "pings", now)
     pause = SyphonPause.objects.create(pair=pair, by="ada", at=now)
 
-    assert begin_if_due("contoso", CANARY, 30, now) is None
+    START_DRILL.begin_if_due("contoso", CANARY, 30, now)
     pause.delete()
-    assert begin_if_due("contoso", CANARY, 30, now) is None  # it was asked a moment ago
+    START_DRILL.begin_if_due("contoso", CANARY, 30, now)  # it was asked a moment ago
+    assert not Drill.objects.exists()
     fleet.delete("workers:drill-asked:contoso")
-    assert begin_if_due("contoso", CANARY, 30, now) is not None
+    START_DRILL.begin_if_due("contoso", CANARY, 30, now)
+    assert Drill.objects.exists()

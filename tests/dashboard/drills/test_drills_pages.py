@@ -21,7 +21,6 @@ from dashboard.drills import canary, report
 from dashboard.drills.boards import stages
 from dashboard.drills.canary import CANARY, Canary, Moment, hindrances
 from dashboard.drills.course import Arrival, Course, Step
-from dashboard.drills.requests import is_due
 from dashboard.models import AuditEntry, Drill, EntityHealth
 from pipeline.price_tiers import Price, Tier
 from tests.dashboard.conftest import NOW
@@ -216,24 +215,12 @@ def test_nothing_speaks_against_a_fit_canary_in_calm():
     assert hindrances(FIT, Moment()) == []
 
 
-DUE = {
-    "never drilled": (None, True),
-    "yesterday": (NOW - timedelta(days=1), False),
-    "a month ago": (NOW - timedelta(days=30), True),
-}
-
-
-@pytest.mark.parametrize(("last", "due"), DUE.values(), ids=DUE.keys())
-def test_the_schedule_is_due_an_interval_after_the_last(last, due):
-    assert is_due(last, 30.0, NOW) is due
-
-
 # Watching and calling off -------------------------------------------------------------------------------------------
 
 
 def test_a_running_drill_shows_its_steps_and_can_be_called_off(pair, redis_here, as_role):
     at = timezone.now()
-    course = Course(Step.DIVERTING, 12, sent=6, is_prepared=True, forced_at=at, known_at=at)
+    course = Course(Step.DIVERTING, 12, sent=6, done=3, forced_at=at, known_at=at)
     row = drill(pair, course=course.as_json(), step="diverting")
     operator = as_role("operator")
 
@@ -264,7 +251,7 @@ def ended(pair):
         Step.COUNTING,
         12,
         sent=12,
-        is_prepared=True,
+        done=7,
         forced_at=at,
         fleet=("app:1:aaaa", "app:2:bbbb", "app:3:cccc", "app:4:dddd"),
         heard={"app:1:aaaa": 0.1, "app:2:bbbb": 0.3, "app:3:cccc": 2.5},
@@ -382,13 +369,13 @@ def test_of_a_third_of_which_nothing_arrived_no_order_is_reported():
 
 
 def test_counting_that_found_a_loss_is_not_shown_as_good():
-    course = Course(Step.COUNTING, 9, sent=9, is_prepared=True)
+    course = Course(Step.COUNTING, 9, sent=9, done=7)
 
     assert stages(course, is_over=True)[-1].tone == "is-failed-over"
 
 
 def test_a_drill_rolled_back_in_the_middle_shows_how_far_it_came():
-    course = Course(Step.ROLLING_BACK, 9, sent=4, is_prepared=True, known_at=NOW, failure="no answer")
+    course = Course(Step.ROLLING_BACK, 9, sent=4, done=3, known_at=NOW, failure="no answer")
 
     reported = [(stage.word, stage.state) for stage in stages(course, is_over=False)]
 
