@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import DatabaseError
 from pyarrow import ArrowException
 
-from dashboard.alerts.watching.conditions_of_usage import USAGE_PROBLEM
+from dashboard.alerts.watching.conditions_now import USAGE_PROBLEM
 from dashboard.fleet.state import catching_up, projection
 from dashboard.fleet.state.catching_up import catch_up, parsed
 from dashboard.fleet.usage import metered

@@ -74,9 +74,7 @@ def audit(request: HttpRequest, query: Annotated[AuditQuery, Query()]) -> dict[s
     """Actions of operators, newest first."""
     rows = query.of(AuditEntry.objects.all(), "at")
     rows = rows.filter(operator=query.operator) if query.operator else rows
-    return page(
-        rows, ("-at", "-id"), query, lambda row: {name: getattr(row, name) for name in AuditRecord.model_fields}
-    )
+    return page(rows, ("-at", "-id"), query)
 
 
 @router.get("/tokens", response=list[Token], operation_id="tokens", auth=PEOPLE)

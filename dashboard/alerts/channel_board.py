@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.alerts.sending.config import Channel, ChannelsFileError, load_channels
+from django.core.exceptions import ImproperlyConfigured
+
+from dashboard.alerts.sending.config import Channel, load_channels
 from dashboard.models import ChannelState
 
 
@@ -12,7 +14,7 @@ def channels() -> tuple[list[dict[str, Any]], str]:
     """The channels in file order, and why the file cannot be read."""
     try:
         known = load_channels()
-    except ChannelsFileError as error:
+    except ImproperlyConfigured as error:
         return [], str(error)
     states = {row.channel: row for row in ChannelState.objects.all()}
     return [_described(channel, states.get(name)) for name, channel in known.items()], ""
@@ -25,7 +27,7 @@ def _described(channel: Channel, row: ChannelState | None) -> dict[str, Any]:
         "kind": channel.kind,
         "title": channel.integration.title,
         "to": channel.to,
-        "variables": sorted(channel.variables.values()),
+        "variables": channel.variables,
         "state": "not ready" if problem else _state_of(row),
         "problem": problem or (row.reason if row else ""),
         "failing_since": row.failing_since if row else None,

@@ -9,11 +9,12 @@ from django.db import transaction
 
 from dashboard.alerts import notices
 from dashboard.alerts.watching import conditions_now as watch
-from dashboard.alerts.watching.changes import AT_ONCE, CHANGING, Changes, alert_of, fit, open_alerts, save
-from dashboard.alerts.watching.conditions import Condition, compared
+from dashboard.alerts.watching.changes import AT_ONCE, CHANGING, TEXTS, Changes, open_alerts, save
+from dashboard.alerts.watching.conditions import compared
 from dashboard.alerts.watching.following import follow_failovers
 from dashboard.alerts.watching.rules import rank
 from dashboard.models import Alert, AlertRound, AlertRule
+from dashboard.site.fitting import fit
 
 
 def look(now: datetime) -> Changes:
@@ -35,7 +36,7 @@ def look(now: datetime) -> Changes:
 
 def _compare(changes: Changes, rules: Sequence[AlertRule], now: datetime) -> None:
     known = {alert.key: alert for alert in open_alerts().exclude(kind=Alert.Kind.FAILOVER)}
-    fitting = (fit(condition) for condition in watch.conditions(rules, known.keys(), now))
+    fitting = (fit(condition, TEXTS) for condition in watch.conditions(rules, known.keys(), now))
     fresh, going_on, over = compared(fitting, known.keys())
     worse = [one for one in going_on if rank(one.severity) > rank(known[one.key].severity)]
     _ended([known[one.key] for one in worse], now)
@@ -44,7 +45,7 @@ def _compare(changes: Changes, rules: Sequence[AlertRule], now: datetime) -> Non
     _renew_all((alert, one) for one in going_on if (alert := known[one.key]).is_open)
 
 
-def _renew_all(going_on: Iterable[tuple[Alert, Condition]]) -> None:
+def _renew_all(going_on: Iterable[tuple[Alert, Alert]]) -> None:
     """Update the text of open alerts to the current values, for example the number of dead letters."""
     altered = []
     for alert, condition in going_on:
@@ -56,9 +57,10 @@ def _renew_all(going_on: Iterable[tuple[Alert, Condition]]) -> None:
     save(altered, *CHANGING)
 
 
-def _open_all(changes: Changes, fresh: Iterable[Condition], now: datetime) -> None:
-    alerts = [alert_of(condition, now) for condition in fresh]
-    changes.opened += Alert.objects.bulk_create(alerts, batch_size=AT_ONCE)
+def _open_all(changes: Changes, fresh: Sequence[Alert], now: datetime) -> None:
+    for alert in fresh:
+        alert.began_at, alert.opened_at = min(alert.began_at, now), now
+    changes.opened += Alert.objects.bulk_create(fresh, batch_size=AT_ONCE)
 
 
 def _ended(over: Sequence[Alert], now: datetime) -> Sequence[Alert]:

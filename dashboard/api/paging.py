@@ -48,7 +48,12 @@ class Between(Cursor):
 
 
 def page(
-    rows: QuerySet[Row], order: tuple[str, ...], where: Cursor, shown: Callable[[Row], Item], *, most: int = 500
+    rows: QuerySet[Row],
+    order: tuple[str, ...],
+    where: Cursor,
+    shown: Callable[[Row], Any] = lambda row: row,
+    *,
+    most: int = 500,
 ) -> dict[str, Any]:
     """The page of rows in this order (names as for order_by; together they are unique). Raises Http404."""
     limit = min(where.limit, most)

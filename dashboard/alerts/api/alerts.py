@@ -51,8 +51,7 @@ def alerts(request: HttpRequest, query: Annotated[AlertQuery, Query()]) -> dict[
         rows = rows.filter(resolved_at__isnull=query.state == "open")
     if query.pair:
         rows = rows.filter(pair=query.pair)
-    names = tuple(AlertRecord.model_fields)
-    return page(rows, ("-opened_at", "-id"), query, lambda row: {name: getattr(row, name) for name in names})
+    return page(rows, ("-opened_at", "-id"), query)
 
 
 @operation(router, ACKNOWLEDGE_ALERT)

@@ -114,13 +114,13 @@ class DeliveryQuery(Cursor):
 @router.get("/alerts/rules", response=Page[RuleRecord], operation_id="alert_rules")
 def rules(request: HttpRequest, query: Annotated[Cursor, Query()]) -> dict[str, Any]:
     """The alert rules, by name."""
-    return page(AlertRule.objects.all(), ("name", "id"), query, _rule)
+    return page(AlertRule.objects.all(), ("name", "id"), query)
 
 
 @router.get("/alerts/rules/{rule}", response=RuleRecord, operation_id="alert_rule")
-def rule(request: HttpRequest, rule: Number) -> dict[str, Any]:
+def rule(request: HttpRequest, rule: Number) -> AlertRule:
     """One rule."""
-    return _rule(_rule_or_404(rule))
+    return _rule_or_404(rule)
 
 
 @operation(router, MAKE_RULE, response=RuleResult)
@@ -152,9 +152,7 @@ def channels(request: HttpRequest) -> dict[str, Any]:
 def deliveries(request: HttpRequest, query: Annotated[DeliveryQuery, Query()]) -> dict[str, Any]:
     """The messages sent and their results, newest first, including tests."""
     wanted = {name: value for name in ("channel", "state") if (value := getattr(query, name))}
-    names = tuple(Delivery.model_fields)
-    rows = Notice.objects.filter(**wanted)
-    return page(rows, ("-created_at", "-id"), query, lambda row: {name: getattr(row, name) for name in names})
+    return page(Notice.objects.filter(**wanted), ("-created_at", "-id"), query)
 
 
 def _save(request: HttpRequest, action: Action, key: str, body: RuleWanted, row: AlertRule | None) -> dict[str, Any]:
@@ -185,7 +183,3 @@ def _rule_to_change(request: HttpRequest, number: int) -> AlertRule:
     if not AlertRule.objects.filter(pk=number).exists():
         require(request.user, CHANGE_RULE.right)
     return _rule_or_404(number)
-
-
-def _rule(row: AlertRule) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in RuleRecord.model_fields}

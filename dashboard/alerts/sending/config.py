@@ -1,132 +1,91 @@
-"""The channels of an installation, from CHANNELS_FILE (TOML), which names variables with credentials.
-
-```toml
-[channels.on-call]
-kind = "webhook"
-url_env = "ONCALL_URL"
-secrets_env = "ONCALL_SECRETS"
-```
-"""
+"""The channels of an installation, from CHANNELS_FILE (TOML), which names variables with credentials."""
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from pydantic import BaseModel, Field, model_validator
 
 from dashboard.alerts.sending.channels import INTEGRATIONS
 from dashboard.alerts.sending.channels.base import Integration, Target
+from dashboard.fleet.pairs.pairs_file import Table, Variable
 from dashboard.site.environment import Environment
+from dashboard.site.toml_file import read_toml
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-class ChannelsFileError(ImproperlyConfigured):
-    """CHANNELS_FILE is invalid; the text names the file, the key and the expected value."""
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+Address = Annotated[str, Field(pattern="@")]
 
 
-class NotReady(Exception):
-    """The channel cannot be used now; the text names what is missing, without secrets."""
-
-
-@dataclass(frozen=True, slots=True)
-class Channel:
+class Channel(Table):
     """A notification channel. Its secrets are read when a message is sent."""
 
-    name: str
-    integration: Integration
-    variables: Mapping[str, str] = field(default_factory=dict)
-    """The names of environment variables by content: `url`, `secrets`."""
-    to: tuple[str, ...] = ()
-    sender: str = ""
+    name: str = ""
+    """The key of its table."""
+    kind: str
+    url_env: Variable = ""
+    secrets_env: Variable = ""
+    to: tuple[Address, ...] = ()
+    sender: str = Field("", alias="from")
+
+    @model_validator(mode="after")
+    def _require_its_keys(self) -> Channel:
+        if self.kind not in INTEGRATIONS:
+            raise ValueError(f"write kind as one of {', '.join(INTEGRATIONS)}")
+        given = self.model_dump(by_alias=True, exclude_unset=True).keys() - {"kind"}
+        if given - set(self.integration.keys):
+            raise ValueError(f"the keys of {self.kind} are {', '.join(self.integration.keys)}")
+        if missing := set(self.integration.required) - given:
+            raise ValueError(f"{missing.pop()} is missing")
+        return self
 
     @property
-    def kind(self) -> str:
-        return self.integration.kind
+    def integration(self) -> Integration:
+        return INTEGRATIONS[self.kind]
 
-    def target(self, environment: Mapping[str, str] | None = None) -> Target:
-        """URL and secrets, read from the environment. Raises NotReady."""
-        known = {name: self._value(variable, environment) for name, variable in self.variables.items()}
-        target = Target(
-            url=known.get("url", ""), secrets=tuple(known.get("secrets", "").split()), to=self.to, sender=self.sender
-        )
+    @property
+    def variables(self) -> list[str]:
+        """The names of the environment variables that it reads."""
+        return sorted(filter(None, (self.url_env, self.secrets_env)))
+
+    def target(self) -> Target:
+        """URL and secrets, read from the environment. Raises ImproperlyConfigured, without secrets."""
+        url, secrets = self._value(self.url_env), self._value(self.secrets_env)
+        target = Target(url=url, secrets=tuple(secrets.split()), to=self.to, sender=self.sender)
         if problem := self.integration.problem(target):
-            raise NotReady(f"Channel {self.name}: {problem}")
+            raise ImproperlyConfigured(f"Channel {self.name}: {problem}")
         return target
 
-    def problem(self, environment: Mapping[str, str] | None = None) -> str:
+    def problem(self) -> str:
         """Why it cannot be used; empty if it can."""
         try:
-            self.target(environment)
-        except NotReady as error:
+            self.target()
+        except ImproperlyConfigured as error:
             return str(error)
         return ""
 
-    def _value(self, variable: str, environment: Mapping[str, str] | None) -> str:
-        try:
-            value = Environment(environment).text(variable, "")
-        except ImproperlyConfigured as error:
-            raise NotReady(f"Channel {self.name}: {error}") from None
-        if not value:
-            raise NotReady(f"Channel {self.name}: set {variable}.")
+    def _value(self, variable: str) -> str:
+        value = Environment().text(variable, "") if variable else ""
+        if variable and not value:
+            raise ImproperlyConfigured(f"Channel {self.name}: set {variable}.")
         return value
 
 
+class _File(BaseModel):
+    """The whole file."""
+
+    channels: dict[Name, Channel]
+
+
 def load_channels(file: Path | None = None) -> dict[str, Channel]:
-    """The channels of CHANNELS_FILE by name, in file order; empty without channels.toml. Raises ChannelsFileError."""
+    """The channels of CHANNELS_FILE, by name; none without channels.toml. Raises ImproperlyConfigured."""
     file = settings.CHANNELS_FILE if file is None else file
     if not file.exists() and file == settings.BASE_DIR / "channels.toml":
         return {}
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ChannelsFileError(f"{file}: it cannot be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ChannelsFileError(f"{file}: it is not TOML: {error}.") from None
-    tables = document.get("channels")
-    if not isinstance(tables, dict):
-        raise ChannelsFileError(f"{file}: it has no channel; write one table [channels.NAME] for each.")
-    return {name: _channel(file, name, table) for name, table in tables.items()}
-
-
-def _channel(file: Path, name: str, table: Any) -> Channel:
-    def error(sentence: str) -> ChannelsFileError:
-        return ChannelsFileError(f"{file}: [channels.{name}]: {sentence}")
-
-    if not NAME.fullmatch(name):
-        raise error("a name consists of at most 63 lower-case letters, digits, - and _.")
-    if not isinstance(table, dict) or str(table.get("kind")) not in INTEGRATIONS:
-        raise error(f"write kind as one of {', '.join(INTEGRATIONS)}.")
-    integration = INTEGRATIONS[table["kind"]]
-    unknown = next((key for key in table if key not in ("kind", *integration.keys)), None)
-    if unknown:
-        raise error(f"{unknown} is not known for {integration.kind}; the keys are {', '.join(integration.keys)}.")
-    missing = next((key for key in integration.required if key not in table), None)
-    if missing:
-        raise error(f"{missing} is missing.")
-    variables = {key.removesuffix("_env"): value for key, value in table.items() if key.endswith("_env")}
-    wrong = next((key for key, value in variables.items() if not _is_variable(value)), None)
-    if wrong:
-        raise error(f"{wrong}_env is the name of a variable, not the value itself.")
-    return Channel(
-        name, integration, variables, to=_addresses(table.get("to"), error), sender=str(table.get("from", ""))
-    )
-
-
-def _is_variable(value: Any) -> bool:
-    return isinstance(value, str) and VARIABLE.fullmatch(value) is not None
-
-
-def _addresses(value: Any, error: Any) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not value or not all(isinstance(one, str) and "@" in one for one in value):
-        raise error('to is a list of addresses, such as ["on-call@example.com"].')
-    return tuple(value)
+        found = read_toml(file, _File).channels
+    except ImproperlyConfigured as error:
+        raise ImproperlyConfigured(f"{file}: {error}") from None
+    return {name: channel.model_copy(update={"name": name}) for name, channel in found.items()}

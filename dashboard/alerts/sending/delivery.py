@@ -5,10 +5,12 @@ from __future__ import annotations
 import smtplib
 import uuid
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import datetime
 
 import structlog
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.mail import EmailMessage, get_connection
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
@@ -17,7 +19,7 @@ from django.utils import timezone
 
 from dashboard.alerts.sending import transport
 from dashboard.alerts.sending.channels.base import Mail, Post, Request
-from dashboard.alerts.sending.config import Channel, ChannelsFileError, NotReady, load_channels
+from dashboard.alerts.sending.config import load_channels
 from dashboard.alerts.sending.message import Message, about, one_line
 from dashboard.alerts.sending.results import judge
 from dashboard.alerts.sending.transport import Answer
@@ -62,10 +64,9 @@ def attempt(notice: Notice, now: Callable[[], datetime], send: Send) -> None:
 def _sealed(notice: Notice, now: datetime) -> Message:
     """The content, stored before the first attempt and the same in each further one."""
     if notice.message is None:
-        message = _message(notice, now)
-        notice.message = message.to_json()
+        notice.message = asdict(_message(notice, now))
         notice.save(update_fields=["message"])
-    return Message.from_json(notice.message)
+    return Message(**notice.message)
 
 
 def _message(notice: Notice, now: datetime) -> Message:
@@ -86,21 +87,16 @@ def _answer(notice: Notice, message: Message, now: datetime, send: Send) -> Answ
     if ChannelState.objects.filter(channel=notice.channel, disabled_at__isnull=False).exists() and not _is_test(notice):
         return Answer(410, "The channel is disabled: its target answered that it is gone.", is_permanent=True)
     try:
-        channel = _channel(notice.channel)
+        channel = load_channels().get(notice.channel)
+        if channel is None:
+            return Answer(problem=f"CHANNELS_FILE has no channel {notice.channel}.")
         return send(channel.integration.build(channel.target(), message, now))
-    except (NotReady, ChannelsFileError) as error:
+    except ImproperlyConfigured as error:
         return Answer(problem=str(error))
 
 
 def _is_test(notice: Notice) -> bool:
     return notice.phase == Notice.Phase.TEST
-
-
-def _channel(name: str) -> Channel:
-    found = load_channels().get(name)
-    if found is None:
-        raise NotReady(f"CHANNELS_FILE has no channel {name}.")
-    return found
 
 
 def _record(notice: Notice, answer: Answer, now: datetime) -> None:

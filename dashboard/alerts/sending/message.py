@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from dashboard.models import Alert
 
@@ -30,15 +29,6 @@ class Message:
     ended_at: str | None = None
     url: str = ""
     at: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The JSON of the database and of webhooks."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> Message:
-        """Parse the output of `to_json`."""
-        return cls(**stored)
 
     @property
     def summary(self) -> str:

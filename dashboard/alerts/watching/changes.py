@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from django.db.models import QuerySet
 
-from dashboard.alerts.watching.conditions import Condition
 from dashboard.models import Alert
-from dashboard.site.fitting import fitted
 
 CHANGING = ("title", "detail", "severity")
-PAIR, KEY, ENTITY, TITLE = 63, 420, 300, 300
+TEXTS = ("key", "pair", "entity", "title", "detail")
 AT_ONCE = 2_000
 """Rows per query or statement, so that a pair with ten thousand failed-over entities needs few of them."""
 Item = TypeVar("Item")
@@ -37,33 +34,6 @@ class Changes:
 def open_alerts() -> QuerySet[Alert]:
     """The open alerts."""
     return Alert.objects.filter(resolved_at__isnull=True)
-
-
-def fit(condition: Condition) -> Condition:
-    """The condition with texts that fit the columns."""
-    return replace(
-        condition,
-        key=fitted(condition.key, KEY),
-        pair=fitted(condition.pair, PAIR),
-        entity=fitted(condition.entity, ENTITY),
-        title=fitted(condition.title, TITLE),
-        detail=fitted(condition.detail, None),
-    )
-
-
-def alert_of(condition: Condition, now: datetime) -> Alert:
-    """An unsaved row."""
-    return Alert(
-        key=condition.key,
-        kind=condition.kind,
-        severity=condition.severity,
-        pair=condition.pair,
-        entity=condition.entity,
-        title=condition.title,
-        detail=condition.detail,
-        began_at=min(condition.began_at, now),
-        opened_at=now,
-    )
 
 
 def save(alerts: Sequence[Alert], *columns: str) -> None:

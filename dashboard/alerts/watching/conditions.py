@@ -1,30 +1,17 @@
-"""Conditions that can be alerts, and their comparison with the open alerts. Pure."""
+"""Conditions, which are unsaved alerts, and their comparison with the open alerts. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-ANY = "*"
+from dashboard.models import Alert
+from dashboard.models.alert import ANY
+
 SILENCE = timedelta(seconds=60)
 """A worker whose last heartbeat is older is none."""
 STILL = 0.8
 """A backlog alert ends below this share of its threshold (hysteresis)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
-    """A condition that currently holds. The key identifies it as long as it lasts."""
-
-    key: str
-    kind: str
-    severity: str
-    pair: str
-    entity: str = ANY
-    title: str
-    detail: str = ""
-    began_at: datetime
 
 
 def key_of(kind: str, pair: str, entity: str = ANY, *more: object) -> str:
@@ -38,9 +25,7 @@ def threshold_of(kind: str, key: str) -> int | None:
     return int(last) if kind == "backlog" and last.isdigit() else None
 
 
-def compared(
-    now_so: Iterable[Condition], open_keys: Collection[str]
-) -> tuple[list[Condition], list[Condition], set[str]]:
+def compared(now_so: Iterable[Alert], open_keys: Collection[str]) -> tuple[list[Alert], list[Alert], set[str]]:
     """The new conditions, the continuing ones, and the keys of those that are over."""
     found = {condition.key: condition for condition in now_so}
     fresh = [condition for key, condition in found.items() if key not in open_keys]

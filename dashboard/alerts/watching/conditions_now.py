@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
 from django.db.models import F, Max, Sum
 
-from dashboard.alerts.watching.conditions import ANY, SILENCE, Condition, is_over, key_of
-from dashboard.alerts.watching.conditions_of_usage import unwritten
+from dashboard.alerts.watching.conditions import SILENCE, is_over, key_of
 from dashboard.alerts.watching.rules import fits, thresholds
 from dashboard.fleet.state import ledgers
 from dashboard.models import (
+    Alert,
     AlertRule,
     BacklogQueue,
     BudgetAlert,
@@ -22,7 +23,10 @@ from dashboard.models import (
     Readiness,
     SyphonLedger,
 )
+from dashboard.models.alert import ANY
 from dashboard.site.money import money
+from dashboard.site.redis import RedisError, connection
+from pairing.fleet.shared_state import USAGE
 
 EXPIRES_SOON = timedelta(minutes=10)
 WARNED = timedelta(minutes=30)
@@ -30,9 +34,13 @@ WARNED = timedelta(minutes=30)
 FULL_SHARE = 0.8
 POOR = 50
 REMEMBERED = timedelta(days=1)
+LATE = timedelta(minutes=5)
+"""Much longer than usage is held before it is written, and than a restart of a worker takes."""
+USAGE_PROBLEM = "usage"
+"""The name of a worker's problem with writing usage files, in its heartbeat."""
 
 
-def conditions(rules: Iterable[AlertRule], open_keys: Collection[str], now: datetime) -> Iterator[Condition]:
+def conditions(rules: Iterable[AlertRule], open_keys: Collection[str], now: datetime) -> Iterator[Alert]:
     """All current conditions except failovers, which are followed by events (failovers.py)."""
     yield from expiring(now)
     yield from backlogs(rules, open_keys, now)
@@ -46,14 +54,14 @@ def conditions(rules: Iterable[AlertRule], open_keys: Collection[str], now: date
     yield from unwritten(open_keys, now)
 
 
-def expiring(now: datetime) -> Iterator[Condition]:
+def expiring(now: datetime) -> Iterator[Alert]:
     """Forced failovers whose hold ends soon: afterwards an accepted ping ends the failover."""
     rows = EntityHealth.objects.filter(
         state="failed_over", held_by__isnull=False, expires__gt=now, expires__lte=now + EXPIRES_SOON
     ).select_related("pair")
     for row in rows:
         until = f"{row.expires:%H:%M} UTC"
-        yield Condition(
+        yield Alert(
             key=key_of("forced_expiring", row.pair.name, row.path, row.version),
             kind="forced_expiring",
             severity="warning",
@@ -65,14 +73,14 @@ def expiring(now: datetime) -> Iterator[Condition]:
         )
 
 
-def backlogs(rules: Iterable[AlertRule], open_keys: Collection[str], now: datetime) -> Iterator[Condition]:
+def backlogs(rules: Iterable[AlertRule], open_keys: Collection[str], now: datetime) -> Iterator[Alert]:
     """Backlogs over the threshold of a rule: of whole pairs, or of the entities that the rule names."""
     asked = thresholds(rules)
     if not asked:
         return
     pairs = _depths() if any(rule.entity == ANY for rule in asked) else {}
     entities = _waiting() if any(rule.entity != ANY for rule in asked) else []
-    found: dict[str, Condition] = {}
+    found: dict[str, Alert] = {}
     for rule in asked:
         counts = (
             [(pair, ANY, count) for pair, count in pairs.items()]
@@ -87,13 +95,13 @@ def backlogs(rules: Iterable[AlertRule], open_keys: Collection[str], now: dateti
 
 def _backlog(
     pair: str, entity: str, count: int, threshold: int, open_keys: Collection[str], now: datetime
-) -> dict[str, Condition]:
+) -> dict[str, Alert]:
     key = key_of("backlog", pair, entity, threshold)
     if not is_over(count, threshold, key in open_keys):
         return {}
     whose = f"the backlog of {pair}" if entity == ANY else f"the backlog for {entity}"
     return {
-        key: Condition(
+        key: Alert(
             key=key,
             kind="backlog",
             severity="warning",
@@ -116,7 +124,7 @@ def _waiting() -> list[tuple[str, str, int]]:
     return [(pair, path, waiting or 0) for pair, path, waiting in rows]
 
 
-def filling(now: datetime) -> Iterator[Condition]:
+def filling(now: datetime) -> Iterator[Alert]:
     """Backlog queues that are nearly full, or for which the fleet has warned that they soon will be."""
     warned = dict(
         FailoverEvent.objects.filter(kind="capacity_warning", time__gt=now - WARNED)
@@ -129,7 +137,7 @@ def filling(now: datetime) -> Iterator[Condition]:
         used = f"{queue.share_full:.0%} of {queue.max_size_bytes / 2**30:.1f} GB are used."
         known = {"kind": "capacity", "pair": queue.pair.name, "entity": queue.path}
         if is_full:
-            yield Condition(
+            yield Alert(
                 key=key_of("capacity", queue.pair.name, queue.path, "full"),
                 severity="critical",
                 title=f"Backlog queue {queue.path} is nearly full",
@@ -138,7 +146,7 @@ def filling(now: datetime) -> Iterator[Condition]:
                 **known,
             )
         if queue.path in warned:
-            yield Condition(
+            yield Alert(
                 key=key_of("capacity", queue.pair.name, queue.path, "soon"),
                 severity="warning",
                 title=f"Backlog queue {queue.path} is filling up",
@@ -148,10 +156,10 @@ def filling(now: datetime) -> Iterator[Condition]:
             )
 
 
-def stalled(now: datetime) -> Iterator[Condition]:
+def stalled(now: datetime) -> Iterator[Alert]:
     """Backlog queues whose syphon delivers nothing, although messages are deliverable and it is not paused."""
     for queue in ledgers.stalled(now).select_related("pair"):
-        yield Condition(
+        yield Alert(
             key=key_of("stalled", queue.pair.name, queue.path),
             kind="stalled",
             severity="critical",
@@ -163,13 +171,13 @@ def stalled(now: datetime) -> Iterator[Condition]:
         )
 
 
-def unbalanced(now: datetime) -> Iterator[Condition]:
+def unbalanced(now: datetime) -> Iterator[Alert]:
     """Ledgers closed within the last day that do not account for every message."""
     closed = SyphonLedger.objects.filter(ended_at__gt=now - REMEMBERED, missing__isnull=False).exclude(missing=0)
     for row in closed.select_related("pair"):
         missing = row.missing or 0
         more = f"{missing:,} of {row.enqueued:,} messages are not accounted for."
-        yield Condition(
+        yield Alert(
             key=key_of("ledger", row.pair.name, row.queue, row.began_at.isoformat()),
             kind="ledger",
             severity="critical",
@@ -181,11 +189,11 @@ def unbalanced(now: datetime) -> Iterator[Condition]:
         )
 
 
-def dead_letters(now: datetime) -> Iterator[Condition]:
+def dead_letters(now: datetime) -> Iterator[Alert]:
     """Backlog queues with dead letters: messages that the syphon could not deliver."""
     for queue in BacklogQueue.objects.filter(is_gone=False, dead_lettered__gt=0).select_related("pair"):
         count = queue.dead_lettered
-        yield Condition(
+        yield Alert(
             key=key_of("dead_letters", queue.pair.name, queue.path),
             kind="dead_letters",
             severity="warning",
@@ -197,12 +205,12 @@ def dead_letters(now: datetime) -> Iterator[Condition]:
         )
 
 
-def budgets(now: datetime) -> Iterator[Condition]:
+def budgets(now: datetime) -> Iterator[Alert]:
     """Reached budgets of this and the last month."""
     months = {f"{day:%Y-%m}" for day in (now, now - timedelta(days=2))}
     for row in BudgetAlert.objects.filter(month__in=months):
         whose = "everything" if row.pair == ANY else row.pair
-        yield Condition(
+        yield Alert(
             key=key_of("budget", row.pair, ANY, row.month, row.percent),
             kind="budget",
             severity="critical" if row.percent >= 100 else "warning",
@@ -213,7 +221,7 @@ def budgets(now: datetime) -> Iterator[Condition]:
         )
 
 
-def less_ready(now: datetime) -> Iterator[Condition]:
+def less_ready(now: datetime) -> Iterator[Alert]:
     """Pairs with entities whose readiness fell; one condition per pair."""
     fell: dict[str, list[Readiness]] = defaultdict(list)
     for row in Readiness.objects.filter(fell_at__isnull=False).select_related("pair").order_by("score", "entity"):
@@ -222,7 +230,7 @@ def less_ready(now: datetime) -> Iterator[Condition]:
         worst, count = rows[0], len(rows)
         whose = worst.entity if count == 1 else f"{count:,} entities of {pair}"
         reasons = Counter(str(one.get("reason", "")) for row in rows for one in row.reasons)
-        yield Condition(
+        yield Alert(
             key=key_of("readiness", pair),
             kind="readiness",
             severity="critical" if worst.score < POOR else "warning",
@@ -233,7 +241,7 @@ def less_ready(now: datetime) -> Iterator[Condition]:
         )
 
 
-def missing_workers(now: datetime) -> Iterator[Condition]:
+def missing_workers(now: datetime) -> Iterator[Alert]:
     """Task queues without a worker: no worker that serves them has sent a heartbeat for a minute."""
     heard: dict[str, datetime] = {}
     for role, seen_at in Heartbeat.objects.values_list("role", "seen_at"):
@@ -241,7 +249,7 @@ def missing_workers(now: datetime) -> Iterator[Condition]:
             heard[queue] = max(seen_at, heard.get(queue, seen_at))
     for queue, seen_at in heard.items():
         if now - seen_at > SILENCE:
-            yield Condition(
+            yield Alert(
                 key=key_of("workers", ANY, ANY, queue),
                 kind="workers",
                 severity="critical",
@@ -250,3 +258,38 @@ def missing_workers(now: datetime) -> Iterator[Condition]:
                 detail=f"The last heartbeat of one that did was at {seen_at:%Y-%m-%d %H:%M:%S} UTC.",
                 began_at=seen_at,
             )
+
+
+def unwritten(open_keys: Collection[str], now: datetime) -> Iterator[Alert]:
+    """Usage that was reported long ago and is in no file yet. While Redis is away, an open alert stays open."""
+    key = key_of("usage", ANY)
+    try:
+        oldest, records = cast("list[Any]", connection().xrange(USAGE, count=1)), int(connection().xlen(USAGE))
+    except RedisError:
+        if key not in open_keys:
+            return
+        since, waiting = now, "Redis is away."
+    else:
+        since = datetime.fromtimestamp(int(oldest[0][0].partition("-")[0]) / 1000, UTC) if oldest else now
+        if now - since <= LATE:
+            return
+        waiting = f"{records:,} records wait since {since:%Y-%m-%d %H:%M:%S} UTC."
+    yield Alert(
+        key=key,
+        kind="usage",
+        severity="critical",
+        pair=ANY,
+        title="Usage is metered and not written to files",
+        detail=f"{waiting} {_why_unwritten(now)}",
+        began_at=since,
+    )
+
+
+def _why_unwritten(now: datetime) -> str:
+    rows = Heartbeat.objects.filter(seen_at__gt=now - SILENCE)
+    problems = [str(row.problems[USAGE_PROBLEM]) for row in rows if USAGE_PROBLEM in row.problems]
+    if problems:
+        return problems[0]
+    if not any("collectors" in row.role for row in rows):
+        return "No worker serves the queue collectors: start one."
+    return "Workers report no problem: they write more slowly than usage is metered, or beat is not running."

@@ -8,14 +8,14 @@ from datetime import datetime
 
 from django.db.models import Max
 
-from dashboard.alerts.watching.changes import AT_ONCE, KEY, Changes, alert_of, fit, open_alerts, parts, save
-from dashboard.alerts.watching.conditions import Condition, key_of
+from dashboard.alerts.watching.changes import AT_ONCE, TEXTS, Changes, open_alerts, parts, save
+from dashboard.alerts.watching.conditions import key_of
 from dashboard.alerts.watching.failovers import Began, Ended, Report, State, follow
 from dashboard.fleet.state.outages import AWAY, TURNS
 from dashboard.models import Alert, EntityHealth, FailoverEvent
-from dashboard.site.fitting import fitted
+from dashboard.site.fitting import fit, fitted
 
-MOST_EVENTS = 5_000
+KEY, MOST_EVENTS = 420, 5_000
 Where = tuple[str, str]
 
 
@@ -27,14 +27,15 @@ def follow_failovers(changes: Changes, now: datetime) -> None:
     unheard = FailoverEvent.objects.filter(alerted_at__isnull=True)
     events = list(unheard.filter(kind__in=TURNS).order_by("time", "pk")[:MOST_EVENTS])
     reported, away = _reports(events), _away()
+    reporting = {_failover_key(event.pair, event.entity): (event.pair, event.entity) for event in events}
     known = set(open_alerts().filter(kind=Alert.Kind.FAILOVER).values_list("key", flat=True))
     keys = sorted(reported.keys() | (known ^ away.keys()))
     open_ones, ended = _open_ones(keys, known), _last_ends([key for key in keys if key not in known])
-    wheres = {key: away.get(key) or _where(key, reported.get(key, ()), open_ones.get(key)) for key in keys}
-    states = _states(wheres)
-    for key, where in wheres.items():
-        alert, heard = open_ones.get(key), [one for _, one in reported.get(key, ())]
-        steps = follow(alert.began_at if alert else None, ended.get(key), heard, states.get(key), now)
+    wheres = {key: (alert.pair, alert.entity) for key, alert in open_ones.items()} | reporting | away
+    states = _states({key: wheres[key] for key in keys})
+    for key in keys:
+        alert, where = open_ones.get(key), wheres[key]
+        steps = follow(alert.began_at if alert else None, ended.get(key), reported[key], states.get(key), now)
         _take(changes, steps, alert, key, where, now)
     _write(changes)
     for part in parts([event.pk for event in events]):
@@ -47,7 +48,7 @@ def _take(
 ) -> None:
     for step in steps:
         if isinstance(step, Began):
-            alert = alert_of(_failover(key, *where, step), now)
+            alert = _failover(key, *where, step, now)
             changes.opened.append(alert)
         elif alert is not None:
             alert.ended_at, alert.resolved_at = step.at, now
@@ -78,11 +79,11 @@ def _open_ones(keys: Iterable[str], known: Collection[str]) -> dict[str, Alert]:
     return found
 
 
-def _reports(events: Iterable[FailoverEvent]) -> dict[str, list[tuple[FailoverEvent, Report]]]:
-    found: dict[str, list[tuple[FailoverEvent, Report]]] = defaultdict(list)
+def _reports(events: Iterable[FailoverEvent]) -> dict[str, list[Report]]:
+    found: dict[str, list[Report]] = defaultdict(list)
     for event in events:
         one = Report(event.time, event.kind in AWAY, event.reason, event.operator or "")
-        found[_failover_key(event.pair, event.entity)].append((event, one))
+        found[_failover_key(event.pair, event.entity)].append(one)
     return found
 
 
@@ -115,26 +116,16 @@ def _failover_key(pair: str, entity: str) -> str:
     return fitted(key_of("failover", pair, entity), KEY)
 
 
-def _where(key: str, of: Sequence[tuple[FailoverEvent, Report]], alert: Alert | None) -> Where:
-    if alert is not None:
-        return alert.pair, alert.entity
-    if of:
-        return of[0][0].pair, of[0][0].entity
-    _, pair, entity = key.split(":", 2)
-    return pair, entity
-
-
-def _failover(key: str, pair: str, entity: str, step: Began) -> Condition:
-    how = f"{entity} was failed over by {step.by}" if step.by else f"{entity} failed over"
-    return fit(
-        Condition(
-            key=key,
-            kind="failover",
-            severity="warning" if step.by else "critical",
-            pair=pair,
-            entity=entity,
-            title=how,
-            detail=step.reason,
-            began_at=step.at,
-        )
+def _failover(key: str, pair: str, entity: str, step: Began, now: datetime) -> Alert:
+    alert = Alert(
+        key=key,
+        kind="failover",
+        severity="warning" if step.by else "critical",
+        pair=pair,
+        entity=entity,
+        title=f"{entity} was failed over by {step.by}" if step.by else f"{entity} failed over",
+        detail=step.reason,
+        began_at=min(step.at, now),
+        opened_at=now,
     )
+    return fit(alert, TEXTS)

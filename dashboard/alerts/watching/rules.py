@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 
 from dashboard.alerts.watching.conditions import threshold_of
 from dashboard.models import Alert, AlertRule
@@ -28,19 +29,8 @@ def fits(pattern: str, name: str) -> bool:
     """
     if name == "*":
         return "*" in pattern
-    first, *others = pattern.lower().split("*")
-    rest = name.lower()
-    if not others:
-        return rest == first
-    *middle, last = others
-    if not rest.startswith(first) or len(rest) < len(first) + len(last) or not rest.endswith(last):
-        return False
-    rest = rest[len(first) : len(rest) - len(last)]
-    for part in middle:  # leftmost match of each part, so that the time is bounded by pattern length times name length
-        _, found, rest = rest.partition(part) if part else ("", "*", rest)
-        if not found:
-            return False
-    return True
+    literal = pattern.lower().replace("[", "[[]").replace("?", "[?]")
+    return fnmatchcase(name.lower(), literal)
 
 
 def rank(severity: str) -> int:

@@ -1,6 +1,5 @@
 """The pairs of an installation, read from PAIRS_FILE (TOML), which names credentials but does not contain them."""
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,9 +8,10 @@ from typing import Annotated, Any, Literal
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from dashboard.site.environment import Environment
+from dashboard.site.toml_file import read_toml
 from pairing.ends import Endpoint, Role
 
 EntityKind = Literal["queue", "topic"]
@@ -169,21 +169,12 @@ class _File(BaseModel):
 def load_pairs(file: Path | None = None, variables: Mapping[str, str] | None = None) -> dict[str, PairConfig]:
     """The pairs of PAIRS_FILE by name, in file order. Raises PairsFileError."""
     file = settings.PAIRS_FILE if file is None else file
+    if not file.exists():
+        raise PairsFileError(f"{file}: there is no such file; write one with a table [pairs.NAME], or set PAIRS_FILE.")
     try:
-        found = _File.model_validate(tomllib.loads(file.read_text(encoding="utf-8"))).pairs
-        return {name: _named(name, pair, variables) for name, pair in found.items()}
-    except FileNotFoundError:
-        problem = "there is no such file; write one with a table [pairs.NAME], or set PAIRS_FILE."
-    except OSError as error:
-        problem = f"it cannot be read: {error.strerror}."
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}."
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        problem = f"it is not TOML: {error}."
+        return {name: _named(name, pair, variables) for name, pair in read_toml(file, _File).pairs.items()}
     except ImproperlyConfigured as error:
-        problem = str(error)
-    raise PairsFileError(f"{file}: {problem}")
+        raise PairsFileError(f"{file}: {error}") from None
 
 
 def _named(name: str, pair: PairConfig, variables: Mapping[str, str] | None) -> PairConfig:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dashboard.alerts.sending.results import LONGEST, PATIENCE, backoff, judge
 from dashboard.alerts.sending.transport import Answer
-from dashboard.alerts.watching.conditions import Condition, compared, is_over, key_of, threshold_of
+from dashboard.alerts.watching.conditions import compared, is_over, key_of, threshold_of
 from dashboard.alerts.watching.failovers import SETTLED, Began, Ended, Report, State, follow
 from dashboard.alerts.watching.rules import fits, matches
 from dashboard.models import Alert, AlertRule
@@ -60,8 +60,8 @@ def test_a_backlog_is_the_business_of_the_rules_with_its_threshold():
 # -- conditions -------------------------------------------------------------------------------------------------------
 
 
-def condition(key: str) -> Condition:
-    return Condition(key=key, kind="stalled", severity="critical", pair="contoso", title=key, began_at=NOW)
+def condition(key: str) -> Alert:
+    return Alert(key=key, kind="stalled", severity="critical", pair="contoso", title=key, began_at=NOW)
 
 
 @given(st.lists(st.sets(st.sampled_from("abcd"))))

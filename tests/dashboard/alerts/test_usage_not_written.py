@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard.alerts.watching.conditions_of_usage import unwritten
+from dashboard.alerts.watching.conditions_now import unwritten
 from dashboard.fleet.state import projection
 from pairing.telemetry.metering import UsageRecord
 from workers import collectors

@@ -4,7 +4,7 @@ import base64
 import binascii
 import hashlib
 import hmac
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 
 from dashboard.alerts.sending.channels.base import Integration, Post, Target, json_post
@@ -16,7 +16,7 @@ SHORTEST, LONGEST = 24, 64
 
 def build(target: Target, message: Message, now: datetime) -> Post:
     """The message as JSON. During the rotation of a secret there are two signatures; receivers accept either."""
-    reported = {"type": f"alert.{message.phase}", "timestamp": message.at, "data": message.to_json()}
+    reported = {"type": f"alert.{message.phase}", "timestamp": message.at, "data": asdict(message)}
     post = json_post(target, reported)
     stamp = str(int(now.timestamp()))
     signatures = (sign(key_of(secret), message.id, stamp, post.body) for secret in target.secrets)
