@@ -13,12 +13,11 @@ from io import BytesIO
 from django.db import transaction
 from django.db.models import Sum as SumOf
 
-from dashboard.costs.bill.statements import Parsed, read_export
+from dashboard.costs.bill.statements import read_export
 from dashboard.costs.prices import operations_price
 from dashboard.costs.rules import is_billed
 from dashboard.models import BilledDay, Charge, Invoice, Statement
 from dashboard.models.charge import PUBLISHED, SETTLEMENTS
-from dashboard.site.forms import LARGEST_BYTES
 from dashboard.site.money import exact_text
 from pairing.telemetry.metering import SETTLEMENT_KINDS
 from pipeline.months import Month
@@ -38,19 +37,10 @@ OTHER_METERS = {
 @transaction.atomic
 def import_bill(month: str, name: str, data: bytes, person: str, now: datetime) -> Statement:
     """Store the bill of a month; it replaces the previous one. Raises StatementError."""
-    return _store(month, name, sha256(data).hexdigest(), read_export(BytesIO(data), month), person, now)
-
-
-def read_bounded(file: object) -> bytes:
-    """Read at most one byte more than the limit, so that the parser rejects larger files."""
-    data: bytes = file.read(LARGEST_BYTES + 1)  # type: ignore[attr-defined]
-    return data
-
-
-def _store(month: str, name: str, digest: str, parsed: Parsed, person: str, now: datetime) -> Statement:
+    parsed = read_export(BytesIO(data), month)
     described = {
         "name": name[:200],
-        "digest": digest,
+        "digest": sha256(data).hexdigest(),
         "rows": parsed.rows,
         "skipped": dict(parsed.skipped),
         "currency": parsed.currency[:3],

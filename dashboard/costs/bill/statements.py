@@ -10,12 +10,12 @@ import csv
 import io
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from dashboard.access.audited import ActionError
 from dashboard.site.forms import LARGEST_BYTES
@@ -80,65 +80,39 @@ class Unusable(Exception):
     """Why a row is skipped."""
 
 
-class Adder:
-    """Adds up rows by day, namespace and meter."""
-
-    def __init__(self, month: str) -> None:
-        self.month = month
-        self.rows = 0
-        self.skipped: Counter[str] = Counter()
-        self._sums: dict[tuple[date, str, str, str], list[Fraction]] = defaultdict(lambda: [Fraction(0), Fraction(0)])
-
-    def take(self, row: Iterable[Any], read: Callable[[Any], Sum]) -> None:
-        """Add what `read` returns for each row, or count why the row is unusable."""
-        for number, each in enumerate(row):
-            if number >= MOST_ROWS:
-                raise StatementError(f"The file has more than {MOST_ROWS:,} rows: export less of it at a time.")
-            try:
-                found = read(each)
-                if f"{found.date:%Y-%m}" != self.month:
-                    raise Unusable("of another month")
-            except Unusable as reason:
-                self.skipped[str(reason)] += 1
-                continue
-            self.rows += 1
-            self._add(found)
-
-    def _add(self, found: Sum) -> None:
-        sums = self._sums[found.date, found.scope, found.namespace, found.meter]
-        sums[0] += found.quantity
-        sums[1] += found.cost
-
-    def sums(self) -> tuple[Sum, ...]:
-        """The sums by day, namespace and meter."""
-        return tuple(
-            Sum(
-                date=day,
-                scope=scope,
-                namespace=namespace,
-                meter=meter,
-                quantity=quantity,
-                cost=cost,
-            )
-            for (day, scope, namespace, meter), (quantity, cost) in sorted(self._sums.items())
-        )
-
-
 def read_export(file: BinaryIO, month: str) -> Parsed:
     """The Service Bus rows of a cost export for the month. Raises StatementError."""
     lines = _rows(text_of(file))
-    columns = _columns(next(lines, []))
-    currencies: set[str] = set()
-    adder = Adder(month)
-    adder.take(lines, lambda row: _billed(row, columns, currencies))
+    columns, currencies, skipped = _columns(next(lines, [])), set[str](), Counter[str]()
+    sums: dict[tuple[date, str, str, str], list[Sum]] = defaultdict(list)
+    for number, row in enumerate(lines):
+        if number >= MOST_ROWS:
+            raise StatementError(f"The file has more than {MOST_ROWS:,} rows: export less of it at a time.")
+        try:
+            found = _billed(row, columns, currencies)
+            if f"{found.date:%Y-%m}" != month:
+                raise Unusable("of another month")
+        except Unusable as reason:
+            skipped[str(reason)] += 1
+        else:
+            sums[found.date, found.scope, found.namespace, found.meter].append(found)
     if len(currencies) > 1:
         raise StatementError(
             f"The export mixes currencies ({', '.join(sorted(currencies)[:5])}): export one billing account."
         )
-    if not adder.rows:
-        raise StatementError(f"The export has no row of Service Bus in {month}{why(adder.skipped)}.")
-    currency = next(iter(currencies), "")
-    return Parsed(sums=adder.sums(), rows=adder.rows, skipped=dict(adder.skipped), currency=currency)
+    if not sums:
+        raise StatementError(f"The export has no row of Service Bus in {month}{why(skipped)}.")
+    return Parsed(
+        sums=tuple(_together(sums[key]) for key in sorted(sums)),
+        rows=sum(map(len, sums.values())),
+        skipped=dict(skipped),
+        currency=next(iter(currencies), ""),
+    )
+
+
+def _together(rows: Sequence[Sum]) -> Sum:
+    quantity, cost = sum(row.quantity for row in rows), sum(row.cost for row in rows)
+    return replace(rows[0], quantity=Fraction(quantity), cost=Fraction(cost))
 
 
 def why(skipped: Mapping[str, int]) -> str:

@@ -70,19 +70,25 @@ def added_by(invoices: Sequence[Invoice], kinds: Sequence[str], pair: str = "") 
 
     For one pair, or for all.
     """
-    operations, money = 0, Fraction(0)
-    for invoice in invoices:
-        found = _of(invoice, pair).filter(kind__in=kinds)
-        beside = found.filter(namespace__in=beside_the_ladder(invoice))
-        extra = _sum(found, "billing_units")
-        operations += extra
-        money += more(invoice, extra - _sum(beside, "billing_units"))
-        money += sum((Fraction(charge.exact) for charge in beside), Fraction(0))
+    operations = sum(_units(_of(invoice, kinds, pair)) for invoice in invoices)
+    money = _price(invoices, kinds, pair)
     return Added(operations=operations, cents=cents(money), rate=money / operations if operations else Fraction(0))
 
 
-def _of(invoice: Invoice, pair: str) -> QuerySet[Charge]:
-    return invoice.charges.filter(pair=pair) if pair else invoice.charges.all()
+def _of(invoice: Invoice, kinds: Sequence[str], pair: str) -> QuerySet[Charge]:
+    found = invoice.charges.filter(kind__in=kinds)
+    return found.filter(pair=pair) if pair else found
+
+
+def _price(invoices: Sequence[Invoice], kinds: Sequence[str], pair: str, share: Fraction = Fraction(1)) -> Fraction:
+    """The price of a share of these operations as the last ones of the month."""
+    money = Fraction(0)
+    for invoice in invoices:
+        found = _of(invoice, kinds, pair)
+        beside = found.filter(namespace__in=beside_the_ladder(invoice))
+        money += more(invoice, int((_units(found) - _units(beside)) * share))
+        money += share * sum((Fraction(row.exact) for row in beside), Fraction(0))
+    return money
 
 
 def more(invoice: Invoice, extra: int) -> Fraction:
@@ -106,21 +112,9 @@ def idle(invoices: Sequence[Invoice], days: float, pair: str = "") -> Idle:
         added=added,
         pollers=pollers,
         hosts=hosts,
-        saved_by_half=_saved(invoices, Fraction(1, 2), pair),
-        saved_by_one_host=_saved(invoices, Fraction(hosts - 1, hosts), pair) if hosts > 1 else None,
+        saved_by_half=_price(invoices, (IDLE_KIND,), pair, Fraction(1, 2)),
+        saved_by_one_host=_price(invoices, (IDLE_KIND,), pair, Fraction(hosts - 1, hosts)) if hosts > 1 else None,
     )
-
-
-def _saved(invoices: Sequence[Invoice], share: Fraction, pair: str) -> Fraction:
-    """The cost of a share of the empty polls, priced as the last operations of the month."""
-    money = Fraction(0)
-    for invoice in invoices:
-        polls = _of(invoice, pair).filter(kind=IDLE_KIND)
-        beside = polls.filter(namespace__in=beside_the_ladder(invoice))
-        on_the_ladder = _sum(polls, "billing_units") - _sum(beside, "billing_units")
-        money += more(invoice, int(on_the_ladder * share))
-        money += share * sum((Fraction(row.exact) for row in beside), Fraction(0))
-    return money
 
 
 def change(month: str, pair: str, total: int, currency: str) -> Change | None:
@@ -135,5 +129,5 @@ def change(month: str, pair: str, total: int, currency: str) -> Change | None:
     return Change(month=before, total=known, difference=total - known, percent=percent)
 
 
-def _sum(charges: QuerySet[Charge], column: str) -> int:
-    return int(charges.aggregate(sum=Sum(column))["sum"] or 0)
+def _units(charges: QuerySet[Charge]) -> int:
+    return int(charges.aggregate(sum=Sum("billing_units"))["sum"] or 0)

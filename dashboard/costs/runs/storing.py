@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,12 @@ from dashboard.models import Availability, BacklogRollup, Charge, ChargeRun, Dai
 from pairing.health.faults import describe
 
 CHUNK = 1_000
-ROLLUP_KEY = ("pair", "queue", "begins_at", "is_day")
+REPLACED: Mapping[str, Any] = {
+    "update_conflicts": True,
+    "unique_fields": ("pair", "queue", "begins_at", "is_day"),
+    "update_fields": ("samples", "deepest", "p50", "p95"),
+}
+"""How the periods of rollups are stored: those of which the samples are gone remain."""
 
 
 def finish(run: ChargeRun, status: ChargeRun.Status, error: str = "") -> None:
@@ -65,10 +70,9 @@ def _store(run: ChargeRun, records: Iterator[dict[str, Any]], *, may_be_empty: b
         _refuse_to_empty(run)
     for model in (Invoice, Outage, Availability):
         model._default_manager.filter(month=run.month).delete()
-    rows = _Rows()
-    for row in _rows(run, records):
-        rows.add(row)
-    rows.flush()
+    for model, rows in groupby(_rows(run, records), type):
+        while chunk := list(islice(rows, CHUNK)):  # a month may have hundreds of thousands
+            model._default_manager.bulk_create(chunk, **(REPLACED if model is BacklogRollup else {}))
 
 
 def _refuse_to_empty(run: ChargeRun) -> None:
@@ -101,40 +105,6 @@ def _rows(run: ChargeRun, records: Iterator[dict[str, Any]]) -> Iterator[models.
                 yield Availability(month=run.month, **record)
             case "rollup":
                 yield BacklogRollup(month=run.month, **record)
-
-
-class _Rows:
-    """New rows, stored a chunk of a model at a time: a month may have hundreds of thousands."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[type[models.Model], list[models.Model]] = defaultdict(list)
-
-    def add(self, row: models.Model) -> None:
-        waiting = self._waiting[type(row)]
-        waiting.append(row)
-        if len(waiting) >= CHUNK:
-            self._save(type(row))
-
-    def flush(self) -> None:
-        for model in self._waiting:
-            self._save(model)
-
-    def _save(self, model: type[models.Model]) -> None:
-        rows, self._waiting[model] = self._waiting[model], []
-        if model is BacklogRollup:
-            _save_rollups(rows)
-        else:
-            model._default_manager.bulk_create(rows)
-
-
-def _save_rollups(rollups: list[Any]) -> None:
-    """Recomputed periods replace the stored ones; periods whose samples are gone remain."""
-    BacklogRollup.objects.bulk_create(
-        rollups,
-        update_conflicts=True,
-        unique_fields=ROLLUP_KEY,
-        update_fields=["samples", "deepest", "p50", "p95"],
-    )
 
 
 def records_in(result: Path) -> Iterator[dict[str, Any]]:

@@ -11,10 +11,11 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dashboard.access.audited import ActionError
 from dashboard.costs.actions import about, reconcile_export
-from dashboard.costs.bill.reconciliation import against_bill, read_bounded
+from dashboard.costs.bill.reconciliation import against_bill
 from dashboard.costs.reporting import report as cost_report
 from dashboard.costs.views.report import no_month
 from dashboard.models import Statement
+from dashboard.site.forms import LARGEST_BYTES
 from pipeline.months import is_month
 
 
@@ -47,7 +48,7 @@ def _page(request: HttpRequest, month: str, problem: str = "", status: int = 200
 def upload(request: HttpRequest) -> HttpResponse:
     """Store a cost export."""
     month, file = request.POST.get("month", ""), request.FILES.get("file")
-    name, data = (str(file.name), read_bounded(file)) if file else ("", None)
+    name, data = (str(file.name), file.read(LARGEST_BYTES + 1)) if file else ("", None)
     try:
         reconcile_export(about(request.user, month), name, data)
     except ActionError as error:
