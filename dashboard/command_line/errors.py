@@ -4,15 +4,11 @@ from importlib.metadata import version
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import DatabaseError
-
-from dashboard.site.database import problem_of
 
 
 class OneSentenceCommand(BaseCommand):
-    """An error of the database becomes a sentence about its cause.
+    """On the command line an error is printed as `error: …` and sets the exit status; in code, it is raised.
 
-    On the command line an error is printed as `error: …` and sets the exit status; if called from code, it is raised.
     Django's checks look at code, not at the environment, and load all pages for it: that would double the time of the
     command. `manage.py check` and the test suite run them.
     """
@@ -25,15 +21,9 @@ class OneSentenceCommand(BaseCommand):
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:
-            return self._execute(*args, **options)
+            return super().execute(*args, **options)
         except CommandError as error:
             if not self._called_from_command_line:  # type: ignore[attr-defined]
                 raise
             self.stderr.write(f"error: {error}")
             raise SystemExit(error.returncode) from None
-
-    def _execute(self, *args: Any, **options: Any) -> str | None:
-        try:
-            return super().execute(*args, **options)
-        except DatabaseError as error:
-            raise CommandError(problem_of(error)) from error

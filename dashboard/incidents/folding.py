@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from dashboard.fleet.depth.trend import LONGEST, drain_rate
 from dashboard.fleet.state.event_lines import plain_cause
 from dashboard.fleet.state.outages import AWAY, TURNS, Fold, Turn
+from dashboard.fleet.state.status import Status
 from dashboard.models import FailoverEvent
 from dashboard.site.charts import Point
 
@@ -40,6 +41,13 @@ class Incident:
     @property
     def is_over(self) -> bool:
         return self.drained_at is not None
+
+    @property
+    def status(self) -> Status:
+        """Its state, as the badges of entities have it."""
+        if self.is_over:
+            return Status.HEALTHY
+        return Status.DRAINING if self.recovered_at else Status.FAILED_OVER
 
     def ended_at(self, now: datetime) -> datetime:
         """The end, or now."""

@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+from django import forms
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
@@ -12,18 +14,42 @@ from dashboard.fleet.depth.marks import drained_at, marks_of
 from dashboard.fleet.state.paces import limits
 from dashboard.incidents.api import IncidentStory, document
 from dashboard.incidents.folding import Incident
-from dashboard.incidents.forms import IncidentFilter
-from dashboard.incidents.listing import beginnings, lines, months
+from dashboard.incidents.listing import beginnings, in_month, lines, months, still_open
 from dashboard.incidents.post_mortem import COLUMNS, as_markdown, as_rows
 from dashboard.incidents.story import Story, pause_of, story
-from dashboard.models import Pair
+from dashboard.models import FailoverEvent, Pair
 from dashboard.site.charts import Mark, Window
 from dashboard.site.database import from_one_reading
+from dashboard.site.forms import Filter
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
 from dashboard.site.tables import csv_file
+from pipeline.months import is_month
 
 PAGE, MOST_LINES = 25, 60
+STATES = (("", "open and over"), ("open", "still open"))
+
+
+class IncidentFilter(Filter):
+    """Pair, entity, month of the failover (UTC), and whether it is still open."""
+
+    pair = forms.CharField(required=False, max_length=63, label="Pair")
+    entity = forms.CharField(required=False, max_length=260, label="Entity")
+    month = forms.CharField(required=False, max_length=7, label="Month (UTC)")
+    state = forms.ChoiceField(required=False, choices=STATES, label="State")
+
+    def clean_month(self) -> str:
+        month: str = self.cleaned_data["month"]
+        if month and not is_month(month):
+            raise forms.ValidationError("Write it as YYYY-MM, for example 2026-10.")
+        return month
+
+    lookups = {"pair": "pair", "entity": "entity__icontains"}  # noqa: RUF012
+
+    def apply(self, rows: QuerySet[FailoverEvent]) -> QuerySet[FailoverEvent]:  # type: ignore[override]
+        if month := self.cleaned_data.get("month"):
+            rows = in_month(rows, month)
+        return super().apply(still_open(rows) if self.cleaned_data.get("state") else rows)
 
 
 @require_GET

@@ -1,9 +1,8 @@
 """Template tags of the cost pages: money, kinds and bars."""
 
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 from urllib.parse import quote
 
 from django import template
@@ -28,12 +27,6 @@ def fold(slices: Sequence[Share], most: int) -> Folded[Share]:
 
 
 @register.filter
-def fold_outages(rows: Sequence[Any], most: int) -> Folded[Any]:
-    """Outages: the first ones, and the rest."""
-    return folded(rows, most, lambda _: False)
-
-
-@register.filter
 def money(cents: int | None) -> str:
     """12.34; an em dash where it is not known."""
     return "—" if cents is None else as_money(cents)
@@ -48,11 +41,7 @@ def kind_label(kind: str) -> str:
 @register.filter
 def plain_decimal(text: str) -> str:
     """A decimal text without trailing zeros: 744.000 → 744."""
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        return text
-    return f"{number.normalize():,f}"
+    return f"{Decimal(text).normalize():,f}"
 
 
 @register.simple_tag
@@ -85,10 +74,10 @@ def gigabytes(size: Fraction) -> str:
 
 
 @register.filter
-def duration(seconds: int) -> str:
+def duration(seconds: float) -> str:
     """45 s, 17 min, 3.2 h."""
-    if seconds < 120:
-        return f"{seconds} s"
+    if round(seconds) < 120:
+        return f"{round(seconds)} s"
     return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3600:.1f} h"
 
 
@@ -105,12 +94,6 @@ def look_into(context: Context, field: str, value: str) -> str:
 def signed(cents_more: int) -> str:
     """+0.91 or −0.91"""
     return f"{'+' if cents_more >= 0 else '−'}{as_money(abs(cents_more))}"
-
-
-@register.filter
-def lasted(seconds: float) -> str:
-    """0 s, 45 s, 17 min, 3.2 h."""
-    return duration(round(seconds))
 
 
 @register.filter

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlencode
 
 from django import forms, template
@@ -36,16 +36,8 @@ SHAPES = {
     Status.HELD: '<path d="M2 1.5h3v9H2zM7 1.5h3v9H7z"/>',
     Status.UNKNOWN: '<circle cx="6" cy="6" r="4" fill="none"/>',
 }
-
-
-class Incident(Protocol):
-    """What a badge needs to know of an incident."""
-
-    @property
-    def is_over(self) -> bool: ...
-
-    @property
-    def recovered_at(self) -> datetime | None: ...
+register.filter(plots.drawing)
+register.simple_tag(plots.value_axis)
 
 
 @register.simple_tag
@@ -82,17 +74,6 @@ def _head(name: str) -> SafeString:
     return format_html('<th scope="col">{}</th>', name)
 
 
-@register.simple_tag(takes_context=True)
-def with_query(context: RequestContext, name: str, value: str) -> str:
-    """The query of the address with one parameter changed, for the first page."""
-    query = context["request"].GET.copy()
-    query.pop("page", None)
-    query.pop(name, None)
-    if value:
-        query[name] = value
-    return str(query.urlencode())
-
-
 @register.simple_tag
 def about(event: FailoverEvent) -> str:
     """The page of the entity of an event, or else the events of the same kind of target."""
@@ -119,14 +100,6 @@ def incident_of(event: FailoverEvent) -> str:
 def plain_cause_of(event: FailoverEvent) -> str:
     """The cause of a failure in a few words; empty for what an operator did, and for other reasons."""
     return "" if event.operator else plain_cause(event.reason)
-
-
-@register.filter
-def incident_status(incident: Incident) -> Status:
-    """The state of an incident, as the badges of entities have it."""
-    if incident.is_over:
-        return Status.HEALTHY
-    return Status.DRAINING if incident.recovered_at else Status.FAILED_OVER
 
 
 @register.simple_tag
@@ -185,6 +158,12 @@ def whole(value: float) -> str:
 def short(value: int | None) -> str:
     """12.3k; an em dash if it is not known."""
     return "—" if value is None else plots.short_number(value)
+
+
+@register.simple_tag
+def plot_sizes() -> SafeString:
+    """The place of the plot within the drawing, in pixels, for the script that shows values."""
+    return SafeString(f'data-top="{plots.TOP}" data-height="{plots.PLOT}"')
 
 
 @register.simple_tag

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from itertools import groupby, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +69,12 @@ def _store(run: ChargeRun, records: Iterator[dict[str, Any]], *, may_be_empty: b
     run.details = head
     if not may_be_empty:
         _refuse_to_empty(run)
-    for model in (Invoice, Outage, Availability):
-        model._default_manager.filter(month=run.month).delete()
-    for model, rows in groupby(_rows(run, records), type):
+    for stored in (Invoice, Outage, Availability):
+        stored._default_manager.filter(month=run.month).delete()
+    for model, rows in groupby(_rows(run, records), attrgetter("__class__")):
+        how = REPLACED if issubclass(model, BacklogRollup) else {}
         while chunk := list(islice(rows, CHUNK)):  # a month may have hundreds of thousands
-            model._default_manager.bulk_create(chunk, **(REPLACED if model is BacklogRollup else {}))
+            model._default_manager.bulk_create(chunk, **how)
 
 
 def _refuse_to_empty(run: ChargeRun) -> None:

@@ -15,21 +15,6 @@ from dashboard.costs.rules import rule_of
 from dashboard.costs.runs.jobs import JobFailed
 from dashboard.site.money import cents, money
 
-OPTIONS = {
-    "hours": "duration of the outage (default 3)",
-    "messages-per-hour": "traffic (default: that of the pair in the newest computed month)",
-    "message-bytes": "size of a message (default: the average of that month)",
-    "entities": "failed-over entities (default 1)",
-    "pingers": "clients that ping independently, without coordination (default 1: one ping serves the fleet)",
-    "ping-interval-s": "seconds between two pings of an entity (default 60)",
-    "queues": "backlog queues (default: the pair's)",
-    "syphon-hosts": "hosts that run a syphon (default 1)",
-    "used": "operations used this month (default: as computed)",
-    "used-secondary": "the same for the subscription of the secondary, if it differs (default: as computed)",
-    "crossings": "region crossings of a message (default: 2 if PAIRS_FILE has two regions, else 0)",
-    "per-gigabyte": "price per GB across regions (default: as in the report)",
-}
-
 
 class Command(OneSentenceCommand):
     """Needs no Spark."""
@@ -38,8 +23,8 @@ class Command(OneSentenceCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--pair", default="", help="the pair whose traffic is used (default: all)")
-        for name, meaning in OPTIONS.items():
-            parser.add_argument(f"--{name}", help=meaning)
+        for name, field in ForecastForm.base_fields.items():
+            parser.add_argument(f"--{name.replace('_', '-')}", help=str(field.label))
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()
