@@ -124,5 +124,9 @@ class GroupBackend(ModelBackend):
         person = people().filter(pk=user_id).first()
         return person if person and self.user_can_authenticate(person) else None
 
+    def has_perm(self, user_obj: AbstractBaseUser | AnonymousUser, perm: str, obj: object = None) -> bool:
+        """People and groups are managed by those who see all pairs: others could become members of any group."""
+        return (sees_all() or not perm.startswith("auth.")) and super().has_perm(user_obj, perm, obj)  # type: ignore[arg-type]
+
     def get_user_permissions(self, user_obj: AbstractBaseUser | AnonymousUser, obj: object = None) -> set[str]:
         return set()

@@ -12,7 +12,6 @@ from django.http import HttpRequest
 from dashboard import models
 from dashboard.access.audited import Request
 from dashboard.access.people import CHANGES
-from dashboard.access.visibility import sees_all
 
 
 class Recorded:
@@ -54,30 +53,6 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
-class SeesAll:
-    """People and groups are managed by those who see all pairs: others could make themselves members of any group."""
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        allowed: Any = super()
-        return sees_all() and bool(allowed.has_module_permission(request))
-
-    def has_view_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        allowed: Any = super()
-        return sees_all() and bool(allowed.has_view_permission(request, obj))
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        allowed: Any = super()
-        return sees_all() and bool(allowed.has_add_permission(request))
-
-    def has_change_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        allowed: Any = super()
-        return sees_all() and bool(allowed.has_change_permission(request, obj))
-
-    def has_delete_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        allowed: Any = super()
-        return sees_all() and bool(allowed.has_delete_permission(request, obj))
-
-
 if TYPE_CHECKING:
     Users = UserAdmin[User]
 else:
@@ -86,14 +61,14 @@ admin.site.unregister((User, Group))
 
 
 @admin.register(User)
-class PeopleAdmin(Recorded, SeesAll, Users):
+class PeopleAdmin(Recorded, Users):
     """Django's own, with each change on record."""
 
 
 @admin.register(Group)
-class GroupsAdmin(Recorded, SeesAll, GroupAdmin):
+class GroupsAdmin(Recorded, GroupAdmin):
     """Django's own; a group of a pair cannot be deleted, because everybody would see the pair."""
 
-    def has_delete_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        is_of_a_pair = isinstance(obj, Group) and models.Pair._base_manager.filter(groups=obj).exists()
+    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        is_of_a_pair = obj is not None and models.Pair._base_manager.filter(groups=obj).exists()
         return super().has_delete_permission(request, obj) and not is_of_a_pair

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
@@ -18,16 +17,6 @@ from dashboard.site.database import BATCH, upsert
 
 CHANGING = ("reasons", "own", "score", "previous_score", "fell_at")
 _FLAWLESS = {"home": Result.GOOD, "sizes": Result.GOOD}
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """The result of an entity."""
-
-    entity: str
-    score: int
-    reasons: list[dict[str, str]]
-    own: dict[str, str]
 
 
 def keep(row: PairReadiness, facts: PairFacts) -> bool:
@@ -49,12 +38,12 @@ def keep(row: PairReadiness, facts: PairFacts) -> bool:
     return changed or bool(gone)
 
 
-def judge(entity: str, shared: Sequence[Check], own: Sequence[Check]) -> Judged:
-    """One entity's score, from its own checks and those of its pair. Pure."""
+def judge(entity: str, shared: Sequence[Check], own: Sequence[Check]) -> Readiness:
+    """An unsaved row: one entity's score, from its own checks and those of its pair. Pure."""
     every = [*shared, *own]
     reasons = [check.as_json() for check in faults_of(every)]
     results = {name: result.value for name, result in results_of(own).items()}
-    return Judged(entity, score(results_of(every)), reasons, results)
+    return Readiness(entity=entity, score=score(results_of(every)), reasons=reasons, own=results)
 
 
 def _keep_pair(row: PairReadiness, shared: Sequence[Check], now: datetime) -> bool:
@@ -69,20 +58,13 @@ def _keep_pair(row: PairReadiness, shared: Sequence[Check], now: datetime) -> bo
     return is_new
 
 
-def _keep_entities(row: PairReadiness, known: dict[str, Readiness], judged: Sequence[Judged], now: datetime) -> bool:
+def _keep_entities(row: PairReadiness, known: dict[str, Readiness], judged: Sequence[Readiness], now: datetime) -> bool:
     fresh = [one for one in judged if one.entity not in known]
     other = [(known[one.entity], one) for one in judged if one.entity in known]
     altered = [(was, one) for was, one in other if (was.score, was.reasons) != (one.score, one.reasons)]
-    Readiness.objects.bulk_create(
-        [
-            Readiness(
-                pair=row.pair, entity=one.entity, score=one.score, reasons=one.reasons, own=one.own, checked_at=now
-            )
-            for one in fresh
-        ],
-        batch_size=BATCH,
-        ignore_conflicts=True,
-    )
+    for one in fresh:
+        one.pair, one.checked_at = row.pair, now
+    Readiness.objects.bulk_create(fresh, batch_size=BATCH, ignore_conflicts=True)
     turned = [one for was, one in altered if was.own != one.own]
     upsert([_change(was, one, now) for was, one in altered], ("pk",), CHANGING)
     ReadinessChange.objects.bulk_create(
@@ -92,7 +74,7 @@ def _keep_entities(row: PairReadiness, known: dict[str, Readiness], judged: Sequ
     return bool(fresh or altered)
 
 
-def _change(was: Readiness, one: Judged, now: datetime) -> Readiness:
+def _change(was: Readiness, one: Readiness, now: datetime) -> Readiness:
     if one.score != was.score and not _is_down(was, one):
         was.previous_score, was.fell_at = was.score, None
     if one.score < was.score:
@@ -101,6 +83,6 @@ def _change(was: Readiness, one: Judged, now: datetime) -> Readiness:
     return was
 
 
-def _is_down(was: Readiness, one: Judged) -> bool:
+def _is_down(was: Readiness, one: Readiness) -> bool:
     """Whether it has fallen and has not yet reached its previous value."""
     return was.fell_at is not None and was.previous_score is not None and one.score < was.previous_score
