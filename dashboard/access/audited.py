@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
@@ -49,6 +50,18 @@ class Request:
     @property
     def operator(self) -> str:
         return self.user.get_username()
+
+    @property
+    def errand(self) -> dict[str, Any]:
+        """The columns of a row by which a worker carries the action out."""
+        return {
+            "pair": self.pair,
+            "path": self.target,
+            "by": self.operator,
+            "reason": self.reason,
+            "at": timezone.now(),
+            "request_id": self.request_id or uuid.uuid4().hex,
+        }
 
     def entry(self, name: str) -> AuditEntry:
         """The entry of the action with this name in the audit trail, without an outcome."""

@@ -5,7 +5,6 @@ The page of an action lists the effect on each queue and asks for a reason.
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import admin, messages
@@ -32,18 +31,6 @@ MOST = 50
 """Queues per request: each is proved empty with requests to its namespace."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fate:
-    """The expected effect on a queue, from its last sample."""
-
-    queue: BacklogQueue
-    hindrance: str
-
-    @property
-    def is_possible(self) -> bool:
-        return not self.hindrance
-
-
 ListedAction = Callable[[ReadOnly, HttpRequest, QuerySet[BacklogQueue]], TemplateResponse | None]
 
 
@@ -62,19 +49,20 @@ def _ask_or_do(
     action: QueueAction, offered: ListAction, site: AdminSite, request: HttpRequest, queues: QuerySet[BacklogQueue]
 ) -> TemplateResponse | None:
     """The confirmation page; None once the action was executed."""
-    fates = [Fate(queue, action.hinders_listed(queue)) for queue in queues.select_related("pair")[:MOST]]
+    chosen = list(queues.select_related("pair")[:MOST])
     reason = request.POST.get("reason", "").strip()
     if "confirmed" in request.POST and reason:
-        for one in fates:
-            _do(action, request, one.queue, reason)
+        for queue in chosen:
+            _do(action, request, queue, reason)
         return None
+    fates = [(queue, action.hinders_listed(queue)) for queue in chosen]
     context: dict[str, Any] = {
         **site.each_context(request),
         "title": offered.title,
         "action": action,
         "opts": BacklogQueue._meta,
         "fates": fates,
-        "possible": sum(one.is_possible for one in fates),
+        "possible": sum(not hindrance for _, hindrance in fates),
         "lacks_reason": "confirmed" in request.POST,
         "window": undo_window(),
         "checkbox": ACTION_CHECKBOX_NAME,

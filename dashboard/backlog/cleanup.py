@@ -4,13 +4,11 @@ A dry run and its action read the same `Look` and call the same check, which has
 rows that workers process. The actions are declared in `dashboard.backlog.actions`.
 """
 
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from azure.core.exceptions import ResourceNotFoundError
-from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
@@ -196,7 +194,7 @@ def repair(request: Request, here: Namespace, look: Look) -> Outcome:
 def drain(request: Request, here: Namespace, look: Look) -> Outcome:
     """Let a worker drain an orphan."""
     waiting = look.proof.to_bring_home if look.proof else 0
-    if not _saved(QueueDrain(**_errand(request), waiting=waiting)):
+    if not QueueDrain(**request.errand, waiting=waiting).begin():
         return unchanged(f"{look.path} is already being drained.")
     return done(f"A worker drains {waiting:,} messages of {look.path}, each to its entity.")
 
@@ -249,13 +247,13 @@ def take_back(request: Request, look: Look) -> Outcome:
 
 def _delete(request: Request, proof: Proof) -> Outcome:
     row = QueueDeletion(
-        **_errand(request),
+        **request.errand,
         due_at=timezone.now() + undo_window(),
         status_before=proof.status,
         queue_created_at=proof.created_at,
         counts=dict(proof.counts),
     )
-    if not _saved(row):
+    if not row.begin():
         return unchanged(f"The deletion of {request.target} is already pending.")
     deletions.carry_on(row, timezone.now())
     row.refresh_from_db()
@@ -285,27 +283,6 @@ def _too_late(path: str) -> str:
 
 def _rest(fixed: list[str]) -> str:
     return f" Only a new queue can change {_listed(fixed)}: drain and delete it." if fixed else ""
-
-
-def _errand(request: Request) -> dict[str, object]:
-    return {
-        "pair": request.pair,
-        "path": request.target,
-        "by": request.operator,
-        "reason": request.reason,
-        "at": timezone.now(),
-        "request_id": request.request_id or uuid.uuid4().hex,
-    }
-
-
-def _saved(row: QueueDeletion | QueueDrain) -> bool:
-    """False if another request created the row first: there is at most one per queue."""
-    try:
-        with transaction.atomic():
-            row.save()
-    except IntegrityError:
-        return False
-    return True
 
 
 def _listed(names: list[str]) -> str:

@@ -4,11 +4,9 @@ They apply to backlog queues and to the pair's own queues and subscriptions in t
 go back to their queue or topic, as a message cannot be sent to a single subscription.
 """
 
-import uuid
 from collections.abc import Sequence
 
 from azure.core.exceptions import ResourceNotFoundError
-from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
@@ -58,31 +56,17 @@ def _start(request: Request, kind: Kind, numbers: Sequence[int], destination: st
         raise ActionError(f"{error} Nothing was changed.") from error
     if upto < 0:
         return unchanged(f"{request.target} has no dead letters.")
-    row = _row(request, kind, numbers, destination, upto, len(numbers) or there)
-    try:
-        with transaction.atomic():
-            row.save()
-    except IntegrityError:
-        return unchanged(f"A job is already running on dead letters of {request.target}.")
-    return done(_sentence(row))
-
-
-def _row(
-    request: Request, kind: Kind, numbers: Sequence[int], destination: str, upto: int, total: int
-) -> DeadLetterJob:
-    return DeadLetterJob(
-        pair=request.pair,
-        path=request.target,
-        by=request.operator,
-        reason=request.reason,
-        at=timezone.now(),
-        request_id=request.request_id or uuid.uuid4().hex,
+    row = DeadLetterJob(
+        **request.errand,
         kind=kind,
         destination=destination,
         numbers=sorted(set(numbers)),
         upto=upto,
-        total=total,
+        total=len(numbers) or there,
     )
+    if not row.begin():
+        return unchanged(f"A job is already running on dead letters of {request.target}.")
+    return done(_sentence(row))
 
 
 def _sentence(row: DeadLetterJob) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
@@ -46,28 +45,20 @@ def start(request: Request, canary: Canary, now: Moment, what: Wanted, *, is_mar
         raise ActionError(f"{request.target} is not marked as a canary: type its name to drill on it.")
     if against := hindrances(canary, now, creates=what.creates):
         raise ActionError(f"{against[0]} No drill was started.")
-    at = timezone.now()
     row = Drill(
-        pair=request.pair,
-        path=request.target,
+        **request.errand,
         kind=canary.kind if canary.is_there else what.kind,
-        by=request.operator,
-        reason=request.reason,
-        at=at,
-        request_id=request.request_id or uuid.uuid4().hex,
         messages=what.messages,
         is_scheduled=request.operator == SCHEDULE,
         creates_canary=what.creates and bool(canary.missing),
-        expires_at=at + LONGEST,
+        expires_at=timezone.now() + LONGEST,
         course=Course(Step.PREPARING, what.messages).as_json(),
     )
-    try:
-        with transaction.atomic():
-            row.save()
-            if is_marked:  # before the fleet reports its failover, so that it never counts among the entities
-                _reserve(row)
-    except IntegrityError:
-        return unchanged(f"A drill of {request.pair.name} is already running.")
+    with transaction.atomic():
+        if not row.begin():
+            return unchanged(f"A drill of {request.pair.name} is already running.")
+        if is_marked:  # before the fleet reports its failover, so that it never counts among the entities
+            _reserve(row)
     return done(f"The drill on {request.target} begins: {what.messages} messages.")
 
 

@@ -32,10 +32,6 @@ PanelOf = Callable[[Pair], object | None]
 """Additional content of a pair, for `demo/panel.html`; None if there is none."""
 
 
-def no_panel(pair: Pair) -> None:
-    """Nothing else."""
-
-
 @dataclass(frozen=True, slots=True)
 class EntityRow:
     """One line of the table of entities."""
@@ -206,7 +202,7 @@ def board(
     now: datetime,
     pairs: Iterable[Pair],
     entities: Iterable[EntityHealth],
-    panel_of: PanelOf = no_panel,
+    panel_of: PanelOf = lambda pair: None,
     *,
     may_fold: bool = False,
     is_of_one: bool = False,

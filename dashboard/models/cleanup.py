@@ -8,7 +8,7 @@ import uuid
 from datetime import datetime, timedelta
 from typing import Any, Self, cast
 
-from django.db import models
+from django.db import IntegrityError, models, transaction
 from django.db.models import Q
 
 from dashboard.models.backlog import COUNTS
@@ -46,6 +46,15 @@ class Errand(OfPair):
     def unclaimed(cls, now: datetime) -> models.QuerySet[Self]:
         """Unfinished rows that no process has claimed."""
         return cls.open_ones().filter(Q(claimed_until__isnull=True) | Q(claimed_until__lt=now))
+
+    def begin(self) -> bool:
+        """Store the new row. False if another one is open, of which there is at most one."""
+        try:
+            with transaction.atomic():
+                self.save()
+        except IntegrityError:
+            return False
+        return True
 
     def claim(self, now: datetime, seconds: float) -> bool:
         """Claim it for this time, unless another process has claimed it."""

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from dashboard.fleet.usage.metered import Sent, sent_by_pair
+from dashboard.fleet.usage.metered import NOTHING_SENT, Sent, sent_by_pair
 from dashboard.fleet.usage.rates import Expected
 from dashboard.models import Pair
-
-NOTHING_SENT = Sent.nothing()
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,15 +107,13 @@ class Sent:
     traffic: Traffic
     message_bytes: int
 
-    @classmethod
-    def nothing(cls) -> Sent:
-        """No sends."""
-        return cls(Traffic({}, {}), 0)
+
+NOTHING_SENT = Sent(Traffic({}, {}), 0)
 
 
 def sent(now: datetime, pair: str = "", entity: str = "") -> Sent:
     """The sends of a pair, of all pairs (empty), or of one entity."""
-    return sent_by_pair(now, pair, entity).get(pair, Sent.nothing())
+    return sent_by_pair(now, pair, entity).get(pair, NOTHING_SENT)
 
 
 def sent_by_pair(now: datetime, pair: str = "", entity: str = "") -> dict[str, Sent]:
