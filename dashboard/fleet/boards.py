@@ -212,7 +212,7 @@ def board(
     `may_fold`: many healthy entities may be one line. `is_of_one`: it is the page of one pair.
     """
     known, shown = list(pairs), list(entities)
-    beat = last_heartbeat()
+    beat = vars(known[0])["heard_at"] if known else last_heartbeat()
     silent, by_key = is_silent(beat, now), {pair.pk: pair for pair in known}
     for entity in shown:  # avoids a join or a query per entity
         entity.pair = by_key[entity.pair_id]
@@ -278,7 +278,7 @@ def status_of(entity: EntityHealth, now: datetime, fleet_is_silent: bool) -> Sta
 
 
 def watched_pairs(now: datetime) -> QuerySet[Pair]:
-    """Pairs for `board`: with sums of their backlog queues, pauses and stalled syphons, in two queries."""
+    """Pairs for `board`: with sums of their queues, pauses, stalled syphons and the last heartbeat, in two queries."""
     here = Q(backlog_queues__is_gone=False)
     for_entities = EntityHealth.objects.filter(pair=OuterRef("pk"), waiting__gt=0).order_by().values("pair")
     return Pair.objects.annotate(
@@ -291,6 +291,7 @@ def watched_pairs(now: datetime) -> QuerySet[Pair]:
             filter=here & Q(backlog_queues__max_size_bytes__gt=F("backlog_queues__size_bytes")),
         ),
         sampled_at=Max("backlog_queues__seen_at", filter=here),
+        heard_at=Subquery(Heartbeat.objects.order_by("-seen_at").values("seen_at")[:1]),
         stalls=Exists(stalled(now).filter(pair=OuterRef("pk"))),
         ready_score=F("readiness__score"),
         ready_checked_at=F("readiness__checked_at"),
