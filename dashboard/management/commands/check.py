@@ -29,7 +29,7 @@ class Command(OneSentenceCommand, check.Command):
         super().add_arguments(parser)  # type: ignore[arg-type]
         parser.add_argument("--live", metavar="PAIR", help="try this pair's namespaces, with scratch entities in them")
         parser.add_argument(
-            "--only", metavar="ID", action="append", choices=ASSUMPTIONS, help="with --live: only this assumption"
+            "--only", metavar="ID", action="append", choices=[*ASSUMPTIONS], help="with --live: only this assumption"
         )
 
     def handle(self, *app_labels: Any, **options: Any) -> None:

@@ -546,7 +546,7 @@ def test_the_administration_asks_first_and_changes_nothing(place, name):
         asked = of_administration(place, case, "administrator", confirmed=False)
 
         assert asked.context["title"] == declared.administration.title
-        assert [(fate.queue.path, fate.hindrance) for fate in asked.context["fates"]] == [(ORPHAN, "")]
+        assert [(queue.path, hindrance) for queue, hindrance in asked.context["fates"]] == [(ORPHAN, "")]
         assert declared.button in asked.text
         assert _rows() == rows
 
@@ -558,7 +558,7 @@ def test_the_administration_predicts_a_refusal_and_the_action_is_then_refused(pl
         filled(place)
         BacklogQueue.objects.filter(path=ORPHAN).update(active=1)
         asked = of_administration(place, case, "administrator", confirmed=False)
-        predicted = asked.context["fates"][0].hindrance
+        [(_, predicted)] = asked.context["fates"]
         answer = of_administration(place, case, "administrator")
 
         assert "type its path" in predicted
