@@ -7,8 +7,10 @@ from functools import wraps
 from typing import Any
 
 import structlog
-from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections, transaction
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 
@@ -17,6 +19,12 @@ AWAY = (OperationalError, InterfaceError)
 RETRY_AFTER_S = 5
 SENTENCE = "The database does not answer. Nothing was changed; try again in a few seconds."
 NOT_MIGRATED = "The database {} is not migrated: run manage.py migrate first."
+UNRELEASED = (
+    "The database {} is of a version before the first release, from which none is migrated: with that version, export "
+    "/events.csv, /audit.csv and the /costs.csv of each month that you need, delete the database (of a demo, its "
+    "folder .demo), and run manage.py migrate."
+)
+INITIAL = ("dashboard", "0001_control_plane")
 REFUSALS = ("42501", "3F000")
 """SQLSTATE of a missing right, and of a schema that the role cannot see."""
 MOST_OF_A_REASON = 300
@@ -89,10 +97,23 @@ def problem_now() -> str:
         return problem_of(error)
 
 
+def refuse_unreleased(using: str, **_: Any) -> None:
+    """Before a migration: raise ImproperlyConfigured if the database is of a version before the first release."""
+    if _is_unreleased(MigrationRecorder(connections[using])):
+        raise ImproperlyConfigured(UNRELEASED.format(_name()))
+
+
+def _is_unreleased(recorder: MigrationRecorder) -> bool:
+    applied = recorder.applied_migrations()
+    return INITIAL not in applied and any(app == INITIAL[0] for app, _ in applied)
+
+
 def _unmigrated() -> str:
     """The sentence about missing migrations; empty if none is missing."""
     executor = MigrationExecutor(connection)
-    return NOT_MIGRATED.format(_name()) if executor.migration_plan(executor.loader.graph.leaf_nodes()) else ""
+    if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        return ""
+    return (UNRELEASED if _is_unreleased(executor.recorder) else NOT_MIGRATED).format(_name())
 
 
 def _report() -> None:
