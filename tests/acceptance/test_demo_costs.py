@@ -22,7 +22,8 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
-from dashboard.demo.stage import PRIMARY, QUEUES, SECONDARY
+from dashboard.demo.configuration import secondary_of
+from dashboard.demo.stage import PRIMARY, QUEUES
 from tests.acceptance.demo_client import ROOT, Demo, DemoClient, eventually
 from tests.acceptance.test_outage_stories import everything_is_home, fails_over, grows, recovers
 from tests.pace import GUARD
@@ -37,6 +38,7 @@ SEEN_AS = {
     "syphon_settle": "settle",
 }
 FOR_FAILOVER = ("send_backlog", "ping", "syphon_receive", "syphon_receive_empty", "syphon_settle")
+SECONDARY = secondary_of(PRIMARY)
 NOT_COMPARED = {PRIMARY: ("manage", "receive_empty"), SECONDARY: ("manage",)}
 """Administration goes on: the control plane looks at its queues whatever the applications do. An application's receiver
 that is closed while it waits ends a grant of credit that no call of the application saw: the namespace counts a few
