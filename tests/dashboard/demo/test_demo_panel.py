@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from dashboard.demo import panel as demo_panel
-from dashboard.demo import untidy
+from dashboard.demo.configuration import ORPHANS
 from dashboard.demo.faults import LocalNamespace
+from dashboard.demo.prepare import leave_dead_letters
 from dashboard.fleet.pairs.pairs_file import load_pairs
 from dashboard.models import AuditEntry
 from tests.dashboard.markup import one_line
@@ -117,24 +118,14 @@ def test_a_namespace_elsewhere_is_never_broken(demo, as_role, monkeypatch):
 # -- orphans -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def left_behind(reachable, local_namespaces):
-    untidy.make_untidy(local_namespaces["CONTOSO_PRIMARY"], local_namespaces["CONTOSO_SECONDARY"])
-    yield reachable
-    reachable.primary_administration.delete_queue(untidy.DESTINATION)
+def test_what_is_left_of_another_primary_is_none_of_this_pair_s_stock(reachable, local_namespaces):
+    orphan = reachable.make(ORPHANS[1])
 
+    leave_dead_letters(local_namespaces["CONTOSO_SECONDARY"])
 
-def test_there_is_an_empty_orphan_and_one_with_dead_letters(left_behind):
-    look = left_behind.administration.get_queue_runtime_properties
-
-    assert look(untidy.EMPTY).total_message_count == 0
-    assert look(untidy.WITH_DEAD_LETTERS).dead_letter_message_count == 3
-
-
-def test_what_is_left_of_another_primary_is_none_of_this_pair_s_stock(left_behind):
+    assert reachable.administration.get_queue_runtime_properties(orphan).dead_letter_message_count == 3
     pair = load_pairs()["contoso"]
     ends = LocalNamespace.of(pair.primary), LocalNamespace.of(pair.secondary)
-
     assert demo_panel.held(*ends, ["orders"]).backlog == 0
-    left_behind.fill(left_behind.make(OWN), "ours")
+    reachable.fill(reachable.make(OWN), "ours")
     assert demo_panel.held(*ends, ["orders"]).backlog == 1
