@@ -46,7 +46,7 @@ def test_forcing_a_failover_reaches_the_fleet_the_page_and_the_audit_trail(reque
 
 
 @pytest.mark.parametrize(
-    ("actions", "state", "held_by", "told"),
+    ("actions", "state", "held_by", "events"),
     [
         ((FAIL_OVER,), "failed_over", "operator", ["forced"]),
         ((FAIL_OVER, RELEASE), "failed_over", None, ["forced", "released"]),
@@ -55,7 +55,7 @@ def test_forcing_a_failover_reaches_the_fleet_the_page_and_the_audit_trail(reque
     ],
 )
 def test_each_action_changes_fleet_and_database_alike_and_nothing_when_it_is_repeated(
-    request_of, shared, orders, actions, state, held_by, told
+    request_of, shared, orders, actions, state, held_by, events
 ):
     for action in actions:
         assert action.run(request_of()).outcome == "done"
@@ -67,7 +67,7 @@ def test_each_action_changes_fleet_and_database_alike_and_nothing_when_it_is_rep
     assert (orders.state, orders.held_by, orders.version) == (state, held_by, version)
     assert (reported.state, reported.held_by, reported.version) == (state, held_by, version)
     assert bool(shared.claim_ping("orders", 60)) == (state == "failed_over")
-    assert kinds() == told
+    assert kinds() == events
 
 
 def test_releasing_what_nobody_holds_changes_nothing(request_of, shared):
