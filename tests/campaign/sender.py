@@ -45,7 +45,8 @@ class Result:
         self.error: BaseException | None = None
 
     def over(self, error: BaseException | None) -> "Result":
-        self.took_s, self.withheld_s = time.monotonic() - self._began, _waited_s() - self._waited
+        self.took_s = time.monotonic() - self._began
+        self.withheld_s = max(_waited_s() - self._waited, 0.0)  # what threads that ended had waited is gone
         self.error = error
         return self
 
