@@ -1,6 +1,5 @@
 """Workers and beat as they are deployed, without a supervisor, outlive Redis (docs/operations.md, Redis is away)."""
 
-import json
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -12,9 +11,9 @@ import pytest
 import redis
 
 from pairing.fleet.redis_url import client_of
-from tests.acceptance.control_plane import AnyRedis, ControlPlane, DistantRedis
-from tests.acceptance.fleet import Namespaces, RedisServer
-from tests.pace import GUARD, Stopwatch
+from tests.acceptance.control_plane import AnyRedis, ControlPlane, DistantRedis, running_plane
+from tests.acceptance.fleet import RedisServer
+from tests.pace import GUARD, Stopwatch, eventually
 from tests.selection import nightly
 from tests.sentinels import Sentinels, tls_is_built_in
 
@@ -26,42 +25,14 @@ BACK_WITHIN_S = 10.0
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.kill()
-
-
-@pytest.fixture(scope="module")
-def plane(server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    folder = tmp_path_factory.mktemp("control-plane")
-    namespaces = Namespaces("contoso", "orders", "payments")
-    plane = ControlPlane(folder, namespaces, server)
-    plane.start(*NAMES)
-    yield plane
-    plane.end()
-    namespaces.end()
-    print((folder / "workers.log").read_text()[-20_000:])
+def plane(redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    with running_plane(tmp_path_factory.mktemp("control-plane"), redis_server, *NAMES) as plane:
+        yield plane
 
 
 def until(holds: Callable[[], bool], within_s: float, what: str) -> None:
     """Returns as soon as it holds; fails after several times as long as a quiet machine needs."""
-    deadline = time.monotonic() + GUARD * within_s
-    while not holds():
-        assert time.monotonic() < deadline, f"{what}: not within {within_s:g} s"
-        time.sleep(0.05)  # between two looks
-
-
-def at_work(server: AnyRedis, since: datetime) -> set[str]:
-    """The workers whose heartbeat was written after `since`."""
-    with suppress(redis.RedisError), server.client() as client:
-        reported = {str(worker): str(text) for worker, text in client.hgetall("workers:heartbeat").items()}
-        return {
-            worker.partition("@")[0]
-            for worker, text in reported.items()
-            if datetime.fromisoformat(json.loads(text)["time"]) > since
-        }
-    return set()
+    eventually(holds, GUARD * within_s, lambda: what)
 
 
 def leases(server: AnyRedis) -> set[str]:
@@ -72,21 +43,28 @@ def leases(server: AnyRedis) -> set[str]:
     return set()
 
 
-def all_work(plane: ControlPlane, server: AnyRedis, since: datetime) -> bool:
-    assert not exits(plane)
-    return at_work(server, since) >= {"one", "two"} and len(leases(server)) >= 2
+def are_at_work(plane: ControlPlane, server: AnyRedis, within_s: float, since: datetime) -> None:
+    """All do what they are for, once more, in this time."""
+
+    def all_work() -> bool:
+        assert not plane.exits()
+        return plane.at_work(since) >= {"one", "two"} and len(leases(server)) >= 2
+
+    until(all_work, within_s, "workers are at work")
 
 
-def exits(plane: ControlPlane) -> dict[str, int]:
-    """The processes that have ended, with their exit status."""
-    ended = {name: worker.poll() for name, worker in plane.workers.items()}
-    return {name: status for name, status in ended.items() if status is not None}
+def are_back_in_time(plane: ControlPlane, server: AnyRedis) -> None:
+    """All are at work again within the promised time from now on."""
+    back = datetime.now(UTC)
+    with Stopwatch() as watch:
+        are_at_work(plane, server, BACK_WITHIN_S, back)
+    assert watch.took < BACK_WITHIN_S
+    assert not plane.exits()
 
 
 @pytest.fixture
-def working(plane: ControlPlane, server: RedisServer) -> None:
-    asked = datetime.now(UTC)
-    until(lambda: all_work(plane, server, asked), 60, "workers are at work before Redis goes away")
+def working(plane: ControlPlane, redis_server: RedisServer) -> None:
+    are_at_work(plane, redis_server, 60, datetime.now(UTC))
 
 
 def killed(server: RedisServer) -> None:
@@ -143,30 +121,21 @@ def end_connections(client: redis.Redis) -> None:
 @pytest.mark.usefixtures("working")
 @pytest.mark.parametrize("outage", [killed, *nightly(frozen, emptied, restarted, refusing, full)])
 def test_workers_and_beat_outlive_redis_and_are_at_work_again_within_ten_seconds(
-    plane: ControlPlane, server: RedisServer, outage: Callable[[RedisServer], None]
+    plane: ControlPlane, redis_server: RedisServer, outage: Callable[[RedisServer], None]
 ) -> None:
     for _ in range(2):
-        outage(server)
-        back = datetime.now(UTC)
-        with Stopwatch() as watch:
-            until(lambda back=back: all_work(plane, server, back), BACK_WITHIN_S, "workers are at work")  # type: ignore[misc]
-        assert watch.took < BACK_WITHIN_S
-
-    assert not exits(plane)
+        outage(redis_server)
+        are_back_in_time(plane, redis_server)
 
 
 @pytest.fixture
 def early_plane(tmp_path: Path) -> Iterator[tuple[ControlPlane, RedisServer]]:
     """One that is started while nobody listens on the port of Redis."""
-    server, namespaces = RedisServer(tmp_path), Namespaces("contoso", "orders", "payments")
+    server = RedisServer(tmp_path)
     server.kill()
-    plane = ControlPlane(tmp_path, namespaces, server)
-    plane.start(*NAMES)
-    yield plane, server
-    plane.end()
-    namespaces.end()
+    with running_plane(tmp_path, server, *NAMES) as plane:
+        yield plane, server
     server.kill()
-    print((tmp_path / "workers.log").read_text()[-20_000:])
 
 
 def all_have_looked(plane: ControlPlane) -> bool:
@@ -179,29 +148,20 @@ def all_have_looked(plane: ControlPlane) -> bool:
 def test_workers_and_beat_that_start_before_redis_wait_for_it(early_plane: tuple[ControlPlane, RedisServer]) -> None:
     plane, server = early_plane
     until(lambda: all_have_looked(plane), 60, "all have looked for Redis")
-    assert not exits(plane)
+    assert not plane.exits()
 
     server.start()
-    there = datetime.now(UTC)
-    with Stopwatch() as watch:
-        until(lambda: all_work(plane, server, there), BACK_WITHIN_S, "workers are at work")
-
-    assert watch.took < BACK_WITHIN_S
-    assert not exits(plane)
+    are_back_in_time(plane, server)
 
 
 @pytest.fixture
 def distant_plane(tmp_path: Path) -> Iterator[tuple[ControlPlane, DistantRedis]]:
-    near, namespaces = RedisServer(tmp_path), Namespaces("contoso", "orders", "payments")
+    near = RedisServer(tmp_path)
     server = DistantRedis(near)
-    plane = ControlPlane(tmp_path, namespaces, server)
-    plane.start(*NAMES)
-    yield plane, server
-    plane.end()
-    namespaces.end()
+    with running_plane(tmp_path, server, *NAMES) as plane:
+        yield plane, server
     server.end()
     near.kill()
-    print((tmp_path / "workers.log").read_text()[-20_000:])
 
 
 @pytest.mark.nightly
@@ -210,18 +170,12 @@ def test_workers_and_beat_outlive_a_slow_redis(
     distant_plane: tuple[ControlPlane, DistantRedis], delay_s: float
 ) -> None:
     plane, server = distant_plane
-    asked = datetime.now(UTC)
-    until(lambda: all_work(plane, server, asked), 60, "workers are at work before Redis is slow")
+    are_at_work(plane, server, 60, datetime.now(UTC))
 
     server.disturb("delay", delay_s=delay_s)
     time.sleep(10)
     server.disturb("mend")
-    fast = datetime.now(UTC)
-    with Stopwatch() as watch:
-        until(lambda: all_work(plane, server, fast), BACK_WITHIN_S, "workers are at work")
-
-    assert watch.took < BACK_WITHIN_S
-    assert not exits(plane)
+    are_back_in_time(plane, server)
 
 
 class PromotedRedis:
@@ -246,13 +200,8 @@ def watched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="module")
 def replicated_plane(watched: Sentinels, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     folder = tmp_path_factory.mktemp("replicated-control-plane")
-    namespaces = Namespaces("contoso", "orders", "payments")
-    plane = ControlPlane(folder, namespaces, PromotedRedis(watched))
-    plane.start(*NAMES)
-    yield plane
-    plane.end()
-    namespaces.end()
-    print((folder / "workers.log").read_text()[-20_000:])
+    with running_plane(folder, PromotedRedis(watched), *NAMES) as plane:
+        yield plane
 
 
 @pytest.mark.nightly
@@ -260,16 +209,11 @@ def replicated_plane(watched: Sentinels, tmp_path_factory: pytest.TempPathFactor
 def test_workers_and_beat_follow_a_failover_of_redis_within_ten_seconds(
     replicated_plane: ControlPlane, watched: Sentinels, how: signal.Signals
 ) -> None:
-    server, asked = PromotedRedis(watched), datetime.now(UTC)
-    until(lambda: all_work(replicated_plane, server, asked), 60, "workers are at work before the master goes away")
+    server = PromotedRedis(watched)
+    are_at_work(replicated_plane, server, 60, datetime.now(UTC))
 
     old = watched.fail_over(how)
-    promoted = datetime.now(UTC)
-    with Stopwatch() as watch:
-        until(lambda: all_work(replicated_plane, server, promoted), BACK_WITHIN_S, "workers are at work")
+    are_back_in_time(replicated_plane, server)
     watched.bring_back(old)
-    back = datetime.now(UTC)
 
-    until(lambda: all_work(replicated_plane, server, back), 60, "workers are at work after the old master has returned")
-    assert watch.took < BACK_WITHIN_S
-    assert not exits(replicated_plane)
+    are_at_work(replicated_plane, server, 60, datetime.now(UTC))
