@@ -25,6 +25,7 @@ from pipeline.usage.listing import changed_days
 from pipeline.usage.table import DayTable
 from tests.emulator.clients.installed import python_with
 from tests.ports import free_port
+from tests.workers.test_usage import RECORD
 from workers.usage import write
 
 MOTO = "moto[server]>=5.1,!=5.2.1"
@@ -63,22 +64,8 @@ def until_it_answers(port: int, process: "subprocess.Popen[bytes]") -> None:
         time.sleep(0.1)  # between two looks
 
 
-def record(number: int, seq: int = 1) -> UsageRecord:
-    return UsageRecord(
-        record_id=str(number),
-        minute=DAY + timedelta(minutes=number),
-        scope="sub",
-        pair="contoso",
-        namespace="contoso",
-        entity="orders",
-        kind="send",
-        reporter="host:1",
-        seq=seq,
-        operations=1,
-        messages=1,
-        bytes=256,
-        billing_units=1,
-    )
+def record(number: int) -> UsageRecord:
+    return RECORD._replace(record_id=str(number), minute=DAY + timedelta(minutes=number))
 
 
 def stored(url: str) -> tuple[list[str], list[str]]:
@@ -89,7 +76,7 @@ def stored(url: str) -> tuple[list[str], list[str]]:
     return sorted(table["record_id"].to_pylist()), [info.base_name for info in files if info.is_file]
 
 
-def test_usage_is_written_and_compacted_in_an_object_store(url: str, tmp_path: Path) -> None:
+def test_usage_is_written_and_compacted_in_an_object_store(url, tmp_path):
     for number in range(FILES):
         write([record(number)], url)
     expected = sorted(str(number) for number in range(FILES))
