@@ -7,7 +7,7 @@ it is done, and finds it in the audit trail.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 import pytest
 import redis
@@ -15,22 +15,12 @@ from django.urls import URLPattern, get_resolver, reverse
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from pairing.fleet.coordination import SharedState
-from tests.dashboard.sample_data import (
-    DEVIATING,
-    EMPTY_ORPHAN,
-    FULL_ORPHAN,
-    OWN,
-    SampleSite,
-    sample_site,
-)
+from tests.dashboard.access.test_access_walk import OPEN, PARTS
+from tests.dashboard.sample_data import DEVIATING, EMPTY_ORPHAN, FULL_ORPHAN, OWN, SampleSite, sample_site
 from tests.dashboard.sample_outage import INCIDENT
 from tests.dashboard.site.test_browser import sign_in
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.timeout(900),
-    pytest.mark.sampled("operator", "administrator"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900), pytest.mark.sampled("operator", "administrator")]
 
 FILLED = {"pair": "contoso", "path": "orders", "event_id": INCIDENT, "verb": "fail_over", "drill": 1}
 QUERY = {
@@ -39,11 +29,9 @@ QUERY = {
     "backlog-jobs": f"?queue={OWN}",
     "dead-letters": f"?queue={OWN}&verb=resubmit&which=all",
 }
-OPEN = {"login", "logout", "healthz", "readyz", "metrics", "live"}
+ORDERS = "/pairs/contoso/entities/orders/"
 OWN_FORMS = "form[action='/logout/'], form[action='/login/'], form[action^='/tokens/']"
 """What a viewer may send: to come, to leave, and what concerns nobody else."""
-PARTS = {"costs-run", "costs-before-failover", "backlog-jobs"}
-"""Addresses that answer with a part of a page."""
 CONTROLS = "a[href*='/actions/'], a[href*='/dead-letters/?'], [formaction], [hx-post]"
 
 
@@ -51,7 +39,7 @@ def addresses() -> dict[str, str]:
     """Every address that can be made of what the test knows, by its name."""
     found = {}
     for pattern in get_resolver().url_patterns:
-        if isinstance(pattern, URLPattern) and pattern.name and pattern.name not in OPEN:
+        if isinstance(pattern, URLPattern) and pattern.name and pattern.name not in OPEN | {"live"}:
             wanted = pattern.pattern.converters
             if set(wanted) <= set(FILLED):
                 address = reverse(pattern.name, kwargs={key: FILLED[key] for key in wanted})
@@ -84,9 +72,7 @@ def watcher(browser: Browser, place: SampleSite) -> Iterator[Page]:
 def operator(request, browser: Browser, place: SampleSite, watcher: Page) -> Iterator[Page]:
     """An operator's browser, while somebody watches."""
     with browser.new_context(
-        java_script_enabled=request.param == "scripts",
-        viewport={"width": 1280, "height": 900},
-        base_url=place.address,
+        java_script_enabled=request.param == "scripts", viewport={"width": 1280, "height": 900}, base_url=place.address
     ) as context:
         page = sign_in(context, place.address, "operator")
         expect(watcher.locator("[data-stream]")).to_have_text("live")
@@ -144,55 +130,26 @@ def link(name: str) -> Callable[[Page], Locator]:
     return lambda page: page.get_by_role("link", name=name, exact=True)
 
 
-def entity(verb: str, **more: Any) -> OperatorAction:
-    """An action on the page of the entity."""
-    page = "/pairs/contoso/entities/orders/"
-    return OperatorAction(page, link(verb), press=verb, audit=verb, **more)
-
-
 def test_an_entity_is_failed_over_held_for_a_while_released_and_marked_healthy(operator, shared):
     shared.mark_healthy("orders", operator="the test", process="test:1:aaaa")
-    reason = {"Reason": "storage is down, ticket 1"}
-
-    do(
-        operator,
-        entity(
+    why, hour, night = {"Reason": "storage is down, ticket 1"}, {"Hold it": "1 hour"}, {"Hold it": "4 hours"}
+    steps = (
+        (
             "Fail over",
-            preview="stops sending to orders in the primary",
-            says="orders is failed over",
-            fills=reason,
-            chooses={"Hold it": "1 hour"},
+            "stops sending to orders in the primary",
+            "orders is failed over",
+            why,
+            hour,
+            r"operator, ends\s+in 5",
         ),
+        ("Release", "The hold of orders ends", "orders is released", {"Reason": "is it back?"}, {}, "Failed over"),
+        ("Hold", "orders stays failed over even if a ping", "orders is held", why, night, r"operator, ends\s+in 3 h"),
+        ("Mark healthy", "Hold and failover of orders end", "orders is marked healthy", why, {}, "Draining"),
     )
-    operator.goto("/pairs/contoso/entities/orders/")
-    expect(operator.get_by_text(re.compile(r"in 59 min")).first).to_be_visible()
-    do(
-        operator,
-        entity(
-            "Release", preview="The hold of orders ends", says="orders is released", fills={"Reason": "is it back?"}
-        ),
-    )
-    do(
-        operator,
-        entity(
-            "Hold",
-            preview="orders stays failed over even if a ping is accepted",
-            says="orders is held",
-            fills=reason,
-            chooses={"Hold it": "4 hours"},
-        ),
-    )
-    operator.goto("/?q=orders")
-    expect(operator.locator("tr[data-entity='orders']")).to_contain_text(re.compile(r"held by operator, ends\s+in 3 h"))
-    do(
-        operator,
-        entity(
-            "Mark healthy",
-            preview="Hold and failover of orders end together",
-            says="orders is marked healthy",
-            fills={"Reason": "the region is back"},
-        ),
-    )
+    for verb, preview, says, fills, chooses, state in steps:
+        do(operator, OperatorAction(ORDERS, link(verb), preview, verb, says, verb, fills, chooses))
+        operator.goto("/?q=orders")
+        expect(operator.locator("tr[data-entity='orders']")).to_contain_text(re.compile(state))
     assert shared.health()["orders"].state == "healthy"
 
 
@@ -214,21 +171,14 @@ def test_several_entities_and_a_whole_pair_are_failed_over_and_brought_back(oper
 
         return control
 
-    several, pair = "/?q=ments", "/pairs/contoso/"
+    several, pair, every = "/?q=ments", "/pairs/contoso/", "all 64 entities of contoso"
     reason = {"Reason": "the region is going down"}
     steps = (
         (several, chosen("Fail over"), "Force failover: 2 entities", "2 entities", "Fail over", "payments"),
         (several, chosen("Release"), "The hold of 2 entities ends", "Release", "Release", "payments"),
-        (
-            several,
-            chosen("Mark healthy"),
-            "Hold and failover of 2 entities",
-            "Mark healthy",
-            "Mark healthy",
-            "payments",
-        ),
-        (pair, link("Fail over all"), "all 64 entities of contoso", "Fail over", "Fail over", "contoso"),
-        (pair, link("Release all"), "all 64 entities of contoso", "Release", "Release", "contoso"),
+        (several, chosen("Mark healthy"), "failover of 2 entities", "Mark healthy", "Mark healthy", "payments"),
+        (pair, link("Fail over all"), every, "Fail over", "Fail over", "contoso"),
+        (pair, link("Release all"), every, "Release", "Release", "contoso"),
     )
     for page, control, preview, press, word, about in steps:
         do(operator, OperatorAction(page, control, preview, press, "entities are", word, reason, about=about))
@@ -238,63 +188,26 @@ def test_several_entities_and_a_whole_pair_are_failed_over_and_brought_back(oper
 
 @pytest.mark.nightly
 def test_syphons_of_a_pair_a_queue_and_a_destination_are_paused_resumed_and_paced(operator, shared):
-    pair, backlog, orders = "/pairs/contoso/", "/backlog/", "/pairs/contoso/entities/orders/"
-    why, pace = {"Reason": "the primary is busy"}, {"Reason": "gently", "At most": "5"}
-    free = {"At most": "", "Reason": "enough room"}
-    queue, paced = of_row(OWN, "Pause"), lambda page: page.get_by_label("Pace the syphon to orders")
-    steps = (
-        (
-            pair,
-            link("Pause syphon"),
-            "Draining of all of contoso stops",
-            "Pause",
-            "is paused",
-            "Pause syphon",
-            why,
-            "contoso",
-        ),
-        (
-            pair,
-            link("Resume syphon"),
-            "Draining of all of contoso resumes",
-            "Resume",
-            "resumes",
-            "Resume syphon",
-            {},
-            "contoso",
-        ),
-        (backlog, queue, f"Draining of {OWN} stops", "Pause", "is paused", "Pause syphon", why, OWN),
-        (backlog, of_row(OWN, "Resume"), f"Draining of {OWN} resumes", "Resume", "resumes", "Resume syphon", {}, OWN),
-        (
-            pair,
-            link("Pace syphon"),
-            "this many messages of all of contoso",
-            "Set",
-            "at most 5",
-            "Pace",
-            pace,
-            "contoso",
-        ),
-        (
-            pair,
-            link("Pace syphon"),
-            "Now 5 a second, set by operator",
-            "Set",
-            "without a rate limit",
-            "Pace",
-            free,
-            "contoso",
-        ),
-        (backlog, of_row(OWN, "Pace"), f"this many messages of {OWN}", "Set", "at most 5", "Pace", pace, OWN),
-        (backlog, of_row(OWN, "Pace"), "Now 5 a second", "Set", "without a rate limit", "Pace", free, OWN),
-        (orders, paced, "this many messages of orders", "Set", "at most 5", "Pace", pace, "orders"),
-        (orders, paced, "Now 5 a second", "Set", "without a rate limit", "Pace", free, "orders"),
+    pair, backlog, all_of_it = "/pairs/contoso/", "/backlog/", "all of contoso"
+    why, pace, free = {"Reason": "the primary is busy"}, {"Reason": "gently", "At most": "5"}, {"At most": ""}
+    of_pair, of_queue = (pair, link, " syphon", all_of_it, "contoso"), (backlog, partial(of_row, OWN), "", OWN, OWN)
+    for page, control, ending, what, about in (of_pair, of_queue):
+        for name, preview, press, says, word, fills in (
+            (f"Pause{ending}", f"Draining of {what} stops", "Pause", "is paused", "Pause syphon", why),
+            (f"Resume{ending}", f"Draining of {what} resumes", "Resume", "resumes", "Resume syphon", {}),
+        ):
+            do(operator, OperatorAction(page, control(name), preview, press, says, word, fills, about=about))
+    pacing = (
+        (pair, link("Pace syphon"), all_of_it, "contoso"),
+        (backlog, of_row(OWN, "Pace"), OWN, OWN),
+        (ORDERS, lambda page: page.get_by_label("Pace the syphon to orders"), "orders", "orders"),
     )
-    for page, control, preview, press, says, word, fills, about in steps:
-        do(operator, OperatorAction(page, control, preview, press, says, word, fills, about=about))
-        if says == "at most 5" and about == "contoso":
-            operator.goto("/")
-            expect(operator.get_by_text("at most 5 messages a second")).to_be_visible()
+    for page, control, what, about in pacing:
+        for preview, says, fills in (
+            (f"this many messages of {what}", "at most 5", pace),
+            ("Now 5 a second, set by operator", "without a rate limit", free),
+        ):
+            do(operator, OperatorAction(page, control, preview, "Set", says, "Pace", fills, about=about))
     assert (shared.paused(), shared.paces()) == ({}, {})
 
 
@@ -385,18 +298,8 @@ def test_only_an_administrator_is_offered_to_discard(operator):
 
 
 def test_an_administrator_discards_dead_letters_on_record(administrator):
-    do_as_administrator = OperatorAction(
-        DEAD,
-        choose(1, "Discard chosen"),
-        "permanently",
-        "Discard",
-        "dead letter",
-        "Discard",
-        {"Reason": "a test message of mine"},
-        about="administrator",
-    )
-    administrator.goto(do_as_administrator.page)
-    do_as_administrator.control(administrator).click()
+    administrator.goto(DEAD)
+    choose(1, "Discard chosen")(administrator).click()
     asked = administrator.locator("dialog[open], main section.narrow").first
     expect(asked).to_contain_text("The control plane keeps their number, message id, destination")
     asked.get_by_label("Reason").fill("a test message of mine")
@@ -421,24 +324,6 @@ def test_an_administrator_deletes_an_orphan_with_its_messages_by_typing_its_path
     asked.get_by_role("button", name="Cancel deletion").click()
 
     expect(administrator.get_by_role("status").filter(has_text="is kept").first).to_be_visible()
-
-
-def unfold(fold: Locator) -> None:
-    """A page that is loaded again without scripts is folded again."""
-    if fold.get_attribute("open") is None:
-        fold.locator("summary").click()
-
-
-def test_the_demo_breaks_and_mends_an_entity_and_the_whole_primary(operator):
-    for name, where in (("orders", "orders"), ("the whole primary", "*")):
-        operator.goto("/pairs/contoso/")
-        unfold(operator.locator("details.demo-fold"))
-        operator.get_by_role("button", name=f"Break {name}").click()
-        broken = operator.locator(f"tr[data-queue='{where}'] .broken")
-        expect(broken).to_have_count(1)
-        unfold(operator.locator("details.demo-fold"))
-        operator.get_by_role("button", name=f"Mend {name}").click()
-        expect(broken).to_have_count(0)
 
 
 def test_a_month_is_computed_budgeted_and_compared_with_its_bill(operator, tmp_path):
@@ -487,71 +372,11 @@ def test_operators_find_their_buttons_on_every_page_that_acts(browser: Browser, 
         assert page.get_by_role("link", name="Administration").count() == (role == "administrator")
 
 
-ASKED = (
-    *(f"/pairs/contoso/actions/{verb}/?path=orders" for verb in ("fail_over", "hold", "release", "mark_healthy")),
-    *(
-        f"/pairs/contoso/actions/{verb}/?path=*"
-        for verb in ("fail_over", "pause_syphon", "resume_syphon", "pace_syphon")
-    ),
-    *(
-        f"/pairs/contoso/actions/{verb}/?path={FULL_ORPHAN}"
-        for verb in ("quarantine_queue", "reopen_queue", "drain_queue", "stop_drain", "delete_queue", "take_back")
-    ),
-    f"/pairs/contoso/actions/repair_queue/?path={DEVIATING}",
-    f"/backlog/contoso/dead-letters/?queue={OWN}&verb=resubmit&which=all",
-    f"/backlog/contoso/messages.json?queue={OWN}",
-)
-
-
-def test_a_viewer_who_asks_for_an_action_is_informed_which_group_it_needs(browser: Browser, place):
-    with browser.new_context(base_url=place.address) as context:
-        page = sign_in(context, place.address, "viewer")
-        for address in ASKED:
-            answer = page.goto(address)
-            assert answer is not None
-            assert answer.status == 403, address
-            expect(page.get_by_role("alert")).to_have_text(
-                "This needs the group operator. An administrator can add you to it."
-            )
-        page.goto(f"/backlog/contoso/dead-letters/?queue={OWN}&verb=discard&which=all")
-        expect(page.get_by_role("alert")).to_contain_text("This needs the group administrator")
-        page.goto("/admin/")
-        expect(page.get_by_role("alert")).to_contain_text("This needs the group administrator")
-
-
-def test_a_stranger_is_led_to_the_login_from_every_page_and_back_again(browser: Browser, place):
+def test_a_stranger_is_led_to_the_login_and_back_again(browser: Browser, place):
     with browser.new_context(base_url=place.address) as context:
         page = context.new_page()
-        for name, address in addresses().items():
-            if context.request.get(address, max_redirects=0).status == 405:
-                continue
-            page.goto(address)
-            expect(page.get_by_role("button", name="Sign in"), name).to_be_visible()
-        for address in ASKED:
-            page.goto(address)
-            expect(page.get_by_role("button", name="Sign in"), address).to_be_visible()
-
         page.goto(f"/pairs/contoso/incidents/{INCIDENT}/")
         page.get_by_label("User name").fill("viewer")
         page.get_by_label("Password").fill("a-password-for-this-test")
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", level=1)).to_contain_text("orders")
-
-
-def test_an_administrator_cleans_up_empty_orphans_in_the_administration_after_a_confirmation(administrator):
-    administrator.goto("/admin/dashboard/backlogqueue/?is_orphan__exact=1")
-    for path in (EMPTY_ORPHAN, FULL_ORPHAN):
-        administrator.locator("tr", has=administrator.get_by_role("link", name=path)).get_by_role("checkbox").check()
-    administrator.locator("select[name=action]").select_option(label="Delete the empty orphans among these…")
-    administrator.get_by_role("button", name="Run").or_(administrator.get_by_role("button", name="Go")).first.click()
-    expect(administrator.get_by_role("row", name=EMPTY_ORPHAN)).to_contain_text("Quarantined now")
-    expect(administrator.get_by_role("row", name=FULL_ORPHAN)).to_contain_text("Kept. It holds")
-    administrator.get_by_label("Reason").fill("the count was lowered")
-    administrator.get_by_role("button", name="Quarantine and delete").click()
-    expect(administrator.get_by_text(re.compile("type its full path"))).to_be_visible()
-
-    administrator.goto("/backlog/")
-    of_row(EMPTY_ORPHAN, "Cancel deletion")(administrator).click()
-    asked = administrator.locator("dialog[open], main section.narrow").first
-    asked.get_by_role("button", name="Cancel deletion").click()
-    expect(administrator.get_by_role("status").filter(has_text="is kept").first).to_be_visible()
