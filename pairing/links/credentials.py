@@ -18,7 +18,7 @@ from azure.core.exceptions import ClientAuthenticationError
 from pairing.clock import start
 
 _ASK_S = 10.0
-_EARLIER_S = 0.1
+_SHARE = 0.75
 _MOST_ASKED = 8
 
 opens_until: ContextVar[float] = ContextVar("opens_until", default=float("inf"))
@@ -77,8 +77,8 @@ class AwaitedCredential(AskedCredential):
 
 
 def _left_s() -> float:
-    """How long the credential may take: a bit less than the link that is being opened."""
-    return min(_ASK_S, max(opens_until.get() - time.monotonic() - _EARLIER_S, 0.0))
+    """How long the credential may take: less than the link that is being opened, which would end as an outage."""
+    return min(_ASK_S, max((opens_until.get() - time.monotonic()) * _SHARE, 0.0))
 
 
 def _silent() -> ClientAuthenticationError:

@@ -92,7 +92,7 @@ async def test_a_credential_that_does_not_answer_keeps_few_threads_and_is_no_out
     world.clients.append(client)
     await world(client.open)
     senders = [client.get_queue_sender(queue) for _ in range(12)]
-    sends = [world(sender.send_messages, ServiceBusMessage("x"), timeout=10) for sender in senders]
+    sends = [world(sender.send_messages, ServiceBusMessage("x"), timeout=20) for sender in senders]
     errors = await asyncio.gather(*sends, return_exceptions=True)
     await world.until(lambda: sum(t.name in ("pairing-opening", "pairing-token") for t in threading.enumerate()) <= 8)
     assert all(isinstance(error, ServiceBusError) for error in errors)

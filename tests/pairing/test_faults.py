@@ -112,7 +112,7 @@ SHORTAGES = [
 def test_what_this_process_lacks_is_no_outage_of_the_entity(cause):
     for error in (cause, as_the_sdk_raises(cause), ServiceBusError("Handler failed", error=cause)):
         assert classify(error, known=True) is Fault.CALLER
-        assert why_refused(error) == "busy"  # so that the syphon neither counts an attempt nor dead-letters
+        assert why_refused(error) == "shortage"  # so that the syphon neither counts an attempt nor dead-letters
 
 
 @pytest.mark.parametrize("cause", [OSError(errno.ECONNREFUSED, "?"), OSError(errno.ENETUNREACH, "?"), RuntimeError()])
@@ -130,7 +130,7 @@ def test_a_process_without_file_descriptors_leaves_the_backlog_queues_in_their_r
             secondary.fail(as_the_sdk_raises(OSError(errno.EMFILE, "Too many open files")), path)
         with pytest.raises(sdk.ServiceBusConnectionError):
             client.get_queue_sender("orders").send_messages(ServiceBusMessage("x"))
-        assert events == ["forced"]
+        assert events == ["forced", "out_of_resources"]
 
 
 TORN_OR_SILENT = [
