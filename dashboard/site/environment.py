@@ -1,11 +1,12 @@
 """Readers of environment variables that reject bad values with one sentence, and read NAME_FILE in place of NAME."""
 
 import os
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -13,8 +14,12 @@ from redis import RedisError
 
 from pairing.fleet.redis_url import client_of
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 Value = TypeVar("Value")
+Content = TypeVar("Content", bound="BaseModel")
 
 
 class Environment:
@@ -123,3 +128,18 @@ def is_web_address(value: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         return False
+
+
+def read_toml(file: Path, model: type[Content]) -> Content:
+    """The content of the file. Raises ImproperlyConfigured, which names the key and what is expected."""
+    from pydantic import ValidationError  # the settings do without it
+
+    try:
+        return model.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ImproperlyConfigured(f"it cannot be read: {error.strerror}.") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise ImproperlyConfigured(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ImproperlyConfigured(f"it is not TOML: {error}.") from None

@@ -14,7 +14,7 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus.exceptions import MessageLockLostError, MessageNotFoundError
 
 from pairing.drain.backlog_queue import BATCH, Failed, Item, Kept, Sent, Settled, Verb
-from pairing.drain.connections import Connections
+from pairing.drain.destinations import Connections
 from pairing.drain.host import StopEvent, SyphonHost, World, attempt
 from pairing.drain.ledger import Ledger, same_queue
 from pairing.drain.primary_operations import PrimaryOperations

@@ -9,7 +9,7 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus.exceptions import MessageSizeExceededError, ServiceBusAuthenticationError, ServiceBusError
 
 from pairing.drain.backlog_queue import Item, Sent, Why
-from pairing.drain.connections import Connections
+from pairing.drain.destinations import Connections
 from pairing.drain.host import SyphonHost, World, attempt
 from pairing.drain.refusals import require_lease, why_refused
 from pairing.drain.shared.usage import Tally

@@ -9,16 +9,15 @@ from functools import partial
 from typing import Any
 
 from pairing.drain.backlog_queue import Progress
-from pairing.drain.connections import Connections
-from pairing.drain.destinations import Destinations
+from pairing.drain.destinations import Connections, Destinations
 from pairing.drain.flow import DrainFlow
 from pairing.drain.host import StopEvent, SyphonHost, World
 from pairing.drain.ledger import Ledger, same_queue
 from pairing.drain.operations import DrainOperations
-from pairing.drain.pacing import Pacing
 from pairing.drain.session_order import InTurn
 from pairing.drain.shared.lease_holder import LOOK_S, LeaseHolder
 from pairing.drain.shared.losses import estimated, messages
+from pairing.drain.shared.pacing import Pacing
 from pairing.drain.shared.stored_ledger import StoredLedger
 from pairing.drive import Operation, call
 from pairing.errors import PairingError

@@ -4,9 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pairing.drain import connections as drain_connections
-from pairing.drain.connections import Connections
-from pairing.drain.destinations import BUSY_PAUSE_S, Destinations
+from pairing.drain import destinations as drain_destinations
+from pairing.drain.destinations import BUSY_PAUSE_S, Connections, Destinations
 
 
 @pytest.fixture
@@ -82,7 +81,7 @@ def test_case_does_not_distinguish_entities(destinations):
 
 @pytest.fixture
 def connections(monkeypatch):
-    monkeypatch.setattr(drain_connections, "PLACES", 3)
+    monkeypatch.setattr(drain_destinations, "PLACES", 3)
     return Connections(lambda path: SimpleNamespace(sender=path, path=path))
 
 
@@ -110,7 +109,7 @@ def test_one_send_opens_a_link_and_those_that_failed_last_time_get_half_of_the_p
     assert [destinations.take("orders") for _ in range(2)] == [True, False]
     link.sender = object()
     assert destinations.take("orders")
-    for number in range(drain_connections.PLACES // 2):
+    for number in range(drain_destinations.PLACES // 2):
         assert destinations.take(f"other-{number}")
     destinations.failed("payments", 0)
     assert not destinations.take("payments")

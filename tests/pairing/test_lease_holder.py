@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 import redis
 
-from pairing.drain.pacing import Pacing
 from pairing.drain.shared.lease_holder import LEASE_S, LeaseHolder
+from pairing.drain.shared.pacing import Pacing
 from pairing.fleet.coordination import SharedState
 
 QUEUES = ("q0", "q1")

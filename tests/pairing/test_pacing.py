@@ -2,7 +2,7 @@
 
 import pytest
 
-from pairing.drain.pacing import Pacing
+from pairing.drain.shared.pacing import Pacing
 
 
 def gone(pacing: Pacing, path: str, queue: str, *, until_s: float) -> int:

@@ -21,13 +21,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairing.drain.backlog_queue import BATCH, Failed, Kept, Progress, Sent
-from pairing.drain.connections import Connections
-from pairing.drain.destinations import Destinations
+from pairing.drain.destinations import Connections, Destinations
 from pairing.drain.flow import DrainFlow
 from pairing.drain.ledger import Ledger
-from pairing.drain.pacing import Pacing
 from pairing.drain.queue_state import PATIENCE_S as REDIS_PATIENCE_S
 from pairing.drain.sending import PATIENCE_S
+from pairing.drain.shared.pacing import Pacing
 from pairing.messages.rewriting import to_backlog
 from tests.pairing.steps import Answers, Count, Fetch, Keep, Peek, Queue, Receive, Renew, Rest, Send, Settle
 from tests.selection import lives

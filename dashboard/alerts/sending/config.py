@@ -12,8 +12,7 @@ from pydantic import BaseModel, Field, model_validator
 from dashboard.alerts.sending.channels import INTEGRATIONS
 from dashboard.alerts.sending.channels.base import Integration, Target
 from dashboard.fleet.pairs.pairs_file import Table, Variable
-from dashboard.site.environment import Environment
-from dashboard.site.toml_file import read_toml
+from dashboard.site.environment import Environment, read_toml
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 Address = Annotated[str, Field(pattern="@")]

@@ -10,8 +10,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from dashboard.site.environment import Environment
-from dashboard.site.toml_file import read_toml
+from dashboard.site.environment import Environment, read_toml
 from pairing.ends import Endpoint, Role
 
 EntityKind = Literal["queue", "topic"]

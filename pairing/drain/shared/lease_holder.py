@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from pairing.drain.pacing import Pacing
+from pairing.drain.shared.pacing import Pacing
 from pairing.fleet.access import redis_errors
 
 if TYPE_CHECKING:
