@@ -257,7 +257,9 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         await self._runtime.block(self._callbacks.wait, 1.0)
         await self.background.cancel([self._watchdog] if self._watchdog else [])
         await self.background.end(max(until - time.monotonic(), 0.1))
-        self.background.threads.shutdown(wait=False)
+        if (threads := self.background.threads) is not None:
+            self.background.threads = None  # a syphon of the application ends later, on threads of the loop
+            threads.shutdown(wait=False)
 
     def _stop_working(self) -> None:
         if self._shutting is None:

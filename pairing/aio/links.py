@@ -41,7 +41,7 @@ class Background:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.threads = ThreadPoolExecutor(_MOST_THREADS, "pairing-blocking")
+        self.threads: ThreadPoolExecutor | None = ThreadPoolExecutor(_MOST_THREADS, "pairing-blocking")
         """For what may block on Redis: the application may keep the event loop's own threads busy."""
         self.links: WeakSet[Link] = WeakSet()
 
