@@ -3,7 +3,6 @@
 A credential that gives no token is no outage of the namespace (docs/failures.md).
 """
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -69,6 +68,8 @@ class AwaitedCredential(AskedCredential):
     """A credential for the asyncio SDK."""
 
     async def _asked(self, give: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        import asyncio  # 60 modules that blocking clients do without
+
         try:
             async with asyncio.timeout(_left_s()):
                 return await give(*arguments, **options)

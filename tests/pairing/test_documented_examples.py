@@ -139,6 +139,7 @@ def test_the_examples_of_the_quickstart(pair, strings, client, capsys, monkeypat
     names["client"] = client
     run_until(lambda: True, run_syphon, names)
     run(observe, names)
+    client.close()
     assert "forced orders maintenance" in capsys.readouterr().out
 
     monkeypatch.setitem(sys.modules, "time", without_pauses())
