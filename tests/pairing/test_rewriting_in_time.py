@@ -55,14 +55,14 @@ async def test_the_link_gets_what_the_rewriting_has_left(world, client, queue, s
         for message in MESSAGES:
             messages.add_message(message)
     slow(2.0 / len(MESSAGES))
-    for path in client.backlog_paths:
-        link = client._backlog_link(path)
+    links = type(client._backlog_link(client.backlog_paths[0]))
+    send_patiently = links.send
 
-        def send(outgoing, timeout_s, send=link.send):
-            timeouts.append(timeout_s)
-            return send(outgoing, PATIENCE_S)
+    def send(link, outgoing, timeout_s):
+        timeouts.append(timeout_s)
+        return send_patiently(link, outgoing, PATIENCE_S)
 
-        monkeypatch.setattr(link, "send", send)
+    monkeypatch.setattr(links, "send", send)
     await world(sender.send_messages, messages, timeout=TIMEOUT_S)
     assert timeouts == [pytest.approx(TIMEOUT_S / 2 - 2.0)]
     assert len(slow.rewritten) == len(MESSAGES)
