@@ -56,7 +56,7 @@ _MAY_SERVE = """\
 
 SETTLE = Safeguard(
     "a message is completed in the backlog only after the primary has acknowledged it",
-    (Change("pairing/drain/flow.py", "group[at : at + sent.count]", "group[at : at + allowed]"),),
+    (Change("pairing/drain/sending.py", "done += group[: sent.count]", "done += group[:tried]"),),
     ("lost",),
     ("tests/pairing/test_syphon_model.py",),
 )
