@@ -206,10 +206,17 @@ def _chromium() -> str:
     return found
 
 
+@pytest.fixture(scope="session")
+def _chromium_of_the_site(django_db_setup: None) -> Iterator[_Chromium]:
+    """Ended before the test database is dropped, which Django refuses while Playwright's event loop runs."""
+    yield _one_chromium
+    _one_chromium.end()
+
+
 @pytest.fixture(scope="module")
-def browser() -> Browser:
+def browser(_chromium_of_the_site: _Chromium) -> Browser:
     """Chromium, the same for the modules that run together."""
-    return _one_chromium.browser()
+    return _chromium_of_the_site.browser()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -399,6 +399,6 @@ def test_sessions_are_listed_whatever_the_page_and_by_the_time_of_their_state(cl
         with client.get_queue_receiver(queue, session_id=name) as receiver:
             receiver.session.set_state("known")
         if name == "000":
-            cutoff = datetime.now(UTC)
+            cutoff = datetime.now(UTC) + timedelta(milliseconds=5)  # the SDK rounds it down to milliseconds
             wait_until(cutoff + timedelta(milliseconds=5))
     assert list(client.list_queue_sessions(queue, state_updated_after=cutoff)) == ["001"]

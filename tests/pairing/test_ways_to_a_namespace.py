@@ -230,7 +230,7 @@ async def test_no_context_is_made_on_the_loop_over_websockets(world, opened, sec
     assert (await client.get_queue_receiver(queue).receive_messages(max_wait_time=20))[0]
     await client.close()
     assert made_on_the_loop(made) == made_by_then
-    assert len([thread for thread in made if thread.name.startswith("asyncio")]) == 1
+    assert len([thread for thread in made if thread.name.startswith("pairing-blocking")]) == 1
     assert secondary.drain(client.backlog_paths[0])
 
 
