@@ -21,7 +21,8 @@ def _places() -> int:
     with suppress(ImportError):  # Windows has no such limit
         import resource
 
-        return min(200, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
+        limit: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return min(200, limit // 4) if limit > 0 else 200
     return 200
 
 

@@ -150,7 +150,7 @@ class DrainFlow:
 
     def _room(self, path: str, wanted: int, now: float) -> int:
         """How many of this number of messages the entity accepts now."""
-        if path in self._sending.lanes:
+        if path in self._sending.lanes or self._sending.rests(path, now):
             return 0
         wanted = min(wanted, self._destinations.room(path, now))
         return self._destinations.pacing.allowance(path, self.progress.queue, wanted, now).count if wanted else 0

@@ -60,6 +60,7 @@ class Sending:
         self._may_send, self._now = may_send, now
         self._first_pause_s, self._max_attempts = first_pause_s, max_attempts
         self._is_mixed = False
+        self._rests_until = dict[str, float]()
 
     def accept(self, items: list[Item]) -> list[Item]:
         """Those of these messages that are sent now; the others are postponed, as their entity accepts none now."""
@@ -78,9 +79,13 @@ class Sending:
 
     def _is_open(self, path: str, first: Item, now: float) -> bool:
         """Whether the entity accepts messages, and has no older ones that are under way or deferred."""
-        if path in self.lanes or self._destinations.is_blocked(path, now):
+        if path in self.lanes or self.rests(path, now) or self._destinations.is_blocked(path, now):
             return False
         return first.fetched or not self._in_turn(self._queue.deferred.waiting(path, now))
+
+    def rests(self, path: str, now: float) -> bool:
+        """Whether messages for the entity were put off until later: newer ones must not overtake them."""
+        return now < self._rests_until.get(path, 0.0)
 
     def holds_up(self) -> float:
         """For how long the queue waits for the destinations now; 0 if it goes on."""
@@ -194,9 +199,10 @@ class Sending:
     def _gave_up(self, sent: Sent) -> str:
         return f"refused {self._max_attempts} times: {sent.text}"
 
-    def _postpone(self, path: str, not_before: float = 0.0) -> None:
+    def _postpone(self, path: str, until: float = 0.0) -> None:
+        self._rests_until[path] = until
         for group in self.lanes.pop(path).groups:
-            self._put_off(group, not_before)
+            self._put_off(group, 0.0)
 
     def _put_off(self, items: Iterable[Item], not_before: float) -> None:
         for item in items:

@@ -58,8 +58,10 @@ class AskedCredential:
     def _ask(self, answer: "Future[Any]", give: Callable[[], Any]) -> None:
         try:
             answer.set_result(give())
-        except BaseException as error:
+        except Exception as error:
             answer.set_exception(error)
+        except BaseException as error:  # the SDK would end the thread of the link by it
+            answer.set_exception(ClientAuthenticationError(message=f"the credential raised {error!r}"))
         finally:
             self._places.release()
 

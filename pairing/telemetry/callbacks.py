@@ -35,7 +35,7 @@ class Callbacks:
             if not self._callbacks:
                 return
             self._waiting.append(event)
-            if self._thread is not None:
+            if self._thread is not None and self._thread.is_alive():
                 return
             self._thread = threading.Thread(target=self._work, name="pairing-events", daemon=True)
             try:
