@@ -65,9 +65,12 @@ def parser() -> argparse.ArgumentParser:
 
 def _share(text: str) -> Fraction:
     try:
-        return Fraction(text)
+        share = Fraction(text)
     except ZeroDivisionError:
         raise ValueError(text) from None
+    if not 0 <= share <= 1:  # 5 for 5 % would publish any month
+        raise ValueError(text)
+    return share
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -39,9 +39,10 @@ def test_a_mistake_is_one_sentence(
     assert sentence.format(folder=tmp_path) in said.err
 
 
-def test_a_share_is_a_number(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("text", ["nan", "-1", "2", "1/0", "much"])
+def test_a_share_is_a_number_from_0_to_1(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        charges.parser().parse_args(["--max-quarantined", "1/0"])
+        charges.parser().parse_args([f"--max-quarantined={text}"])
     assert "invalid" in capsys.readouterr().err
 
 

@@ -106,6 +106,8 @@ class Command(OneSentenceCommand):
                 self.stderr.write(f"{run.month}: {error}")
 
     def _store(self, options: dict[str, Any]) -> ChargeRun:
+        if ignored := [name for name in GIVEN if options[name] and name not in ("month", "rule", "allow_empty")]:
+            raise CommandError(f"--store stores a result as it is: leave out --{ignored[0].replace('_', '-')}.")
         try:
             return store_result(options["store"], options["rule"], "command", allow_empty=options["allow_empty"])
         except JobFailed as error:

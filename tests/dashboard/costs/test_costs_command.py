@@ -63,6 +63,7 @@ def shows_progress(written: str) -> None:
     [
         (["--month", "2026-13"], "“2026-13” is not a month: write it as YYYY-MM, for example 2026-10."),
         (["--month", "9999-12"], "“9999-12” is not a month"),
+        (["--store", "result.jsonl", "--prices", "p.json"], "leave out --prices"),
         (["--month", "2026-10", "--hours-in-month", "0"], "--hours-in-month must be more than 0."),
         (["--month", "2026-10", "--hours-in-month", "99999"], "--hours-in-month must be at most 10000."),
         (
