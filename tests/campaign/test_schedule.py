@@ -61,7 +61,7 @@ def test_an_outage_takes_each_queue_once_and_nothing_else_begins_until_all_must_
     found = first(SMALL, 1000)
     for before, after in pairwise(found):
         if before.kind == "outage" and after.at_s > before.at_s:
-            assert after.at_s >= before.at_s + crowd.LASTS_S + crowd.DRAINED_S
+            assert after.at_s >= before.at_s + crowd.LASTS_S + crowd.NOTICED_S + crowd.DRAINED_S
     for outage in range(3):
         taken = [name for of in crowd.SHARES for name in crowd.group(of, outage, SMALL.crowd)]
         assert sorted(taken) == list(crowd.names(SMALL.crowd))

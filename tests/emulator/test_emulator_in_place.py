@@ -6,6 +6,7 @@ import urllib.request
 
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus.exceptions import ServiceBusConnectionError
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from emulator.command_line.arguments import UsageError, parse
@@ -156,6 +157,15 @@ def test_a_fault_lasts_as_long_as_its_block(faulty, fault, active):
     with fault(faulty):
         assert [(one["operation"], one["effect"], one["entity"]) for one in faulty.faults()] == active
     assert faulty.faults() == []
+
+
+def test_an_unreachable_namespace_takes_nothing_until_it_is_back(faulty):
+    quickly = {"retry_total": 1, "retry_backoff_factor": 0.01}
+    with ServiceBusClient.from_connection_string(faulty.connection_string, **quickly) as client:
+        sender = client.get_queue_sender("orders")
+        with faulty.unreachable(), pytest.raises(ServiceBusConnectionError):
+            sender.send_messages(ServiceBusMessage("during"), timeout=60)
+        sender.send_messages(ServiceBusMessage("after"))
 
 
 def test_a_fault_ends_with_its_block_also_if_the_block_fails_or_has_removed_it(faulty):

@@ -152,7 +152,8 @@ def test_closing_shows_what_is_left_to_a_redis_that_is_back_in_time(server, join
     monkeypatch.setattr("pairing.fleet.coordination._CLOSING_S", 60.0)
     one = join("one")
     server.kill()
-    one.coordination.report(event(1))
+    for number in range(2000):  # more than one batch
+        one.coordination.report(event(number))
     closing = threading.Thread(target=one.coordination.close)
     closing.start()
     eventually(lambda: not one.coordination.is_connected)
@@ -160,7 +161,7 @@ def test_closing_shows_what_is_left_to_a_redis_that_is_back_in_time(server, join
     closing.join(60)
     assert not closing.is_alive()
     with redis.Redis.from_url(server.url) as client:
-        assert client.xlen(EVENTS) == 1
+        assert client.xlen(EVENTS) == 2000
 
 
 def test_a_redis_that_refuses_this_client_is_reported_once(caplog):

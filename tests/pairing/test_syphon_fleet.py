@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -197,6 +198,18 @@ def test_usage_that_a_killed_syphon_had_not_reported_is_estimated_by_the_next(fl
     }
     estimated = f"after {died} died; usage of 10 messages is estimated"
     eventually(lambda: estimated in [event["reason"] for event in fleet.events()])
+
+
+def test_a_pace_set_by_an_operator_is_obeyed_within_two_seconds(fleet, primary, queue):
+    fleet.serves(fleet.start())
+    fleet.shared.pace_syphon(queue, 10, "ada", "receivers cannot keep up")
+    threading.Event().wait(2)  # what is promised, not a synchronisation
+    fleet.store(0, queue, 100)
+    eventually(lambda: primary.stats(queue).get("enqueued", 0) >= 10)
+    already = primary.stats(queue)["enqueued"]
+    assert took(lambda: primary.stats(queue)["enqueued"] >= 40) > (40 - already) / 15  # at 10 a second
+    fleet.shared.pace_syphon(queue, None, "ada", "they can again")
+    assert took(lambda: primary.stats(queue)["enqueued"] == 100) < 5
 
 
 def is_stopped(process: subprocess.Popen) -> bool:
