@@ -196,10 +196,9 @@ def test_the_examples_of_the_syphon(pair, strings, redis_url) -> None:
         with client.get_queue_sender("orders") as sender:
             sender.send_messages(ServiceBusMessage("kept"))
         client.mark_healthy("orders")
-        names: dict[str, Any] = {"client": client}
-        run_until(lambda: enqueued(pair[0]) > before, drain, names)
-
-        names |= {"queue": "contoso/x-servicebus-transfer/0", "active": 0, "deferred": 0}
+        names: dict[str, Any] = {"client": client, "queue": client.backlog_paths[0], "active": 0, "deferred": 0}
+        run_until(lambda: pair[1].stats()[names["queue"]]["completed"] == 1, drain, names)
+        assert enqueued(pair[0]) == before + 1
         run(ledger, names)
         assert (names["balance"].enqueued, names["balance"].missing) == (1, 0)
         run(pace, names)
