@@ -1,11 +1,25 @@
 """The options of a pair, validated when created, so that an invalid one is found before an outage."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from inspect import iscoroutinefunction, signature
 from typing import Any, Literal
 
+
+def _most_links() -> int:
+    with suppress(ImportError):  # Windows has no such limit
+        import resource
+
+        limit: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return min(200, limit // 4) if limit > 0 else 200
+    return 200
+
+
+MOST_LINKS = _most_links()
+"""How many links of one kind (to backlog queues, to destinations, of pings) are open at once: at most a quarter of the
+file descriptors."""
 _ZERO = timedelta(0)
 _INSTANT = timedelta(microseconds=1)
 _REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+sentinel://", "rediss+sentinel://")

@@ -4,30 +4,20 @@ bounded number, closed when idle. No I/O, no clock.
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from pairing.drain.backlog_queue import BATCH
 from pairing.drain.shared.pacing import Pacing
+from pairing.options import MOST_LINKS
 
 LONGEST_PAUSE_S = 120.0
 _LONGEST_OUTAGE_S = 30.0  # as long as a recovered destination may have to wait for the next attempt
 BUSY_PAUSE_S = 10.0
 IDLE_S = 60.0
-
-
-def _places() -> int:
-    with suppress(ImportError):  # Windows has no such limit
-        import resource
-
-        limit: int = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        return min(200, limit // 4) if limit > 0 else 200
-    return 200
-
-
-PLACES = _places()
-"""How many destinations have a link at once, and how many sends are under way: a quarter of the file descriptors."""
+PLACES = MOST_LINKS
+"""How many destinations have a link at once, and how many sends are under way."""
 
 
 class Connections:
@@ -41,16 +31,11 @@ class Connections:
         self._leaving: list[Any] = []
 
     def has_place(self, path: str, places: int) -> bool:
-        """Whether a send to the entity may begin while fewer than this number are under way.
-
-        Only one opens a link; and a link to another entity can be closed for it only while that one is idle.
-        """
+        """Whether a send to the entity may begin while fewer than this number are under way; only one opens a link."""
         with self._lock:
             if self._sends.total() >= places:
                 return False
-            if path in self._links:
-                return not self._sends[path] or self._links[path].sender is not None
-            return len(self._links) < PLACES or any(not self._sends[other] for other in self._links)
+            return not self._sends[path] or self._links[path].sender is not None
 
     def take(self, path: str, places: int) -> bool:
         """Take a place for a send to the entity, if there is one."""
@@ -144,9 +129,12 @@ class Destinations:
         trouble = self._troubles.get(path.lower())
         return trouble is not None and trouble.pause_s > 0
 
-    def room(self, path: str, now: float) -> int:
-        """How many messages may be tried there now: one if it did not answer last time."""
-        if self.is_blocked(path, now) or not self.connections.has_place(path, self._places(path)):
+    def room(self, path: str, now: float, taken: int = 0) -> int:
+        """How many messages may be tried there now: one if it did not answer last time.
+
+        ``taken``: the number of places that others are about to take.
+        """
+        if self.is_blocked(path, now) or not self.connections.has_place(path, self._places(path) - taken):
             return 0
         return 1 if self.is_on_trial(path) and not self._of(path).is_final else BATCH
 

@@ -8,6 +8,7 @@ they get the queue as a ``BacklogQueue``.
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from functools import partial
 from typing import Any, Protocol
 
 from pairing.drain.backlog_queue import BATCH, BacklogQueue, Failed, Progress
@@ -146,13 +147,13 @@ class DrainFlow:
     def _due(self) -> list[int]:
         """The oldest deferred messages that can be sent now."""
         now = self._now()
-        return self._queue.deferred.due(now, BATCH, lambda path, wanted: self._room(path, wanted, now), self.in_turn)
+        return self._queue.deferred.due(now, BATCH, partial(self._room, now), self.in_turn)
 
-    def _room(self, path: str, wanted: int, now: float) -> int:
-        """How many of this number of messages the entity accepts now."""
+    def _room(self, now: float, path: str, wanted: int, taken: int) -> int:
+        """How many of this number of messages the entity accepts now, beside this number of other entities."""
         if path in self._sending.lanes or self._sending.rests(path, now):
             return 0
-        wanted = min(wanted, self._destinations.room(path, now))
+        wanted = min(wanted, self._destinations.room(path, now, taken))
         return self._destinations.pacing.allowance(path, self.progress.queue, wanted, now).count if wanted else 0
 
     def _fetch(self, numbers: list[int]) -> Operation[None]:

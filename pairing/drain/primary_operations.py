@@ -18,6 +18,8 @@ from pairing.health.faults import describe, is_ambiguous
 from pairing.links.failures import AnyLink, LinkFailure
 
 SEND_S = 10.0
+_SILENT_S = 30.0
+"""For how long an administration that did not answer is not asked again."""
 
 
 class PrimaryOperations:
@@ -35,6 +37,7 @@ class PrimaryOperations:
         self._host, self._world, self._queue = host, world, queue
         self._connections, self._holds, self._tally = connections, holds, tally
         self._asking = world.lock()
+        self._ask_again_at = 0.0
 
     def send(self, path: str, items: list[Item]) -> Operation[Sent]:
         """Send one group; returns how many were accepted, and why no more."""
@@ -89,7 +92,7 @@ class PrimaryOperations:
         """Whether the primary's administration says that there is no such entity; False where it says nothing."""
         yield from call(self._asking.acquire)  # one question at a time, because each opens a connection
         try:
-            return (yield from self._finds_nothing(path))
+            return time.monotonic() >= self._ask_again_at and (yield from self._finds_nothing(path))
         finally:
             self._asking.release()
 
@@ -104,7 +107,8 @@ class PrimaryOperations:
                 yield from call(self._world.ask, look, path)
             except ResourceNotFoundError:
                 continue
-            except Exception:
+            except Exception:  # its silence would keep the places of all who ask
+                self._ask_again_at = time.monotonic() + _SILENT_S
                 return False
             return False
         return True

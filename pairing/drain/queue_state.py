@@ -111,19 +111,25 @@ class Deferrals:
         return [number for number, not_before in self._not_before.get(path, {}).items() if not_before <= now]
 
     def due(
-        self, now: float, most: int, room: Callable[[str, int], int], in_turn: Callable[[list[int]], list[int]] = list
+        self,
+        now: float,
+        most: int,
+        room: Callable[[str, int, int], int],
+        in_turn: Callable[[list[int]], list[int]] = list,
     ) -> list[int]:
         """The oldest messages that can be sent now, of each entity its share; ``room`` returns how many it accepts of
-        a number.
+        a number, beside a number of other entities.
 
         ``in_turn`` selects those without an older message of their session.
         """
-        rooms = {path: room(path, min(len(numbers), most)) for path, numbers in self._not_before.items()}
-        waiting = {path: in_turn(self.waiting(path, now)) for path, count in rooms.items() if count}
-        waiting = {path: numbers for path, numbers in waiting.items() if numbers}
+        waiting = dict[str, tuple[int, list[int]]]()
+        for path, numbers in self._not_before.items():
+            count = room(path, min(len(numbers), most), len(waiting))
+            if count and (first := in_turn(self.waiting(path, now))):
+                waiting[path] = count, first
         share = max(1, most // max(1, len(waiting)))
         found: list[int] = []
-        for path in list(waiting)[:most]:
+        for path, (count, first) in list(waiting.items())[:most]:
             self._not_before[path] = self._not_before.pop(path)  # those that got no share come first next time
-            found += heapq.nsmallest(min(rooms[path], share), waiting[path])
+            found += heapq.nsmallest(min(count, share), first)
         return sorted(found)

@@ -52,13 +52,14 @@ class Settling:
         if not is_ours:
             self._progress.locks_lost += len(done)
             return
-        outcomes = yield from self._queue.operations.settle("complete", done)
-        for item, outcome in zip(done, outcomes, strict=True):
-            if outcome == "done":
-                self._ledger.close(item.number, "restored")
-                self._queue.forget(item.number)
-            else:  # it may be delivered again, with the same message_id
-                self._progress.locks_lost += 1
+        for items in filter(None, _by_kind(done)):
+            outcomes = yield from self._queue.operations.settle("complete", items)
+            for item, outcome in zip(items, outcomes, strict=True):
+                if outcome == "done":
+                    self._ledger.close(item.number, "restored")
+                    self._queue.forget(item.number)
+                else:  # it may be delivered again, with the same message_id
+                    self._progress.locks_lost += 1
         round_.moved += len(done)
         self._progress.moved += len(done)
         self._progress.last_moved_at = self._utc_now()
@@ -72,8 +73,7 @@ class Settling:
         """Make room for others: received messages are deferred, deferred ones stay deferred."""
         for item in round_.postponed:
             self._ledger.withdraw(item.number)
-        fresh = [item for item in round_.postponed if not item.fetched]
-        fetched = [item for item in round_.postponed if item.fetched]
+        fresh, fetched = _by_kind(round_.postponed)
         for item in fetched:
             self._note_deferred(item, round_)
         if fetched:
@@ -124,3 +124,8 @@ class Settling:
         queue = self._progress.queue
         kind = "set_aside" if is_aside else "dead_lettered"
         self._report(kind, gone[0].path or queue, counted(len(gone), queue, reason))
+
+
+def _by_kind(items: list[Item]) -> tuple[list[Item], list[Item]]:
+    """Received and fetched messages: each kind is settled in its own way, whose failure says nothing of the other."""
+    return [item for item in items if not item.fetched], [item for item in items if item.fetched]

@@ -39,12 +39,7 @@ class SyphonCore:
         self._only = None if queues is None else tuple(queues)
         self._host, self._world = host, world
         self._pacing = Pacing(options.max_rate, threading.Lock())
-        self._destinations = Destinations(
-            self._is_failed_over,
-            Connections(self._link, threading.RLock()),
-            first_pause_s=options.syphon_retry_interval.total_seconds(),
-            pacing=self._pacing,
-        )
+        self._destinations = self._new_destinations()
         self._unstored: list[StoredLedger] = []
         """Of drains that ended while Redis did not answer: others must learn of what they did."""
         self.progress: dict[str, Progress] = {}
@@ -68,7 +63,8 @@ class SyphonCore:
         """Serve each queue that belongs to this process in its own worker, until ``stop``."""
         if self._host.state == "created":
             raise PairingError("the paired client is not open: a syphon needs an open one")
-        world, holder = self._world, self._lease_holder()
+        world, self._destinations = self._world, self._new_destinations()
+        holder = self._lease_holder()
         workers, ending = list[Any](), threading.Event()
         self.report("syphon_started", "*", f"at {self._host.process}")
         try:
@@ -109,6 +105,14 @@ class SyphonCore:
         if is_left:
             del self._unstored[0]
         return is_left
+
+    def _new_destinations(self) -> Destinations:
+        return Destinations(
+            self._is_failed_over,
+            Connections(self._link, threading.RLock()),
+            first_pause_s=self._host.options.syphon_retry_interval.total_seconds(),
+            pacing=self._pacing,
+        )
 
     def _lease_holder(self) -> LeaseHolder:
         def report_pause(queue: str, is_paused: bool, reason: str) -> None:

@@ -20,13 +20,13 @@ from pairing.health.faults import describe
 from pairing.links.credentials import AskedCredential, AwaitedCredential
 from pairing.links.failures import AnyLink
 from pairing.operations.receivers import Count, counting, meter_pages, meter_receiver
-from pairing.options import SendAvailabilityOptions
+from pairing.options import MOST_LINKS, SendAvailabilityOptions
 from pairing.paired import PairedClient
 from pairing.sessions.required import RequiredSessions
 
 _LOGGER = logging.getLogger("pairing")
 _WARM_S = 10.0
-MOST_BACKLOG_LINKS = 200
+MOST_BACKLOG_LINKS = MOST_LINKS
 """How many links a client opens to its backlog queues together; each send that finds none free opens another."""
 _IDLE_S = 60.0
 _monotonic = time.monotonic  # a step that each send is spared

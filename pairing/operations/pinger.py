@@ -15,10 +15,11 @@ from pairing.health.faults import describe
 from pairing.health.flows import PingResult
 from pairing.messages.rewriting import ping_message
 from pairing.operations.client import ClientOperations
+from pairing.options import MOST_LINKS
 
 _LOGGER = logging.getLogger("pairing")
 TICK_S = 0.25
-PLACES = 200
+PLACES = MOST_LINKS
 """How many links of pings a client opens at once."""
 OPENING_S = 10.0 - TICK_S
 """The time limit of an opening; its place is used again at the next tick."""

@@ -15,6 +15,7 @@ from functools import partial
 from uuid import uuid4
 
 import pytest
+from azure.core.exceptions import ServiceRequestError
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus import exceptions as sdk
 from azure.servicebus.amqp import AmqpAnnotatedMessage
@@ -255,6 +256,25 @@ def test_whose_fault_a_refusal_is(why, error):
     assert why_refused(error) == why
 
 
+def test_an_administration_that_does_not_answer_is_asked_once(home, primary, monkeypatch):
+    here, asked = home(), []
+
+    def refuse(role, path):
+        raise sdk.ServiceBusAuthenticationError
+
+    def ask(path, **limits):
+        asked.append(path)
+        raise ServiceRequestError("no answer")
+
+    monkeypatch.setattr(here.client, "sdk_sender", refuse)
+    monkeypatch.setattr(here.client.primary.administration, "get_queue", ask)
+    for _ in range(3):
+        here.store(numbered(1), primary.create_queue())
+    with here.syphon() as progress:
+        eventually(lambda: progress.deferred == 3)
+    assert len(asked) == 1
+
+
 def test_a_message_that_is_too_large_is_given_up_alone(home, primary, queue):
     here = home(max_restore_attempts=2)
     here.store(numbered(2), queue)
@@ -333,6 +353,17 @@ def test_a_syphon_needs_an_open_client(home):
 
 
 @both_worlds
+def test_a_syphon_runs_again(home, primary, queue):
+    here = home()
+    syphon = here.world(here.world.module.Syphon, here.client)
+    for number in range(2):
+        here.store(numbered(1, number), queue)
+        end = here.world.start(syphon)
+        assert numbers(primary.receive(queue, 1)) == [number]
+        end()
+
+
+@both_worlds
 def test_a_syphon_of_one_queue_takes_a_list(home):
     here = home()
     with pytest.raises(TypeError, match="queues must be a list of backlog queues, not the text"):
@@ -404,9 +435,10 @@ def test_messages_that_came_during_a_pause_longer_than_their_locks_are_delivered
     home, primary, queue, monkeypatch
 ):
     """The service gives them to the open link, which locks them, although the drain does not ask for any."""
-    monkeypatch.setattr(operations, "STALE_S", LOCK_S / 3)
+    lock_s = slowed(LOCK_S)
+    monkeypatch.setattr(operations, "STALE_S", lock_s / 3)
     monkeypatch.setattr(sending, "_RENEW_AFTER_S", 0.5)
-    here = home(lock_s=LOCK_S, max_rate=1)
+    here = home(lock_s=lock_s, max_rate=LOCK_S / lock_s)
     here.store(numbered(5), queue)
     with here.syphon() as progress:
         eventually(lambda: primary.stats(queue).get("enqueued"))
@@ -424,8 +456,9 @@ def test_no_transfer_of_a_group_begins_once_its_entity_is_failed_over(home, prim
     with here.syphon() as progress:
         eventually(lambda: primary.stats(queue).get("enqueued"))
         here.client.fail_over(queue, "drill")
+        sent = primary.stats(queue)["enqueued"]
         eventually(lambda: progress.deferred and primary.stats(queue)["enqueued"] + progress.deferred == 12)
-        assert primary.stats(queue)["enqueued"] <= 4  # the first, and what was under way
+        assert primary.stats(queue)["enqueued"] <= min(sent + 2, 11)  # what was under way
 
 
 @both_worlds
@@ -450,7 +483,7 @@ def test_an_idle_poll_is_one_empty_receive_however_long_it_waits(home, secondary
 
 def run_to_its_end(program: str, *arguments: str) -> int:
     """What a process that runs this program says when it ends."""
-    return subprocess.run(**command_of(program, *arguments), timeout=90, check=False).returncode
+    return subprocess.run(**command_of(program, *arguments), timeout=600, check=False).returncode
 
 
 def test_a_crash_between_send_and_complete_doubles_messages_and_loses_none(home, primary, secondary, queue):
@@ -499,11 +532,11 @@ def test_a_crash_between_send_and_complete_doubles_messages_and_loses_none(home,
 @both_worlds
 def test_who_is_asked_to_stop_in_the_middle_of_a_send_still_completes_it(home, primary, queue, redis_url, monkeypatch):
     """The send takes longer than what was left of the lease: it is renewed meanwhile, or all would come home twice."""
-    monkeypatch.setattr(lease_holder, "LEASE_S", 1.0)
-    monkeypatch.setattr(lease_holder, "_RENEW_S", 0.3)
+    monkeypatch.setattr(lease_holder, "LEASE_S", 3.0)
+    monkeypatch.setattr(lease_holder, "_RENEW_S", 0.5)
     monkeypatch.setattr(syphons, "LOOK_S", 0.1)
     here = home(coordination=redis_url, close_grace=timedelta(seconds=20))
-    primary.fault(entity=queue, operation="send", effect="delay", delay_s=2.5)
+    primary.fault(entity=queue, operation="send", effect="delay", delay_s=4.0)
     here.store(numbered(10), queue)
     with here.syphon() as progress:
         eventually(lambda: progress.state == "moving")

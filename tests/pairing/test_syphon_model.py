@@ -20,6 +20,7 @@ from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pairing.drain import destinations
 from pairing.drain.backlog_queue import BATCH, Failed, Kept, Progress, Sent
 from pairing.drain.destinations import Connections, Destinations
 from pairing.drain.flow import DrainFlow
@@ -187,6 +188,7 @@ class World:
         return Sent(count)
 
     def settle(self, action, trouble):
+        assert action.verb == "dead_letter" or len({item.fetched for item in action.items}) == 1
         outcomes = []
         for item in action.items:
             stored = self.queue.get(item.number)
@@ -548,6 +550,20 @@ def test_silent_entities_keep_none_from_its_messages_and_are_tried_with_one_mess
     tried = [action for action in world.did if isinstance(action, Send) and action.path == "silent-3"]
     assert 8 <= len(tried) <= 12
     assert [len(action.items) for action in tried][1:] == [1] * (len(tried) - 1)
+
+
+def test_nothing_is_fetched_for_which_no_place_is_left(monkeypatch):
+    monkeypatch.setattr(destinations, "PLACES", 8)
+    world = World([])
+    for number in range(20):
+        world.store(f"silent-{number}", f"{number}", poisoned=False)
+    steps = steps_of(world, syphon(world, Ledger("queue-0"), steps=100_000))
+    while world.now < 300:
+        next(steps)
+    fetched = sum(len(action.numbers) for action in world.did if isinstance(action, Fetch))
+    tried = [item for action in world.did if isinstance(action, Send) for item in action.items]
+    assert fetched == sum(item.fetched for item in tried) > 40
+    assert {item.path for item in tried} == {f"silent-{number}" for number in range(20)}
 
 
 def test_what_this_process_lacks_is_no_failure_of_an_entity_and_lets_no_message_overtake_another():
