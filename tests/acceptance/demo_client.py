@@ -158,7 +158,7 @@ class DemoClient:
 
     def __init__(self, demo: Demo, url: str, password: str) -> None:
         self.demo = demo
-        self.http = httpx.Client(base_url=url, follow_redirects=True, timeout=15, trust_env=False)
+        self.http = httpx.Client(base_url=url, follow_redirects=True, timeout=120, trust_env=False)
         self.accounts = {queue: Accounts(demo.redis(), queue) for queue in QUEUES}
         self._post("login/", self.http.get("login/").text, username="operator", password=password)
         assert "sessionid" in self.http.cookies or "paired_session" in self.http.cookies
@@ -205,7 +205,7 @@ class DemoClient:
         fault = {"operation": "send", "effect": "delay", "delay_s": delay_s}
         address = re.search(r"Endpoint=sb://([^;/]+)", self.demo.environment["CONTOSO_PRIMARY"])
         assert address
-        answer = httpx.post(f"http://{address[1]}/$emulator/faults", json=fault, trust_env=False)
+        answer = httpx.post(f"http://{address[1]}/$emulator/faults", json=fault, timeout=120, trust_env=False)
         assert answer.status_code < 300, answer.text
 
     def holder_of_the_leases(self) -> int | None:

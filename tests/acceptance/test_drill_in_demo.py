@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from tests.acceptance.demo_client import eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(900)]
-IN_TIME_MS = 60_000
+IN_TIME_MS = 300_000
 CANARY = "pairing-canary"
 Opened = Callable[..., Page]
 

@@ -37,7 +37,7 @@ def send(sender, bodies):
 
 
 def test_iterating_may_stop_go_on_and_be_nested(client, queue, sender):
-    with client.get_queue_receiver(queue, max_wait_time=2) as receiver:
+    with client.get_queue_receiver(queue, max_wait_time=3) as receiver:
         send(sender, "0123456789")
         seen = []
 
@@ -142,7 +142,7 @@ def test_messages_and_batches_may_be_sent_again(client, queue, sender):
         messages = take(receiver, 5)
         for message in messages:
             receiver.complete_message(message)
-        soon = (datetime.now(UTC) + timedelta(seconds=slowed(2))).replace(microsecond=0)
+        soon = (datetime.now(UTC) + timedelta(seconds=slowed(4))).replace(microsecond=0)
         assert len(sender.schedule_messages(messages[:2], soon, timeout=5)) == 2
         peeked = receiver.peek_messages(5, sequence_number=1)
         assert {message.state for message in peeked} == {ServiceBusMessageState.SCHEDULED}

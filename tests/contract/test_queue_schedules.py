@@ -5,11 +5,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from azure.servicebus import ServiceBusMessage
 
+from tests.pace import slowed
+
 pytestmark = pytest.mark.contract
 
 
 def in_seconds(seconds):
-    return datetime.now(UTC) + timedelta(seconds=seconds)
+    return datetime.now(UTC) + timedelta(seconds=slowed(seconds))
 
 
 def test_a_scheduled_message_is_seen_but_not_received_before_its_time(sender, receiver):

@@ -26,7 +26,7 @@ from tests.pace import Stopwatch, eventually, slowed
 
 pytestmark = pytest.mark.contract
 
-LOCK_S = 5
+LOCK_S = 10
 DELETING = ServiceBusReceiveMode.RECEIVE_AND_DELETE
 
 
@@ -324,7 +324,7 @@ def test_a_renewed_session_outlives_its_lock_duration_and_is_free_when_closed(re
 
 
 def test_scheduled_messages_come_to_the_holder_of_their_session_when_due(client, unhurried_queue, session):
-    due = (datetime.now(UTC) + timedelta(seconds=slowed(3))).replace(microsecond=0)
+    due = (datetime.now(UTC) + timedelta(seconds=slowed(5))).replace(microsecond=0)
     with (
         client.get_queue_receiver(unhurried_queue, session_id=session, prefetch_count=20) as receiver,
         client.get_queue_sender(unhurried_queue) as sender,

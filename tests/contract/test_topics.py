@@ -27,6 +27,9 @@ from azure.servicebus.management import (
     SqlRuleFilter,
 )
 
+from tests.contract import worlds
+from tests.pace import slowed
+
 pytestmark = pytest.mark.contract
 
 
@@ -88,17 +91,11 @@ def receive_from(client, topic, background) -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def take(receive_from: Callable[..., Any]) -> Callable[..., list[ServiceBusReceivedMessage]]:
-    """Takes this many messages from a subscription, or as many as there are within two seconds."""
+    """Takes this many messages from a subscription."""
 
     def take(name: str, count: int, **options: object) -> list[ServiceBusReceivedMessage]:
         receiver = receive_from(name, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE, **options)
-        messages: list[ServiceBusReceivedMessage] = []
-        while len(messages) < count:
-            more = receiver.receive_messages(max_message_count=count - len(messages), max_wait_time=2)
-            if not more:
-                break
-            messages += more
-        return messages
+        return worlds.take(receiver, count)
 
     return take
 
@@ -255,7 +252,7 @@ def test_messages_are_settled_in_each_subscription_by_itself(sender, subscribe, 
     sender.send_messages([ServiceBusMessage(str(number)) for number in range(3)])
 
     receiver = receive_from(one)
-    first, second, third = receiver.receive_messages(max_message_count=3, max_wait_time=5)
+    first, second, third = worlds.take(receiver, 3)
     receiver.complete_message(first)
     receiver.dead_letter_message(second, reason="because", error_description="of it")
     receiver.abandon_message(third)
@@ -297,7 +294,7 @@ def test_a_subscription_forwards_to_a_queue(client, sender, subscribe, administr
 
 def test_a_scheduled_message_is_published_when_it_is_due(sender, subscribe, take, administration, topic):
     name = subscribe()
-    later, soon = datetime.now(UTC) + timedelta(hours=1), datetime.now(UTC) + timedelta(seconds=1)
+    later, soon = datetime.now(UTC) + timedelta(hours=1), datetime.now(UTC) + timedelta(seconds=slowed(3))
     cancelled, kept = sender.schedule_messages([ServiceBusMessage("later"), ServiceBusMessage("kept")], later)
     sender.schedule_messages(ServiceBusMessage("soon"), soon)
     sender.cancel_scheduled_messages(cancelled)

@@ -112,6 +112,7 @@ def smtp_server(login: tuple[str, str] | None = None) -> Iterator[Mailbox]:
         port=mailbox.port,
         authenticator=mailbox.authenticate,
         auth_require_tls=False,
+        ready_timeout=120,
     )
     controller.start()
     try:

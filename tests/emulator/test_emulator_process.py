@@ -17,6 +17,7 @@ from azure.servicebus.exceptions import ServiceBusError, ServiceBusServerBusyErr
 from amqp10.frames import SASL_FRAME, frame
 from amqp10.performatives import SaslInit, encode_performative
 from emulator.running import running
+from tests.contract.worlds import take
 
 GREETING = b"AMQP\x03\x01\x00\x00"
 SASL_INIT = frame(0, encode_performative(SaslInit("ANONYMOUS", b"", "host")), SASL_FRAME)
@@ -141,12 +142,11 @@ def test_billable_operations_are_counted_by_kind(local):
                 sender.send_messages(ServiceBusMessage(b"x" * 70 * 1024))
                 sender.send_messages(ServiceBusMessage(b"", content_type="application/vnd.ms-servicebus-ping"))
             with client.get_queue_receiver("orders") as receiver:
-                messages = receiver.receive_messages(3, max_wait_time=5)
-                assert len(messages) == 3
+                messages = take(receiver, 3)
                 receiver.renew_message_lock(messages[0])
                 for message in messages:
                     receiver.complete_message(message)
-                assert receiver.receive_messages(1, max_wait_time=0.2) == []
+                assert receiver.receive_messages(1, max_wait_time=2) == []
         stats = bill.stats()["orders"]
         assert stats["billable"] == {"send": 4, "ping": 1, "receive": 4, "manage": 1, "settle": 3, "receive_empty": 1}
         assert stats["operations"] == sum(stats["billable"].values())
@@ -236,7 +236,7 @@ def sending(*arguments):
 def test_a_fault_schedule_begins_and_ends_faults_by_itself(tmp_path):
     schedule = tmp_path / "drill.json"
     fault = {"operation": "send", "effect": "reject", "condition": "com.microsoft:server-busy"}
-    schedule.write_text(json.dumps([{"at_s": 0, "namespace": "drill", "fault": fault}, {"at_s": 3, "clear": True}]))
+    schedule.write_text(json.dumps([{"at_s": 0, "namespace": "drill", "fault": fault}, {"at_s": 10, "clear": True}]))
     with sending("--fault-schedule", str(schedule)) as (namespace, sender):
         with pytest.raises(ServiceBusServerBusyError):
             sender.send_messages(ServiceBusMessage("x"))
@@ -267,7 +267,7 @@ def test_a_schedule_that_cannot_be_followed_is_reported_before_the_start(tmp_pat
 
 def test_a_throttled_namespace_is_busy_for_senders_and_receivers_and_recovers():
     with sending("--throttle", "10") as (namespace, sender):
-        sender.send_messages([ServiceBusMessage("x") for _ in range(40)])  # four seconds' worth is owed from now on
+        sender.send_messages([ServiceBusMessage("x") for _ in range(80)])  # eight seconds' worth is owed from now on
         with pytest.raises(ServiceBusServerBusyError):
             sender.send_messages(ServiceBusMessage("x"))
         with ServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0) as client:

@@ -3,12 +3,11 @@
 import random
 import resource
 import signal
-import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -18,6 +17,7 @@ from azure.servicebus.exceptions import ServiceBusError
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from pairing import emulator_transport
+from tests.ports import free_port
 
 
 class Emulator:
@@ -26,9 +26,7 @@ class Emulator:
     def __init__(self, directory: Path, file_size_limit: int | None = None) -> None:
         self._directory = directory
         self.file_size_limit = file_size_limit
-        with closing(socket.socket()) as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = probe.getsockname()[1]
+        self._port = free_port()
         self._process: subprocess.Popen[str] | None = None
         self.start()
 

@@ -87,6 +87,6 @@ for reported in SENDS:
         die_in_the_middle(*reported)
         os._exit(1)
     children.append(child)
-for child in children:
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL, "it was to die"
+    while len(children) == 4 or (children and reported is SENDS[-1]):
+        assert os.waitpid(children.pop(0), 0)[1] == signal.SIGKILL, "it was to die"
 asyncio.run(send_all(pairing, *((form, name) for form, _, name in SENDS)))

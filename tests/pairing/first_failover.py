@@ -31,7 +31,7 @@ async def main(library: str, redis_url: str | None) -> None:
         primary_namespace="contoso",
         backlog_queue_count=2,
         failover_interval=timedelta(0),
-        send_timeout=timedelta(seconds=2 if redis_url is None else 20),
+        send_timeout=timedelta(seconds=6 if redis_url is None else 20),
         coordination=redis_url,
         preserve_session_order=redis_url is not None,
     )

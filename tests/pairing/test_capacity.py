@@ -109,6 +109,7 @@ async def test_what_one_process_saw_of_the_fill_serves_all_and_is_warned_of_once
     await world.until(lambda: first.coordination.is_connected and second.coordination.is_connected)
     queue = first.backlog_paths[0]
     for client in (first, second):
+        client._maintenance.stop()  # it would look itself
         client.fail_over("orders", "drill")
     looking = [Maintenance(client) for client in (first, second)]
     full = [_described(path, 85 if path == queue else 10) for path in first.backlog_paths]

@@ -40,8 +40,8 @@ async def test_deleted_queues_are_created_again_long_before_their_probation_is_o
     await send_until_accepted(world, sender)
     await world.until(lambda: all(map(client.pair_state.rotation.usable, client.backlog_paths)))
     assert client.backlog_queue_count == 2
-    await world.until(lambda: "queue_returned" in world.reported)  # who listens is called after the state has changed
-    assert world.reported.count("queue_pulled") == world.reported.count("queue_returned") > 0
+    count = world.reported.count  # who listens is called after the state has changed
+    await world.until(lambda: count("queue_pulled") == count("queue_returned") > 0)
     with secondary.administration() as administration:
         infos = backlog_queues(administration, client.primary.namespace)
     assert [(info.index, info.deviations) for info in infos] == [(0, {}), (1, {})]

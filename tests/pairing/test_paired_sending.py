@@ -268,7 +268,7 @@ async def test_messages_that_a_loop_over_the_receiver_brings_are_counted_each_on
     client = await world.open()
     sizes = [10, 100, 70_000]
     await world(client.get_queue_sender(queue).send_messages, [ServiceBusMessage(b"x" * size) for size in sizes])
-    receiver = client.get_queue_receiver(queue, max_wait_time=1)
+    receiver = client.get_queue_receiver(queue, max_wait_time=5)
     if world.name == "asyncio":
         found = [message async for message in receiver]
     else:

@@ -69,7 +69,7 @@ def test_a_session_keeps_its_order_through_an_outage_a_recovery_and_crashes_of_s
     kill(sender)
     fleet.sender()
     fleet.more(20)
-    eventually(lambda: not fleet.is_barred(), or_show=fleet.state)
+    eventually(lambda: not fleet.is_barred(), within_s=300, or_show=fleet.state)
     home = primary.stats(fleet.queue)["enqueued"]
     fleet.more(20)
     eventually(lambda: primary.stats(fleet.queue)["enqueued"] >= home + 20 and not fleet.backlog_holds())

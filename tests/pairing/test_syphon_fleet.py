@@ -16,7 +16,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from pairing.drain.ledger import Ledger
 from pairing.fleet.coordination import EVENTS, USAGE
 from pairing.messages.rewriting import to_backlog
-from tests.pace import Stopwatch, eventually
+from tests.pace import Stopwatch, eventually, slowed
 from tests.pairing.processes import Fleet, kill
 
 
@@ -203,7 +203,7 @@ def test_usage_that_a_killed_syphon_had_not_reported_is_estimated_by_the_next(fl
 def test_a_pace_set_by_an_operator_is_obeyed_within_two_seconds(fleet, primary, queue):
     fleet.serves(fleet.start())
     fleet.shared.pace_syphon(queue, 10, "ada", "receivers cannot keep up")
-    threading.Event().wait(2)  # what is promised, not a synchronisation
+    threading.Event().wait(slowed(2))  # what is promised, not a synchronisation
     with Stopwatch() as watch:
         fleet.store(0, queue, 100)
         eventually(lambda: primary.stats(queue).get("enqueued", 0) >= 40)

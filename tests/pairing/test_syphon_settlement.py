@@ -1,6 +1,5 @@
 """Both ways to settle do the same, message by message (docs/specification.md, section 8)."""
 
-from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +15,7 @@ def way(request):
 
 @pytest.fixture
 def queue(secondary):
-    return secondary.create_queue(lock_duration=timedelta(seconds=5))
+    return secondary.create_queue()
 
 
 @pytest.fixture

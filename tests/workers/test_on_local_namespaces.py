@@ -102,7 +102,7 @@ def bring_home(namespaces: dict[str, str], fleet: redis.Redis, expected: int) ->
     syphons.host("contoso")
     with (
         ServiceBusClient.from_connection_string(namespaces["WORKERS_PRIMARY"]) as client,
-        client.get_queue_receiver("orders", max_wait_time=20) as receiver,
+        client.get_queue_receiver("orders", max_wait_time=120) as receiver,
     ):
         for number, message in enumerate(receiver, start=1):
             receiver.complete_message(message)

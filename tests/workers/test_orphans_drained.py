@@ -24,6 +24,7 @@ from dashboard.models import (
 )
 from pairing.drain.ledger import Ledger
 from pairing.drain.shared.dead_letter_results import SharedDecisions
+from tests.contract.worlds import take
 from tests.dashboard.secondary import ORPHAN, OWN, Secondary
 from tests.workers.conftest import Begin, end_worker
 from workers import errands, watchers
@@ -192,6 +193,7 @@ def test_a_job_ends_with_the_last_one_and_does_not_wait_for_more(dead, monkeypat
         return received[-1]
 
     monkeypatch.setattr(dead_letter_links, "BATCH", 1)
+    monkeypatch.setattr(dead_letter_links, "_WAIT_S", 60.0)
     monkeypatch.setattr(DeadLetterRun, "_receive", receives)
 
     row = carried_out(job(kind="discard", total=confirmed))
@@ -208,7 +210,7 @@ def test_chosen_ones_go_elsewhere_and_the_others_stay_free_for_everybody(dead):
     assert (row.done, row.failed) == (1, 0)
     assert dead.received("payments", 1) == ["two"]
     with dead.client.get_queue_receiver(ORPHAN, sub_queue="deadletter") as receiver:
-        left = receiver.receive_messages(max_message_count=10, max_wait_time=5)
+        left = take(receiver, 2)
     assert [message.sequence_number for message in left] == [first, third]
 
 

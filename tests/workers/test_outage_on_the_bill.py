@@ -112,7 +112,7 @@ def send(sender: Any) -> None:
 
 
 def receive(client: PairedServiceBusClient, count: int) -> None:
-    with client.get_queue_receiver("orders", max_wait_time=20) as receiver:
+    with client.get_queue_receiver("orders", max_wait_time=120) as receiver:
         for number, message in enumerate(receiver, start=1):
             receiver.complete_message(message)
             if number == count:

@@ -32,8 +32,9 @@ Strings = Mapping[str, str]
 
 
 @pytest.fixture
-def pair(strings: Strings, worker_of: Begin) -> Iterator[Pair]:
+def pair(strings: Strings, worker_of: Begin, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
     """A worker process of the pair; the namespaces are whole at the beginning and the end."""
+    monkeypatch.setattr(probing, "OPEN_S", 60.0)  # of a busy machine
     worker_of(strings, PAIRS)
     yield Pair.objects.get()
     mend(strings)

@@ -28,6 +28,8 @@ COUNTS = dict.fromkeys(("read", "accepted", "copies", "quarantined"), 0)
 def computed(pair) -> ChargeRun:
     """A run half an hour ago that priced a million operations, and one outage that went on."""
     at = NOW - MINUTE * 30
+    if at.month != NOW.month:
+        pytest.skip("the run would be of the month before")
     run = ChargeRun.objects.create(
         month=f"{at:%Y-%m}",
         status="succeeded",

@@ -45,6 +45,8 @@ def test_what_is_to_come_is_sent_and_drained_by_64_kb(size: int, settling: int, 
 def outage(pair) -> datetime:
     """An entity that failed over 40 minutes ago and recovered 20 minutes ago; returns its beginning."""
     began = datetime.now(UTC).replace(second=0, microsecond=0) - MINUTE * 40
+    if began.month != timezone.now().month:
+        pytest.skip("it would begin in the month before, whose operations the run does not have")
     projection.record_events(
         [event(FIRST, "failed_over", time=began), event(LAST, "recovered", time=began + MINUTE * 20)]
     )
