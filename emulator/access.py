@@ -1,28 +1,16 @@
-"""What clients may do: keys, the rights they give, and the tokens put on a connection."""
+"""What clients may do: the rights that keys give, and the tokens put on a connection."""
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from emulator import signatures
+from amqp10.sas import EVERY_RIGHT, MANAGE, KeyRing, TokenError, verify_by_rings
 from emulator.broker.descriptions import AuthorizationRule
 from emulator.broker.namespace import MANAGEMENT_SUFFIX, strip_host
 
 CBS_NODE = "$cbs"
-SEND, LISTEN, MANAGE = "Send", "Listen", "Manage"
-EVERY_RIGHT = frozenset({SEND, LISTEN, MANAGE})
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRing:
-    """Keys by name with the same rights: those of the namespace (`entity` is None) or of an entity's rule."""
-
-    keys: Mapping[str, str] = field(repr=False)
-    rights: frozenset[str] = EVERY_RIGHT
-    entity: str | None = None
 
 
 def rule_rings(entity: str, rules: Iterable[AuthorizationRule]) -> Iterator[KeyRing]:
@@ -59,30 +47,17 @@ def _belongs(path: str, entity: str) -> bool:
     return path.startswith(entity.lower()) and (not rest or rest.startswith(("/$", "/subscriptions/")))
 
 
-def has_key(ring: KeyRing, name: str, key: str) -> bool:
-    """Whether the ring has this key under this name, compared in constant time."""
-    expected = ring.keys.get(name)
-    return expected is not None and hmac.compare_digest(expected.encode(), key.encode())
-
-
 def grant(token: Any, audience: str, rings: Iterable[KeyRing], now: float) -> Grant:
-    """The grant of a token put for this audience, by the first ring that verifies it. Raises signatures.TokenError.
+    """The grant of a token put for this audience, by the first ring that verifies it. Raises TokenError.
 
     A token put for the `$management` node of an entity gives its rights to the entity: SDKs for .NET put one for the
     node that they open first.
     """
-    refused = signatures.TokenError("There is no key.")
-    for ring in rings:
-        try:
-            checked = signatures.verify(str(token), ring.keys, now)
-        except signatures.TokenError as error:
-            refused = error
-            continue
-        if not checked.covers(audience):
-            raise signatures.TokenError("The token is for another audience.")
-        path = audience.lower().removesuffix(MANAGEMENT_SUFFIX)
-        return Grant(path, checked.expires_at, ring.rights, ring.entity)
-    raise refused
+    checked, ring = verify_by_rings(str(token), rings, now)
+    if not checked.covers(audience):
+        raise TokenError("The token is for another audience.")
+    path = audience.lower().removesuffix(MANAGEMENT_SUFFIX)
+    return Grant(path, checked.expires_at, ring.rights, ring.entity)
 
 
 def audience_path(name: Any) -> str:

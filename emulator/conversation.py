@@ -9,6 +9,7 @@ from amqp10 import events as e
 from amqp10 import performatives as p
 from amqp10.connection import Connection, State
 from amqp10.link import Link
+from amqp10.sas import LISTEN, SEND
 from amqp10.types import AmqpError
 from emulator import access
 from emulator.broker.errors import ArgumentError, BrokerError, Unauthorized
@@ -272,10 +273,10 @@ class Conversation:
         if not address.path:
             raise ArgumentError("The link names no entity.")
         if address.management:
-            self.authorize(address.node, access.LISTEN, access.SEND)
+            self.authorize(address.node, LISTEN, SEND)
             self.host.namespace.resolve(link.address)
             return (ResponseEndpoint if link.client_receives else ManagementEndpoint)(self, link)
-        self.authorize(address.node, access.LISTEN if link.client_receives else access.SEND)
+        self.authorize(address.node, LISTEN if link.client_receives else SEND)
         if not link.client_receives:
             return SenderEndpoint(self, link)
         return (SessionReceiverEndpoint if has_session_filter(link.source) else ReceiverEndpoint)(self, link)
@@ -287,7 +288,7 @@ class Conversation:
 
     def _authenticate(self, name: str, key: str) -> bool:
         """Whether a shared access key is valid; the connection then has its rights without any token."""
-        ring = next((ring for ring in self.host.all_key_rings() if access.has_key(ring, name, key)), None)
+        ring = next((ring for ring in self.host.all_key_rings() if ring.has(name, key)), None)
         if ring is not None:
             self.add_grant(access.Grant("", float("inf"), ring.rights, ring.entity))
         return ring is not None

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from emulator.access import Expiring, KeyRing, rule_rings
+from amqp10.sas import KeyRing
+from emulator.access import Expiring, rule_rings
 from emulator.broker.journal import Journal, NoJournal
 from emulator.broker.namespace import Namespace
 from emulator.broker.queues.queue import Queue

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from xml.etree.ElementTree import Element
 
+from amqp10.sas import TokenError, verify
 from emulator.administration import atom, documents, targets
 from emulator.administration.changes import Changes, topic_at
 from emulator.administration.entries import Entries
@@ -14,7 +15,6 @@ from emulator.administration.messages import ENTRY, FEED, AdminRequest, AdminRes
 from emulator.broker.descriptions import DescriptionError
 from emulator.broker.errors import BrokerError
 from emulator.broker.namespace import Namespace
-from emulator.signatures import TokenError, verify
 
 OLDEST_VERSION = "2017-04"
 AUTHORIZATION = "authorization"

@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from amqp10.sas import LISTEN, SEND
 from amqp10.types import AmqpError, Array, Int, Long, Symbol, Timestamp
-from emulator.access import LISTEN, SEND
 from emulator.broker.delivery_encoding import encode_delivery, encode_page
 from emulator.broker.descriptions import DescriptionError
 from emulator.broker.errors import (

@@ -4,10 +4,10 @@ import time
 import uuid
 
 from amqp10 import performatives as p
+from amqp10 import sas
 from amqp10.codec import decode, encode
 from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, FrameBuffer
 from amqp10.sections import APPLICATION_PROPERTIES, VALUE, split
-from emulator import signatures
 from emulator.conversation import Conversation
 from emulator.host import KEY_NAME
 from tests.amqp10.peer import OPENING, SESSION, sent, source, target
@@ -85,7 +85,7 @@ class Client:
 
     def put_token(self, audience, key=KEY, name=KEY_NAME, life_s=60):
         cbs = self.node("$cbs")
-        token = signatures.sign(name, key, audience, int(time.time()) + life_s)
+        token = sas.sign(name, key, audience, int(time.time()) + life_s)
         operation = {"operation": "put-token", "type": "jwt", "name": audience}
         return cbs(operation, token)[0]["status-code"]
 

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 from amqp10 import performatives as p
+from amqp10 import sas
 from amqp10.codec import encode
 from amqp10.types import AmqpError, Array, Described, Long, ULong
 from amqp10.websocket import WebSocketChannel
-from emulator import access, conversation, signatures
+from emulator import access, conversation
 from emulator.administration import Administration
 from emulator.administration.messages import AdminRequest
 from emulator.broker import message
@@ -113,7 +114,7 @@ def to_the_administration(data: bytes) -> None:
     namespace = Namespace("contoso")
     namespace.create_topic("shipments", TopicDescription("shipments"), NOW)
     namespace.create_subscription("shipments", SubscriptionDescription("shipments", "audit"), NOW)
-    token = signatures.sign("key", "key", "https://host", int(NOW) + 60)
+    token = sas.sign("key", "key", "https://host", int(NOW) + 60)
     headers = {"authorization": token} | ({"if-match": "*"} if data[0] & 1 else {})
     request = AdminRequest("PUT", f"/{ADDRESSES[data[1] % len(ADDRESSES)]}", headers, data[2:])
     answer = Administration(namespace, {"key": "key"}, NOW).handle(request, NOW)

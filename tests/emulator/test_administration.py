@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amqp10.sas import sign
 from emulator.administration import Administration, AdminRequest
 from emulator.administration.atom import MAX_DEPTH, DocumentError, parse
 from emulator.administration.documents import ORDER
@@ -27,7 +28,6 @@ from emulator.administration.targets import (
 from emulator.broker.descriptions import DescriptionError, QueueDescription
 from emulator.broker.filters import CorrelationFilter
 from emulator.broker.namespace import Namespace
-from emulator.signatures import sign
 from tests.selection import depth
 
 NOW = 1_790_000_000.0

@@ -6,10 +6,10 @@ import uuid
 import pytest
 
 from amqp10 import performatives as p
+from amqp10 import sas
 from amqp10.codec import encode
 from amqp10.frames import AMQP_HEADER, FrameBuffer
 from amqp10.types import Array, Described, Long, Symbol, UInt, ULong
-from emulator import signatures
 from emulator.broker.descriptions import AuthorizationRule, QueueDescription
 from emulator.broker.message import parse
 from emulator.conversation import MAX_OUTPUT, Conversation
@@ -96,7 +96,7 @@ def test_a_connection_that_is_gone_is_not_watched_for_its_token(stranger, host):
 
 def test_a_token_signed_for_another_entity_is_refused(stranger):
     cbs = stranger.node("$cbs")
-    token = signatures.sign(KEY_NAME, KEY, "sb://host/orders/eu", int(time.time()) + 60)
+    token = sas.sign(KEY_NAME, KEY, "sb://host/orders/eu", int(time.time()) + 60)
     answer, _ = cbs({"operation": "put-token", "type": "jwt", "name": "sb://host/sessions"}, token)
     assert answer["status-code"] == 401
     assert token not in answer["status-description"]

@@ -20,7 +20,7 @@ import trustme
 from aiohttp import web
 from yarl import URL
 
-from emulator import signatures
+from amqp10 import sas
 
 USER, PASSWORD = "proxy-user", "proxy-password"
 CLIENT_ID, CLIENT_SECRET, TENANT = "application", "client-secret", "tenant"
@@ -162,7 +162,7 @@ class Gateway:
 
     def issue(self) -> str:
         """A token for every namespace here."""
-        token = signatures.sign("RootManageSharedAccessKey", self._key, "sb://anywhere/", int(time.time()) + 3600)
+        token = sas.sign("RootManageSharedAccessKey", self._key, "sb://anywhere/", int(time.time()) + 3600)
         self.issued.add(token)
         return token
 

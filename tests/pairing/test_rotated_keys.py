@@ -10,8 +10,8 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusAuthenticationError
 
 import pairing
+from amqp10.sas import sign
 from emulator.running import RunningNamespace, running
-from emulator.signatures import sign
 from pairing import SendAvailabilityOptions
 from tests.pairing.conftest import World
 

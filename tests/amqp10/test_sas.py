@@ -8,8 +8,8 @@ from azure.servicebus._base_handler import ServiceBusSharedKeyCredential
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from amqp10.sas import Token, TokenError, sign, verify
 from emulator.running import EmulatorError, running
-from emulator.signatures import Token, TokenError, sign, verify
 
 KEYS = {"Root": "a key with = & + / and ä", "other": "second"}
 

@@ -1,4 +1,4 @@
-"""Shared access signatures: the tokens that `$cbs` and the administration require.
+"""Shared access signatures: the tokens that `$cbs` and the administration require, and the keys that sign them.
 
 A token says which resource may be used until when, signed with a key of the namespace. The signature covers the
 resource as it was written in the token, percent-encoding included, so the text is never decoded before it is checked.
@@ -10,11 +10,13 @@ import base64
 import binascii
 import hashlib
 import hmac
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
 
 SCHEME = "SharedAccessSignature"
+SEND, LISTEN, MANAGE = "Send", "Listen", "Manage"
+EVERY_RIGHT = frozenset({SEND, LISTEN, MANAGE})
 
 
 class TokenError(Exception):
@@ -34,6 +36,20 @@ class Token:
         granted = unquote(urlsplit(self.resource).path).strip("/").casefold()
         wanted = path.strip("/").casefold()
         return not granted or wanted == granted or wanted.startswith(granted + "/")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRing:
+    """Keys by name with the same rights: those of the namespace (`entity` is None) or of an entity's rule."""
+
+    keys: Mapping[str, str] = field(repr=False)
+    rights: frozenset[str] = EVERY_RIGHT
+    entity: str | None = None
+
+    def has(self, name: str, key: str) -> bool:
+        """Whether this key is in the ring under this name, compared in constant time."""
+        expected = self.keys.get(name)
+        return expected is not None and hmac.compare_digest(expected.encode(), key.encode())
 
 
 def sign(key_name: str, key: str, resource: str, expires_at: int) -> str:
@@ -56,6 +72,17 @@ def verify(token: str, keys: Mapping[str, str], now: float) -> Token:
     if expires_at <= now:
         raise TokenError("The token has expired.")
     return Token(unquote_plus(resource), unquote_plus(key_name), expires_at)
+
+
+def verify_by_rings(token: str, rings: Iterable[KeyRing], now: float) -> tuple[Token, KeyRing]:
+    """Return what the token allows, and the first ring with the key that signed it; raise TokenError."""
+    refused = TokenError("There is no key.")
+    for ring in rings:
+        try:
+            return verify(token, ring.keys, now), ring
+        except TokenError as error:
+            refused = error
+    raise refused
 
 
 def _check_signature(key: str | None, resource: str, expiry: str, signature: str) -> None:
