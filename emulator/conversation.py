@@ -22,7 +22,6 @@ from emulator.endpoints.receiver import ReceiverEndpoint
 from emulator.endpoints.requests import ResponseEndpoint
 from emulator.endpoints.sender import SenderEndpoint
 from emulator.endpoints.session_receiver import SessionReceiverEndpoint, has_session_filter
-from emulator.faults import Fault
 from emulator.host import MAX_MESSAGE_SIZE, Host
 
 log = logging.getLogger("emulator")
@@ -74,14 +73,14 @@ class Conversation:
         self._is_output_full = False
         self._is_muted = False  # nothing is read or answered any more
         self._is_withheld = False  # answers are held back for now
-        self.close_on_open: tuple[str, str] | None = None
+        self._closes_on_open: tuple[str, str] | None = None
         effects = FaultEffects(self)
         self.attempt, self.apply_fault = effects.attempt, effects.apply
 
     @property
     def is_open(self) -> bool:
-        """Whether the AMQP connection is open."""
-        return self.connection.state is State.OPEN
+        """Whether the AMQP connection is open, or a fault keeps it from being opened."""
+        return self.connection.state is State.OPEN or self._is_muted or self._is_withheld
 
     @property
     def is_over(self) -> bool:
@@ -204,16 +203,17 @@ class Conversation:
     def _opened(self, event: e.ConnectionOpened) -> None:
         is_with_uamqp = str(event.properties.get("version", "")).startswith(UAMQP_VERSIONS)
         self.drops_early_responses = event.properties.get("product") == PYTHON_SDK and not is_with_uamqp
-        fault = self.host.faults.trigger("open", None, self.host.clock()) if self.host.faults else None
-        if fault is not None:
-            self._apply_open_fault(fault)
-        if self.close_on_open is not None:
-            self.close(*self.close_on_open)
+        self.trigger("open")
+        if self._closes_on_open is not None:
+            self.close(*self._closes_on_open)
         elif event.idle_time_out_ms:
             self._keep_alive(min(max(event.idle_time_out_ms / 2000, MIN_HEARTBEAT_S), MAX_HEARTBEAT_S))
 
-    def _apply_open_fault(self, fault: Fault) -> None:
-        """Apply a fault of `open`: its answer is withheld, or the connection ends after it."""
+    def trigger(self, operation: str) -> None:
+        """Apply a fault of `connect` or `open`: the answer is withheld, or the connection ends after it."""
+        fault = self.host.faults.trigger(operation, None, self.host.clock()) if self.host.faults else None
+        if fault is None:
+            return
         match fault.effect:
             case "silent":
                 self._is_muted = True
@@ -222,7 +222,7 @@ class Conversation:
                 self._is_withheld = True
                 self.host.later(fault.delay_s, self._release)
             case "close":
-                self.close_on_open = (fault.condition, f"Fault {fault.id}: close.")
+                self._closes_on_open = (fault.condition, f"Fault {fault.id}: close.")
             case _:
                 self.reset()
 

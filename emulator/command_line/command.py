@@ -20,7 +20,7 @@ from emulator.command_line import entities
 from emulator.command_line.arguments import LOOPBACK, Listening, Settings, UsageError, parse
 from emulator.command_line.fault_schedule import Step
 from emulator.host import KEY_NAME
-from emulator.listening.server import NamespaceServer
+from emulator.server import NamespaceServer
 from emulator.store import Store, StoreError
 from emulator.throttle import Throttle
 

@@ -1,77 +1,120 @@
-"""One accepted socket: AMQP, TLS, HTTP or a WebSocket, depending on its first bytes."""
+"""The one module that opens sockets: a listener whose connections speak AMQP, TLS, HTTP or a WebSocket.
+
+The first bytes of a connection decide; a factory then makes what serves it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
 import struct
+from collections.abc import Callable
 from typing import Protocol, cast
 
 from amqp10.tls import TlsChannel
 from amqp10.websocket import WebSocketChannel
-from emulator.conversation import Conversation
-from emulator.faults import Fault
-from emulator.web.conversation import HttpServer, WebConversation
 
-log = logging.getLogger("emulator")
+log = logging.getLogger("amqp10")
 
 GREETING_TIMEOUT_S = 30.0
 WRITE_BUFFER = 1024 * 1024
 READ_BUFFER = 256 * 1024
+MAX_SEGMENT = 32_000
 _NO_LINGER = struct.pack("ii", 1, 0)
 
 
-class Resettable(Protocol):
-    """An open connection."""
+class Served(Protocol):
+    """What serves a connection: an AMQP connection or an HTTP one above this module."""
 
-    def reset(self) -> None:
-        """Abort it."""
+    @property
+    def is_open(self) -> bool:
+        """Whether the client has said enough to keep its place."""
+
+    def receive(self, data: bytes) -> None:
+        """Process bytes from the client."""
+
+    def pause(self) -> None:
+        """Write less, as the client reads too slowly."""
+
+    def resume(self) -> None:
+        """Write again, as the client has caught up."""
+
+    def lost(self) -> None:
+        """The socket was lost."""
 
 
-class Listener(HttpServer, Protocol):
-    """The server of a namespace, as its connections see it."""
-
-    tls: ssl.SSLContext | None
-    connections: set[Resettable]
-    read_buffer: bytearray
-    """All connections are read into this one, as each read is processed before the next."""
+Serve = Callable[["AcceptedConnection"], Served]
 
 
-class SniffingProtocol(asyncio.BufferedProtocol):
-    """A connection whose first bytes decide which conversation handles it. It is the transport of that conversation.
+class Listener:
+    """Ports on which clients connect, and the connections they have opened."""
+
+    def __init__(self, serve_amqp: Serve, serve_http: Serve) -> None:
+        self.serve_amqp, self.serve_http = serve_amqp, serve_http
+        self.tls: ssl.SSLContext | None = None
+        self.connections: set[AcceptedConnection] = set()
+        self.read_buffer = bytearray(READ_BUFFER)
+        """All connections are read into this one, as each read is processed before the next."""
+        self._ports: list[asyncio.Server] = []
+
+    async def open(self, address: str, port: int) -> int:
+        """Listen on a port, or a further one; returns it. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        opened = await loop.create_server(lambda: AcceptedConnection(self), address, port, backlog=1024)
+        self._ports.append(opened)
+        for listening in opened.sockets:
+            _bound_segments(listening)
+        return cast(int, opened.sockets[0].getsockname()[1])
+
+    def close(self) -> None:
+        """Close all ports and abort every connection."""
+        for port in self._ports:
+            port.close()
+        for connection in list(self.connections):
+            connection.reset()
+
+
+def _bound_segments(listening: socket.socket) -> None:
+    """Older SDKs for Python set the segment size of a connection to what they read, which Linux limits to 32,767."""
+    with contextlib.suppress(OSError, AttributeError):
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, MAX_SEGMENT)
+
+
+class AcceptedConnection(asyncio.BufferedProtocol):
+    """One accepted socket. It is the transport of what serves it.
 
     Buffered, as asyncio otherwise allocates 256 KB for each read.
     """
 
-    def __init__(self, server: Listener) -> None:
-        self.server = server
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
         self._first = b""
         self._transport: asyncio.Transport | None = None
-        self._inner: Conversation | WebConversation | None = None
+        self._inner: Served | None = None
         self._tls: TlsChannel | None = None
         self._websocket: WebSocketChannel | None = None
         self._deadline: asyncio.TimerHandle | None = None
-        self._is_held = False
         self._is_writing_paused = False
-        self._is_reading_paused = False  # by the conversation
+        self._is_reading_paused = False  # by what serves it
 
     # --- asyncio.BufferedProtocol ----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self.server.connections.add(self)
+        self.listener.connections.add(self)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
         raw = self._transport.get_extra_info("socket")
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._expect_greeting()
 
     def get_buffer(self, sizehint: int) -> bytearray:
-        return self.server.read_buffer
+        return self.listener.read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._read(bytes(memoryview(self.server.read_buffer)[:nbytes]))
+        self._read(bytes(memoryview(self.listener.read_buffer)[:nbytes]))
 
     def _read(self, data: bytes) -> None:
         """Process bytes from the socket."""
@@ -85,7 +128,7 @@ class SniffingProtocol(asyncio.BufferedProtocol):
         self._received(data)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.server.connections.discard(self)
+        self.listener.connections.discard(self)
         if self._deadline is not None:
             self._deadline.cancel()
         if self._inner is not None:
@@ -110,7 +153,7 @@ class SniffingProtocol(asyncio.BufferedProtocol):
         if may_read and self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
-    # --- the transport of a conversation ---------------------------------------------------------------------------
+    # --- the transport of what serves it ---------------------------------------------------------------------------
 
     def pause_reading(self) -> None:
         """Pass on no more bytes of the client."""
@@ -172,7 +215,7 @@ class SniffingProtocol(asyncio.BufferedProtocol):
             data = self._websocket.receive(data)
         if self._inner is not None:
             self._inner.receive(data)
-        elif data and not self._is_held:
+        elif data:
             self._first += data
             self._sniff()
         if self._websocket is not None and self._websocket.is_closed:
@@ -185,57 +228,31 @@ class SniffingProtocol(asyncio.BufferedProtocol):
 
     def _abort_unless_open(self) -> None:
         """Abort a connection that was not opened in time."""
-        if self._is_held:
-            return
         if self._inner is None or not self._inner.is_open:
             self.reset()
 
     def _sniff(self) -> None:
         first = self._first
         if first[:4] == b"AMQP":
-            self._begin_amqp()
+            self._begin(self.listener.serve_amqp)
         elif b"AMQP".startswith(first) or b"\x16\x03".startswith(first):
             return
         elif self._websocket is not None:
             log.info("a client of a WebSocket does not speak AMQP")
             self.close()
-        elif first[:2] == b"\x16\x03" and self.server.tls is not None and self._tls is None:
+        elif first[:2] == b"\x16\x03" and self.listener.tls is not None and self._tls is None:
             self._first = b""
-            self._tls = TlsChannel(self.server.tls, self._write_raw)
+            self._tls = TlsChannel(self.listener.tls, self._write_raw)
             self._read(first)
         elif 65 <= first[0] <= 90:
-            self._converse(WebConversation(self.server, self))
+            self._begin(self.listener.serve_http)
         else:
-            log.info("a client speaks neither AMQP nor HTTP%s", "" if self.server.tls else " (TLS needs --tls-cert)")
+            log.info(
+                "a client speaks neither AMQP nor HTTP%s", "" if self.listener.tls else " (TLS has no certificate)"
+            )
             self.close()
 
-    def _begin_amqp(self) -> None:
-        host = self.server.host
-        fault = host.faults.trigger("connect", None, host.clock()) if host.faults else None
-        if fault is None:
-            self._converse(Conversation(host, self))
-        else:
-            self._apply_fault(fault)
-
-    def _converse(self, inner: Conversation | WebConversation) -> None:
-        self._inner = inner
-        self._is_held = False
+    def _begin(self, serve: Serve) -> None:
+        self._inner = serve(self)
         data, self._first = self._first, b""
-        inner.receive(data)
-
-    def _apply_fault(self, fault: Fault) -> None:
-        """Apply a fault of the operation `connect`, which is triggered when the protocol is known."""
-        host = self.server.host
-        match fault.effect:
-            case "silent":
-                self._is_held = True
-                fault.add_unanswered(self.reset)
-            case "delay":
-                self._is_held = True
-                host.later(fault.delay_s, lambda: self._converse(Conversation(host, self)))
-            case "close":
-                conversation = Conversation(host, self)
-                conversation.close_on_open = (fault.condition, f"Fault {fault.id}: close.")
-                self._converse(conversation)
-            case _:
-                self.reset()
+        self._inner.receive(data)

@@ -1,25 +1,23 @@
-"""The asyncio side of a namespace: its listener, its connections and its one timer."""
+"""The asyncio side of a namespace: its listener and its one timer."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 import time
 from collections.abc import Callable
 from ssl import SSLContext
-from typing import cast
 
+from amqp10.listener import AcceptedConnection, Listener
 from emulator.administration import Administration
 from emulator.broker.namespace import Namespace
+from emulator.conversation import Conversation
 from emulator.host import Host
-from emulator.listening.sniffing import READ_BUFFER, Resettable, SniffingProtocol
+from emulator.web.conversation import WebConversation
 from emulator.web.origin import is_loopback
 
 NEVER = float("inf")
 # The longest sleep of the timer, so that a change of the wall clock cannot make it late by more.
 MAX_SLEEP_S = 60.0
-MAX_SEGMENT = 32_000
 
 
 class NamespaceServer:
@@ -29,16 +27,13 @@ class NamespaceServer:
         self.host = Host(namespace, key, clock, self._later)
         self.administration = Administration(namespace, self.host.keys, clock())
         self.requires_key = False
-        self.tls: SSLContext | None = None
-        self.connections: set[Resettable] = set()
-        self.read_buffer = bytearray(READ_BUFFER)
-        self._listeners: list[asyncio.Server] = []
+        self._listener = Listener(self._serve_amqp, lambda connection: WebConversation(self, connection))
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = NEVER
 
     async def start(self, address: str, port: int, tls: SSLContext | None = None) -> int:
         """Listen; returns the port. Raises OSError."""
-        self.tls = tls
+        self._listener.tls = tls
         self.requires_key = not is_loopback(address)
         opened = await self.listen(address, port)
         self.host.on_turn = self._arm
@@ -47,22 +42,19 @@ class NamespaceServer:
 
     async def listen(self, address: str, port: int) -> int:
         """Listen on a further port, for the same protocols; returns it. Raises OSError."""
-        loop = asyncio.get_running_loop()
-        listener = await loop.create_server(lambda: SniffingProtocol(self), address, port, backlog=1024)
-        self._listeners.append(listener)
-        for listening in listener.sockets:
-            _bound_segments(listening)
-        return cast(int, listener.sockets[0].getsockname()[1])
+        return await self._listener.open(address, port)
 
     async def stop(self) -> None:
         """Close the listener and abort every connection; what was acknowledged is durable."""
-        for listener in self._listeners:
-            listener.close()
+        self._listener.close()
         if self._timer is not None:
             self._timer.cancel()
-        for connection in list(self.connections):
-            connection.reset()
         self.host.commit()
+
+    def _serve_amqp(self, connection: AcceptedConnection) -> Conversation:
+        conversation = Conversation(self.host, connection)
+        conversation.trigger("connect")
+        return conversation
 
     def _later(self, delay_s: float, call: Callable[[], None]) -> object:
         loop = asyncio.get_running_loop()
@@ -84,9 +76,3 @@ class NamespaceServer:
         self._timer, self._armed_for = None, NEVER
         self.host.advance()
         self._arm()
-
-
-def _bound_segments(listening: socket.socket) -> None:
-    """Older SDKs for Python set the segment size of a connection to what they read, which Linux limits to 32,767."""
-    with contextlib.suppress(OSError, AttributeError):
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, MAX_SEGMENT)
