@@ -12,7 +12,7 @@ from typing import Any
 from celery.signals import heartbeat_sent, worker_shutdown
 
 from dashboard.site.redis import RedisError, connection
-from pairing.stored_json import hash_of, moment, readable, reading, record
+from pairing.stored_json import hash_of, readable
 from workers.collectors import usage_problems
 from workers.connections import problems
 from workers.slices import PROCESS
@@ -38,11 +38,10 @@ class Heartbeat:
 
     @classmethod
     def from_json(cls, written: str | bytes) -> "Heartbeat":
-        """Parse the output of `to_json`. Raises ValueError."""
-        with reading("a heartbeat"):
-            reported = record(written)
-            queues = tuple(reported.pop("queues"))
-            return cls(moment(reported, "time"), queues, reported["problems"], reported["process"])
+        """Parse the output of `to_json`."""
+        reported = json.loads(written)
+        time, queues = datetime.fromisoformat(reported["time"]), tuple(reported["queues"])
+        return cls(time, queues, reported["problems"], reported["process"])
 
 
 @heartbeat_sent.connect

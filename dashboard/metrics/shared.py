@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
@@ -12,7 +13,7 @@ from dashboard.metrics.families import Sample, counter, gauge
 from dashboard.models import Pair
 from dashboard.site.redis import RedisError, connection, shared_state
 from pairing.fleet.presence import Presences
-from pairing.stored_json import hash_of, number, readable, reading, record
+from pairing.stored_json import hash_of, readable
 
 STREAMS = ("pairing:events", "pairing:usage")
 TASKS = "workers:tasks"
@@ -91,6 +92,5 @@ def _tasks() -> Samples:
 
 
 def _numbers(text: str) -> Mapping[str, float]:
-    with reading("counts of a task"):
-        fields = record(text)
-        return {column: number(fields, column) for column in COLUMNS.values() if column in fields}
+    fields = json.loads(text)
+    return {column: float(fields[column]) for column in COLUMNS.values() if column in fields}

@@ -19,7 +19,7 @@ from pairing.fleet.access import script
 from pairing.fleet.pair_keys import PairKeys
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.streams import EVENTS, add
-from pairing.stored_json import as_text, fields_of, readable
+from pairing.stored_json import fields_of, readable
 
 Verb = Literal["fail_over", "hold", "release", "mark_healthy"]
 _STEPS: dict[Verb, str] = {"fail_over": "publish", "hold": "hold", "release": "release", "mark_healthy": "mark_healthy"}
@@ -78,15 +78,15 @@ class HealthStore(PairKeys):
             pipeline.get(self._key("latest"))
             pipeline.get(self._key("born"))
             _, latest, born = pipeline.execute()
-        seen = Seen(int(latest or 0), as_text(born))
+        seen = Seen(int(latest or 0), born)
         if known is None or known.born != seen.born:
             return News(self._hash("health"), seen, is_everything=True, has_forgotten=known is not None)
         if is_complete or seen.latest < known.latest:
             return News(self._hash("health"), seen, is_everything=True)
         if known == seen:
             return News({}, seen)
-        paths = cast("list[Any]", self.redis.zrangebyscore(self._key("changed"), f"({known.latest}", "+inf"))
-        return News(fields_of(self.redis, self.channel, list(map(as_text, paths))), seen)
+        paths = cast("list[str]", self.redis.zrangebyscore(self._key("changed"), f"({known.latest}", "+inf"))
+        return News(fields_of(self.redis, self.channel, paths), seen)
 
     def fail_over(
         self,
@@ -219,11 +219,10 @@ class HealthStore(PairKeys):
     def _after(self, verb: str, change: SharedHealth) -> SharedHealth:
         return self._result(change, self._send(verb, change, self.redis)[1])
 
-    def _result(self, change: SharedHealth, text: str | bytes | None) -> SharedHealth:
+    def _result(self, change: SharedHealth, text: str | None) -> SharedHealth:
         """The health after an operator's action; healthy for an unknown entity."""
         nothing = replace(change, state="healthy", reason="", held_by=None, expires=None, origin="organic")
         return self._read(change.path, text) or nothing
 
-    def _read(self, path: str, text: str | bytes | None) -> SharedHealth | None:
-        known = {} if text is None else {path: as_text(text)}
-        return readable(self.channel, known, SharedHealth.from_json).get(path)
+    def _read(self, path: str, text: str | None) -> SharedHealth | None:
+        return readable(self.channel, {} if text is None else {path: text}, SharedHealth.from_json).get(path)

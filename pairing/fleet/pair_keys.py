@@ -8,7 +8,10 @@ from pairing.stored_json import hash_of
 
 
 class PairKeys:
-    """The base of a pair's shared state. Blocking; every call may raise ``redis.RedisError``."""
+    """The base of a pair's shared state. Blocking; every call may raise ``redis.RedisError``.
+
+    The client decodes responses.
+    """
 
     def __init__(self, client: redis.Redis, pair: str) -> None:
         self.redis, self.pair = client, pair

@@ -9,11 +9,10 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from pairing.fleet.access import script
 from pairing.fleet.shared_state import SharedState
-from pairing.stored_json import hash_of, number, readable, reading, record, text, texts, whole
+from pairing.stored_json import hash_of, readable
 
 ALIVE_S = 15.0
 """How long a process without reports counts as alive; processes report every few seconds."""
@@ -92,17 +91,10 @@ class Presences:
 
 def _reported(written: str) -> tuple[float, Presence]:
     """When a process reported, in seconds of Redis's clock, and its state."""
-    with reading("the presence of a process"):
-        fields = record(written)
-        at, report = number(fields, "at") / 1000, fields["report"]
-        ahead_s = None if report.get("clock") is None else number(report, "clock") - at
-        heard = tuple(_heard(*one) for one in report.get("heard", ()))
-        return at, Presence(bool(report["sends"]), tuple(texts(report, "disputed")), ahead_s, heard)
-
-
-def _heard(path: Any, version: Any, after_s: Any) -> Heard:
-    fields = {"path": path, "version": version, "after_s": after_s}
-    return Heard(text(fields, "path"), whole(fields, "version"), max(0.0, number(fields, "after_s")))
+    fields = json.loads(written)
+    at, report = fields["at"] / 1000, fields["report"]
+    heard = tuple(Heard(*one) for one in report["heard"])
+    return at, Presence(report["sends"], tuple(report["disputed"]), report["clock"] - at, heard)
 
 
 def reported_states(living: Iterable[Presence]) -> ReportedStates:

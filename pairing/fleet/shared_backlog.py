@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pairing.backlog.capacity import Fill, seen
 from pairing.fleet.access import claimed
-from pairing.stored_json import Stored, hash_of, readable, reading, record, typed
+from pairing.stored_json import Stored, hash_of, readable
 
 if TYPE_CHECKING:
     from pairing.fleet.shared_state import SharedState
@@ -65,7 +65,7 @@ class SharedBacklog:
 
     def fills(self) -> dict[str, Fill]:
         """The fill level of each queue, by path."""
-        return readable(self._fills, hash_of(self._redis, self._fills), _fill)
+        return readable(self._fills, hash_of(self._redis, self._fills), lambda text: Fill(**json.loads(text)))
 
     # The rotation --------------------------------------------------------------------------------------------------
 
@@ -83,8 +83,3 @@ class SharedBacklog:
         """The queues that are out of some process's rotation now."""
         found, now = readable(self._pulled, hash_of(self._redis, self._pulled), QueueNews.from_json), datetime.now(UTC)
         return [news for news in found.values() if news.until is not None and news.until > now]
-
-
-def _fill(written: str) -> Fill:
-    with reading("the fill of a queue"):
-        return Fill(**typed(Fill, record(written)))

@@ -7,7 +7,7 @@ clock if it is ahead of the last one, so that they keep increasing after Redis w
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import cast
 
 import redis
 
@@ -17,7 +17,7 @@ from pairing.fleet.health_store import HealthStore, News, Seen, Verb
 from pairing.fleet.shared_health import PingRecord
 from pairing.fleet.streams import EVENTS, USAGE, append
 from pairing.fleet.syphon_store import SyphonStore
-from pairing.stored_json import as_text, fields_of, hash_of, number, readable, reading, record, texts
+from pairing.stored_json import fields_of, hash_of, readable
 from pairing.telemetry.metering import UsageRecord
 
 __all__ = ["EVENTS", "USAGE", "News", "Seen", "SharedState", "Verb"]
@@ -63,7 +63,7 @@ class SharedState(HealthStore, SyphonStore):
         key = self._key("known")
         if self.redis.scard(key) == but:
             return None
-        return frozenset(map(as_text, cast("set[Any]", self.redis.smembers(key))))
+        return frozenset(cast("set[str]", self.redis.smembers(key)))
 
     # Pings ------------------------------------------------------------------------------------------------------------
 
@@ -121,8 +121,8 @@ class SharedState(HealthStore, SyphonStore):
     def leases(self) -> dict[str, str]:
         """The owner of each lease, by name."""
         names = list(self._hash("fence"))
-        owners = cast("list[Any]", self.redis.mget([self._lease(name) for name in names])) if names else []
-        return {name: as_text(owner) for name, owner in zip(names, owners, strict=True) if owner is not None}
+        owners = cast("list[str | None]", self.redis.mget([self._lease(name) for name in names])) if names else []
+        return {name: owner for name, owner in zip(names, owners, strict=True) if owner is not None}
 
     def _lease(self, name: str) -> str:
         return self._key(f"lease:{name}")
@@ -140,9 +140,8 @@ class SharedState(HealthStore, SyphonStore):
 
 def _rotation(written: str) -> tuple[float, list[str]]:
     """When a process reported its rotation, in seconds of Redis's clock, and the paths of its backlog queues."""
-    with reading("a rotation"):
-        fields = record(written)
-        return number(fields, "at") / 1000, texts(fields, "paths")
+    fields = json.loads(written)
+    return fields["at"] / 1000, list(fields["paths"])
 
 
 def _ms(seconds: float) -> int:

@@ -2,13 +2,14 @@
 
 import math
 from datetime import UTC, datetime
+from typing import cast
 
 import redis
 
 from pairing.fleet.access import script
 from pairing.fleet.pair_keys import PairKeys
 from pairing.fleet.shared_health import Pace, Pause
-from pairing.stored_json import as_text, readable
+from pairing.stored_json import readable
 
 _KEEP_LEDGER = script("pairing.fleet", "whole", "keep_ledger")
 
@@ -57,8 +58,7 @@ class SyphonStore(PairKeys):
 
     def ledger(self, queue: str) -> str | None:
         """The ledger of one backlog queue as JSON."""
-        raw = self.redis.hget(self._key("ledger"), queue)
-        return None if raw is None else as_text(raw)
+        return cast("str | None", self.redis.hget(self._key("ledger"), queue))
 
     def keep_ledger(self, queue: str, ledger: str, *, token: int | None) -> bool:
         """Store the ledger of a backlog queue for the next syphon, and for display.

@@ -71,7 +71,7 @@ class SharedSessions:
         """The present gates, after raising those of the ``wanted`` entities."""
         lowered_after = _ms(_LOWERED_AFTER_S)
         found = self._sync(keys=[self._gates, self._epoch], args=[epoch, lowered_after, *map(str.lower, wanted)])
-        return Gates(_text(found[0]), frozenset(map(_text, found[1:])))
+        return Gates(found[0], frozenset(found[1:]))
 
     def enter(self, key: str, candidate: str | None, token: str, *, within_s: float) -> Ruling:
         """The queue for a message that is about to be sent; a send behind a barrier is counted before it is made.
@@ -84,7 +84,7 @@ class SharedSessions:
         arguments: _Arguments = [self._barriers, entity_of(key), key, candidate or "", token, ttl, _ms(RAISING_S)]
         arguments += [_ms(within_s), _ms(_ASK_AGAIN_S)]
         queue, wait_ms, is_new, others = self._enter(keys=[self._gates, self._places, self._latest], args=arguments)
-        return Ruling(_text(queue), int(wait_ms) / 1000, bool(is_new), _text(others))
+        return Ruling(queue, int(wait_ms) / 1000, bool(is_new), others)
 
     def leave(self, ended: Iterable[tuple[str, str, bool]]) -> None:
         """These sends (session key, token, whether the queue accepted them) have ended with a known result."""
@@ -110,7 +110,7 @@ class SharedSessions:
         found = self._barred(keys=[self._barriers + queue, self._epoch, self._latest])
         if found is None:
             return None
-        return {_text(key): int(generation) for key, generation in zip(found[::2], found[1::2], strict=True)}
+        return {key: int(generation) for key, generation in zip(found[::2], found[1::2], strict=True)}
 
     def lift(self, queue: str, drained: Mapping[str, int]) -> int:
         """Lift the barriers of sessions without messages in the queue, unless there was a send; returns the number."""
@@ -130,7 +130,3 @@ def _ended(key: str, token: str, stored: bool) -> tuple[str, str, str, int]:
 
 def _ms(seconds: float) -> int:
     return max(int(seconds * 1000), 1)
-
-
-def _text(value: bytes | str) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else value

@@ -5,6 +5,7 @@ records with one identity the one with the highest ``seq`` counts (docs/specific
 """
 
 import builtins
+import json
 import threading
 from collections import deque
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
 from pairing.clock import Clock
-from pairing.stored_json import reading, record, typed, written
+from pairing.stored_json import reading, typed, written
 
 
 class UsageKind(NamedTuple):
@@ -96,7 +97,7 @@ class UsageRecord(NamedTuple):
     def from_json(cls, text: str | builtins.bytes) -> "UsageRecord":
         """Parse the output of ``to_json``; ValueError for other texts."""
         with reading("a usage record"):
-            return cls(**typed(cls, record(text)))
+            return cls(**typed(cls, json.loads(text)))
 
 
 class UsageMeter:

@@ -30,7 +30,7 @@ def test_a_failover_that_all_but_one_dispute_holds_in_one_of_them():
 REPORTS = {
     "presence": (
         "processes",
-        '{"at": 1000, "report": {"sends": true, "disputed": []}}',
+        '{"at": 1000, "report": {"sends": true, "disputed": [], "clock": 1, "heard": []}}',
         lambda shared: Presences(shared).report(ME, Presence(sends=True)),
         lambda shared, **within: Presences(shared).living(**within),
     ),

@@ -39,16 +39,13 @@ def shared(redis_url, redis_client):
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
-def test_a_record_is_read_as_it_was_written_and_refused_with_any_field_missing_or_odd(record):
+def test_a_record_is_read_as_it_was_written_and_refused_with_any_field_missing(record):
     written, read = record.to_json(), type(record).from_json
     assert read(written) == record
     fields = json.loads(written)
-    needed = fields.keys() - {"operator", "held_by", "expires", "knew", "until", "next_due"}
-    odd = [{key: value for key, value in fields.items() if key != name} for name in needed]
-    odd += [fields | {name: []} for name in needed - {"origin", "accepted"}]
-    for refused in (*map(json.dumps, odd), written.replace("+00:00", "")):
-        with pytest.raises(ValueError, match=r"not | is no | has no "):
-            read(refused)
+    for name in fields.keys() - {"operator", "held_by", "expires", "until", "next_due"}:
+        with pytest.raises(ValueError, match=f"cannot be read: KeyError.*{name}"):
+            read(json.dumps({key: value for key, value in fields.items() if key != name}))
 
 
 READS = {

@@ -86,17 +86,10 @@ def test_health_follows_the_event_that_reports_it(reader, fleet):
     assert (entity.state, entity.held_by, entity.last_ping_reason) == ("failed_over", "ada", "refused")
 
 
-WHOLE = json.loads(event("c").to_json())
-WRONG = [
-    {"entity": None},
-    {"reason": 7},
-    {"time": "2026-11-21T12:00:00"},
-    {"operator": 1},
-    {"kind": "of a later version"},
-]
+LATER = json.dumps(json.loads(event("c").to_json()) | {"kind": "of a later version"})
 
 
-@pytest.mark.parametrize("text", ["no JSON", '{"id": "incomplete"}', *(json.dumps(WHOLE | wrong) for wrong in WRONG)])
+@pytest.mark.parametrize("text", ["no JSON", '{"id": "incomplete"}', LATER])
 def test_a_report_that_cannot_be_read_holds_up_no_other(reader, fleet, text):
     fleet.xadd("pairing:events", {"event": text})
     SharedState(fleet, "contoso").report(event("d"))

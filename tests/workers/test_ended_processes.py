@@ -63,7 +63,11 @@ def test_a_process_that_ended_leaves_no_failing_entity_behind(shared, fleet):
 
 
 def test_a_process_that_was_killed_leaves_none_behind_once_it_is_silent(shared, fleet):
-    fleet.hset("pairing:{contoso}:processes", SENDER, '{"at": 0, "report": {"sends": true, "disputed": []}}')
+    fleet.hset(
+        "pairing:{contoso}:processes",
+        SENDER,
+        '{"at": 0, "report": {"sends": true, "disputed": [], "clock": 0, "heard": []}}',
+    )
     assert refreshed() == "healthy"
 
 

@@ -1,5 +1,6 @@
 """The ledgers of syphons, copied from Redis, which keeps only the last fifty fillings of a queue."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,7 @@ from dashboard.fleet.state import projection, syphon_runs
 from dashboard.models import BacklogQueue, Pair, SyphonLedger, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from pairing.events import Event
-from pairing.stored_json import reading, record, whole
+from pairing.stored_json import reading
 
 PATIENCE = timedelta(minutes=2)
 
@@ -68,7 +69,7 @@ def _fillings(ledgers: Mapping[str, str]) -> Iterator[Filling]:
     """The fillings of all queues. ValueError with the name of a queue whose ledger cannot be read."""
     for queue, written in ledgers.items():
         with reading(f"the ledger of {queue}"):
-            ledger = record(written)
+            ledger = json.loads(written)
             fillings = [_filling(queue, one, ledger) for one in ledger.get("incidents", ()) if one["began_at"]]
         yield from fillings
 
@@ -80,9 +81,9 @@ def _filling(queue: str, reported: Mapping[str, Any], ledger: Mapping[str, Any])
         queue=queue,
         began_at=datetime.fromisoformat(reported["began_at"]),
         ended_at=ended,
-        enqueued=whole(reported, "enqueued"),
-        fates={fate: whole(reported["fates"], fate) for fate in reported["fates"]},
-        missing=whole(reported, "missing") if ended and reported.get("missing") is not None else None,
+        enqueued=reported["enqueued"],
+        fates=reported["fates"],
+        missing=reported["missing"] if ended else None,
         reporter=str(ledger.get("reporter", "")),
     )
 
