@@ -48,8 +48,7 @@ class Fleet:
                 coordination.publish_queue(QueueNews(path, reason, pair.process, ends))
 
             coordination = RedisCoordination(url, pair.name, pair.process)
-            coordination.rotation = lambda: pair.rotation.paths
-            coordination.presence = lambda: Presence(pair.sends, pair.disputed())
+            coordination.presence = lambda: Presence(pair.sends, pair.disputed(), pair.rotation.paths)
             coordination.on_queue = lambda news: pair.adopt_queue(news.path, news.until)
             coordination.on_known = pair.know
             coordination.on_refused = partial(pair.emit, "coordination_refused", "*")

@@ -22,6 +22,7 @@ from dashboard.models.visibility import all_pairs
 from dashboard.site.redis import shared_state
 from pairing.backlog.administration import CREATED_WITH, deviations
 from pairing.backlog.rotation import parse_backlog_path
+from pairing.fleet.presence import Presences
 
 QUARANTINED = "SendDisabled"
 REPAIRABLE = (*CREATED_WITH, "forward_to", "status")
@@ -77,13 +78,13 @@ def use_of(pair: Pair, path: str) -> Use:
     with all_pairs():  # a queue that a hidden pair uses is no orphan
         neighbours = list(Pair.objects.filter(secondary_namespace=pair.secondary_namespace))
     states = [shared_state(neighbour.name) for neighbour in neighbours]
-    rotations = [reported for state in states for reported in state.rotations().items()]
+    rotations = [reported for state in states for reported in Presences(state).rotations().items()]
     leases = [reported for state in states for reported in state.leases().items()]
     return decide_use(path, neighbours, rotations, leases)
 
 
 def decide_use(
-    path: str, pairs: Iterable[Pair], rotations: Iterable[tuple[str, list[str]]], leases: Iterable[tuple[str, str]]
+    path: str, pairs: Iterable[Pair], rotations: Iterable[tuple[str, Iterable[str]]], leases: Iterable[tuple[str, str]]
 ) -> Use:
     """The users of the queue, from known facts. Pure. Paths are compared case-insensitively, as in the service."""
     wanted = path.lower()

@@ -19,7 +19,7 @@ from dashboard.site.redis import shared_state
 from pairing.backlog.capacity import Fill
 from pairing.backlog.rotation import backlog_path
 from pairing.fleet.coordination import SharedState
-from pairing.fleet.presence import Presence, Presences
+from pairing.fleet.presence import Presences
 from pairing.fleet.shared_backlog import SharedBacklog
 
 LIMITS = {"basic": 262_144, "standard": 262_144, "premium": 1_048_576}
@@ -42,7 +42,7 @@ def pair_facts(
         administration=Probe.from_json(probes.get("administration")),
         workers=Heartbeat.objects.filter(seen_at__gt=now - HEARTBEAT_LIMIT).count(),
         problems=problems or {},
-        senders=_senders(shared, living),
+        senders={process: len(one.rotation) for process, one in living.items() if one.sends},
         paused=_paused(pair, shared),
         clocks={process: one.ahead_s for process, one in living.items() if one.ahead_s is not None},
         bytes_per_s=usual.messages_per_hour * usual.message_bytes / 3600 or None,
@@ -117,11 +117,6 @@ def _full_in_s(fill: Fill | None, now: datetime) -> float | None:
     if fill is None or abs(now.timestamp() - fill.at) > max(120.0, 4.0 * settings.SAMPLE_INTERVAL_S):
         return None
     return fill.full_in_s
-
-
-def _senders(shared: SharedState, living: Mapping[str, Presence]) -> dict[str, int]:
-    rotations = shared.rotations()
-    return {process: len(rotations.get(process, ())) for process, one in living.items() if one.sends}
 
 
 def _paused(pair: Pair, shared: SharedState) -> tuple[str, ...]:

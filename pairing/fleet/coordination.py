@@ -71,8 +71,6 @@ class RedisCoordination:
         self.shared: SharedState = SharedState(client, pair)
         self.is_connected = False
         """Whether Redis answered last time; while it does not, usage should stay in its meter."""
-        self.rotation: Callable[[], Iterable[str]] = tuple
-        """The backlog queues of this process, reported every few seconds, so that they are not orphans."""
         self.presence: Callable[[], Presence] = lambda: Presence(sends=False)
         """The state of this process, reported every few seconds."""
         self.on_queue: Callable[[QueueNews], None] = lambda news: None
@@ -272,7 +270,6 @@ class RedisCoordination:
             self._must_read = False
             must_compare, self._must_compare = self._must_compare, False
         self._clock.look(self.shared.now)
-        self._report_rotation()
         self._presences.report(self._process, replace(self.presence(), heard=tuple(self._heard)))
         for pulled in self._backlog.pulled():
             self._learn_queue(pulled)
@@ -288,10 +285,6 @@ class RedisCoordination:
             if known.state != "failing" and has_forgotten(text, known, was_emptied=news.has_forgotten):
                 self.shared.restore(known)
         self._seen = news.seen
-
-    def _report_rotation(self) -> None:
-        if paths := list(self.rotation()):
-            self.shared.report_rotation(self._process, paths)
 
     def _ask_for_a_read(self) -> None:
         """Read all of it: what answers now may be a replica that was promoted without the last changes."""

@@ -40,6 +40,8 @@ class Presence:
     """Whether it has senders; workers, which have none, are not counted."""
     disputed: tuple[str, ...] = ()
     """The entities whose failover this process disputes."""
+    rotation: tuple[str, ...] = ()
+    """Its backlog queues, which are no orphans."""
     ahead_s: float | None = field(default=None, compare=False)
     """The offset of its clock from that of Redis, if reported."""
     heard: tuple[Heard, ...] = field(default=(), compare=False)
@@ -70,9 +72,8 @@ class Presences:
     def report(self, process: str, presence: Presence) -> None:
         """Report that a process is alive; repeat every few seconds."""
         heard = [[one.path, one.version, one.after_s] for one in presence.heard]
-        text = json.dumps(
-            {"sends": presence.sends, "disputed": presence.disputed, "clock": time.time(), "heard": heard}
-        )
+        report = {"sends": presence.sends, "disputed": presence.disputed, "rotation": presence.rotation}
+        text = json.dumps(report | {"clock": time.time(), "heard": heard})
         self._report(keys=[self._key], args=[process, text])
 
     def leave(self, process: str) -> None:
@@ -88,13 +89,18 @@ class Presences:
             self._redis.hdel(self._key, *forgotten)
         return {process: presence for process, (_, presence) in found.items() if ages[process] <= within_s}
 
+    def rotations(self) -> dict[str, tuple[str, ...]]:
+        """The backlog queues in the rotation of each process that reported in the last 30 seconds."""
+        return {process: presence.rotation for process, presence in self.living(within_s=2 * ALIVE_S).items()}
+
 
 def _reported(written: str) -> tuple[float, Presence]:
     """When a process reported, in seconds of Redis's clock, and its state."""
     fields = json.loads(written)
     at, report = fields["at"] / 1000, fields["report"]
     heard = tuple(Heard(*one) for one in report["heard"])
-    return at, Presence(report["sends"], tuple(report["disputed"]), report["clock"] - at, heard)
+    ahead_s = report["clock"] - at
+    return at, Presence(report["sends"], tuple(report["disputed"]), tuple(report["rotation"]), ahead_s, heard)
 
 
 def reported_states(living: Iterable[Presence]) -> ReportedStates:

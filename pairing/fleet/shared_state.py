@@ -4,7 +4,6 @@ Each change is one script, so that the result does not depend on the order of ar
 clock if it is ahead of the last one, so that they keep increasing after Redis was restarted empty.
 """
 
-import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import cast
@@ -22,15 +21,12 @@ from pairing.telemetry.metering import UsageRecord
 
 __all__ = ["EVENTS", "USAGE", "News", "Seen", "SharedState", "Verb"]
 
-_FORGOTTEN_S = 3600.0
-
 _ROOM = "pairing.fleet"
 _CLAIM = script(_ROOM, "clock", "claim_ping")
 _RECORD_PING = script(_ROOM, "record", "record_ping")
 _ACQUIRE = script(_ROOM, "clock", "whole", "acquire_lease")
 _RENEW = script(_ROOM, "renew_lease")
 _RELEASE = script(_ROOM, "release_lease")
-_ROTATE = script(_ROOM, "clock", "report_rotation")
 
 
 class SharedState(HealthStore, SyphonStore):
@@ -46,7 +42,6 @@ class SharedState(HealthStore, SyphonStore):
         self._acquire = client.register_script(_ACQUIRE)
         self._renew = client.register_script(_RENEW)
         self._release = client.register_script(_RELEASE)
-        self._rotate = client.register_script(_ROTATE)
 
     # Entities ---------------------------------------------------------------------------------------------------------
 
@@ -86,23 +81,6 @@ class SharedState(HealthStore, SyphonStore):
         found = hash_of(self.redis, key) if paths is None else fields_of(self.redis, key, list(paths))
         return readable(key, found, PingRecord.from_json)
 
-    # Rotations --------------------------------------------------------------------------------------------------------
-
-    def report_rotation(self, process: str, paths: Iterable[str]) -> None:
-        """Report the backlog queues in the rotation of a process; repeat every few seconds."""
-        self._rotate(keys=[self._key("rotations")], args=[process, json.dumps(list(paths))])
-
-    def rotations(self, *, within_s: float = 30.0) -> dict[str, list[str]]:
-        """The backlog queues that each process has in its rotation, as reported in the last ``within_s`` seconds.
-
-        Those silent for an hour are forgotten here, not where each of a fleet reports: that would cost its square.
-        """
-        key, now_s = self._key("rotations"), self.now().timestamp()
-        reported = readable(key, self._hash("rotations"), _rotation)
-        if forgotten := [process for process, (at, _) in reported.items() if now_s - at > _FORGOTTEN_S]:
-            self.redis.hdel(key, *forgotten)
-        return {process: paths for process, (at, paths) in reported.items() if now_s - at <= within_s}
-
     # Leases -----------------------------------------------------------------------------------------------------------
 
     def acquire_lease(self, name: str, owner: str, ttl_s: float) -> int | None:
@@ -136,12 +114,6 @@ class SharedState(HealthStore, SyphonStore):
     def record_usage(self, records: Iterable[UsageRecord]) -> None:
         """Append usage records to the stream of all pairs."""
         append(self.redis, USAGE, "record", (record.to_json() for record in records))
-
-
-def _rotation(written: str) -> tuple[float, list[str]]:
-    """When a process reported its rotation, in seconds of Redis's clock, and the paths of its backlog queues."""
-    fields = json.loads(written)
-    return fields["at"] / 1000, list(fields["paths"])
 
 
 def _ms(seconds: float) -> int:

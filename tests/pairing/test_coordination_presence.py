@@ -1,6 +1,8 @@
 """Who disputes a failover, and how many there are: what "failed over in 1 of N" is counted from; and which backlog
 queues a fleet uses: what any process reports is no orphan (docs/specification.md, sections 11 and 12)."""
 
+import json
+
 import pytest
 
 from pairing import SendAvailabilityOptions
@@ -11,7 +13,7 @@ from pairing.testing import ManualClock
 from tests.pace import eventually
 
 ME = "host:1:aaaa"
-QUEUES = ["contoso/x-servicebus-transfer/0", "contoso/x-servicebus-transfer/1"]
+QUEUES = ("contoso/x-servicebus-transfer/0", "contoso/x-servicebus-transfer/1")
 
 
 @pytest.fixture
@@ -27,30 +29,14 @@ def test_a_failover_that_all_but_one_dispute_holds_in_one_of_them():
     assert reported_states([Presence(sends=False)]) == ReportedStates(0, {})
 
 
-REPORTS = {
-    "presence": (
-        "processes",
-        '{"at": 1000, "report": {"sends": true, "disputed": [], "clock": 1, "heard": []}}',
-        lambda shared: Presences(shared).report(ME, Presence(sends=True)),
-        lambda shared, **within: Presences(shared).living(**within),
-    ),
-    "rotation": (
-        "rotations",
-        '{"at": 1000, "paths": []}',
-        lambda shared: shared.report_rotation(ME, QUEUES),
-        lambda shared, **within: shared.rotations(**within),
-    ),
-}
-
-
-@pytest.mark.parametrize(("key", "dead", "report", "read"), REPORTS.values(), ids=REPORTS)
-def test_a_process_that_has_fallen_silent_is_not_counted_and_after_an_hour_forgotten(shared, key, dead, report, read):
-    hash_ = f"pairing:{{contoso}}:{key}"
-    shared.redis.hset(hash_, "host:0:dead", dead)
-    report(shared)
+def test_a_process_that_has_fallen_silent_is_not_counted_and_after_an_hour_forgotten(shared, presences):
+    hash_ = "pairing:{contoso}:processes"
+    dead = {"sends": True, "disputed": [], "rotation": [], "clock": 1, "heard": []}
+    shared.redis.hset(hash_, "host:0:dead", json.dumps({"at": 1000, "report": dead}))
+    presences.report(ME, Presence(sends=True))
     assert shared.redis.hlen(hash_) == 2, "who reports looks at nobody else's: the costs would grow with the square"
-    assert read(shared, within_s=-1) == {}
-    assert list(read(shared)) == shared.redis.hkeys(hash_) == [ME]
+    assert presences.living(within_s=-1) == {}
+    assert list(presences.living()) == shared.redis.hkeys(hash_) == [ME]
 
 
 def test_a_client_reports_whether_it_sends_what_it_disputes_and_its_queues_until_it_is_closed(
@@ -59,12 +45,11 @@ def test_a_client_reports_whether_it_sends_what_it_disputes_and_its_queues_until
     pair = Pair(SendAvailabilityOptions(), "contoso", ME, ManualClock())
     pair.rotation.replace(QUEUES)
     fleet = Fleet(pair, redis_url)
-    assert fleet.coordination.presence() == Presence(sends=False)
+    assert fleet.coordination.presence() == Presence(sends=False, rotation=QUEUES)
     GuardedEntity(pair, "orders")
     pair.availability("orders").disputed = True
     fleet.start()
-    eventually(lambda: presences.living() == {ME: Presence(sends=True, disputed=("orders",))})
-    assert shared.rotations() == {ME: QUEUES}
+    eventually(lambda: presences.living() == {ME: Presence(sends=True, disputed=("orders",), rotation=QUEUES)})
     eventually(lambda: fleet.answers)
     fleet.close()
     assert presences.living() == {}

@@ -24,6 +24,7 @@ from dashboard.models import (
 )
 from pairing.drain.ledger import Ledger
 from pairing.drain.shared.dead_letter_results import SharedDecisions
+from pairing.fleet.presence import Presence, Presences
 from tests.contract.worlds import take
 from tests.dashboard.secondary import ORPHAN, OWN, Secondary
 from tests.workers.conftest import Begin, end_worker
@@ -93,7 +94,8 @@ def test_the_sampler_finds_queues_beyond_the_count_and_of_unpaired_primaries(sec
 
 def test_what_a_live_process_uses_is_not_shown_as_an_orphan(secondary, fleet):
     secondary.make(ORPHAN)
-    watchers.shared_state("contoso").report_rotation("far-away:1:bbbb", [ORPHAN])
+    there = Presence(sends=True, rotation=(ORPHAN,))
+    Presences(watchers.shared_state("contoso")).report("far-away:1:bbbb", there)
 
     watchers.sample("contoso")
 

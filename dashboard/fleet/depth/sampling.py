@@ -14,6 +14,7 @@ from dashboard.site.redis import shared_state
 from pairing import PairedServiceBusClient
 from pairing.backlog.administration import BacklogQueueInfo, describe_queues, listed
 from pairing.backlog.rotation import parse_backlog_path
+from pairing.fleet.presence import Presences
 from pairing.fleet.shared_backlog import SharedBacklog
 
 
@@ -22,7 +23,7 @@ def sample(connected: PairedServiceBusClient, pair: str, pairs: Mapping[str, Pai
     at = datetime.now(UTC)
     queues = all_backlog_queues(connected.secondary.administration, pairs[pair], pairs)
     connected.meter.count("manage", connected.secondary.namespace, "*", operations=2, billing_units=2)
-    rotations = shared_state(pair).rotations().values()
+    rotations = Presences(shared_state(pair)).rotations().values()
     _share_fill(connected, pair, queues, at)
     counted = _counted(connected, pair, queues)
     with transaction.atomic():  # pages see all of one sample, or all of the one before

@@ -14,6 +14,7 @@ from dashboard.backlog import actions, deletions
 from dashboard.backlog.orphans import Proof, Use, decide_use, look
 from dashboard.fleet.pairs.namespaces import namespace
 from dashboard.models import AuditEntry, BacklogQueue, QueueDeletion, QueueDrain
+from pairing.fleet.presence import Presence, Presences
 from tests.dashboard.conftest import NOW
 from tests.dashboard.secondary import ORPHAN, OWN
 
@@ -116,7 +117,7 @@ def test_what_a_pair_uses_is_left_alone(reachable, request_of, action):
 
 def test_what_a_live_process_uses_is_left_alone(reachable, request_of, shared):
     reachable.make()
-    shared.report_rotation("far-away:1:bbbb", [ORPHAN])
+    Presences(shared).report("far-away:1:bbbb", Presence(sends=True, rotation=(ORPHAN,)))
 
     with pytest.raises(ActionError, match="far-away:1:bbbb"):
         actions.DELETE_QUEUE.run(request_of())
@@ -232,7 +233,7 @@ def test_a_queue_that_is_not_as_it_was_confirmed_is_kept_and_active(reachable, r
     if happens:
         happens(reachable)
     else:
-        shared.report_rotation("far-away:1:bbbb", [ORPHAN])
+        Presences(shared).report("far-away:1:bbbb", Presence(sends=True, rotation=(ORPHAN,)))
 
     later()
 

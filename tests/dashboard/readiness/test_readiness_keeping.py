@@ -44,6 +44,10 @@ def probes():
     }
 
 
+def rotate(shared, paths):
+    Presences(shared).report("app:1:bbbb", Presence(sends=True, rotation=paths))
+
+
 @pytest.fixture
 def ready_pair(pair, shared, alive):
     """A pair of two backlog queues of which everything is as it should be, and known to be."""
@@ -54,8 +58,7 @@ def ready_pair(pair, shared, alive):
     for index, path in enumerate(PATHS):
         BacklogQueue.objects.create(pair=pair, path=path, index=index, seen_at=now, max_size_bytes=5 * 2**30)
         shared.acquire_lease(path, "host:1:aaaa", 60)
-    shared.report_rotation("app:1:bbbb", PATHS)
-    Presences(shared).report("app:1:bbbb", Presence(sends=True))
+    rotate(shared, PATHS)
     return pair
 
 
@@ -117,7 +120,7 @@ def test_a_fall_shows_from_what_and_when_and_a_rise_ends_it(ready_pair, shared):
     checked(ready_pair)
     at_home(ready_pair)
     checked(ready_pair)
-    shared.report_rotation("app:1:bbbb", [])
+    rotate(shared, ())
 
     checked(ready_pair)
 
@@ -125,7 +128,7 @@ def test_a_fall_shows_from_what_and_when_and_a_rise_ends_it(ready_pair, shared):
     assert (row.score, row.previous_score, row.fell_at is not None) == (20, 100, True)
     assert [reason["name"] for reason in row.reasons] == ["senders"]
 
-    shared.report_rotation("app:1:bbbb", PATHS)
+    rotate(shared, PATHS)
     checked(ready_pair)
 
     row = Readiness.objects.get(entity="orders")
@@ -137,8 +140,8 @@ def test_a_fall_lasts_until_the_score_is_as_high_again(ready_pair, shared):
     at_home(ready_pair)
     checked(ready_pair)
     fell = []
-    for rotation, reported in (([], None), (PATHS, {}), ([], None), (PATHS, None)):
-        shared.report_rotation("app:1:bbbb", rotation)
+    for rotation, reported in (((), None), (PATHS, {}), ((), None), (PATHS, None)):
+        rotate(shared, rotation)
         checked(ready_pair, reported)
         row = Readiness.objects.get(entity="orders")
         fell.append((row.score, row.previous_score, row.fell_at is not None))
