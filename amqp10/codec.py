@@ -122,13 +122,9 @@ def _fixed(layout: struct.Struct, convert: Callable[[Any], Any] | None = None) -
     return lambda data, position, depth: (convert(unpack(data, position)[0]), position + size)
 
 
-def _byte(data: bytes, position: int, depth: int) -> tuple[int, int]:
-    return data[position], position + 1
-
-
-def _signed_byte(data: bytes, position: int, depth: int) -> tuple[int, int]:
-    value = data[position]
-    return (value - 256 if value > 127 else value), position + 1
+def _byte(kind: type[int], *, is_signed: bool = False) -> Decoder:
+    values = [kind(number - 256 if is_signed and number > 127 else number) for number in range(256)]
+    return lambda data, position, depth: (values[data[position]], position + 1)
 
 
 def _boolean(data: bytes, position: int, depth: int) -> tuple[bool, int]:
@@ -252,8 +248,6 @@ def _described(data: bytes, position: int, depth: int) -> tuple[Described, int]:
         raise DecodeError("values are nested too deeply")
     descriptor, position = _DECODERS[data[position]](data, position + 1, depth - 1)
     value, position = _DECODERS[data[position]](data, position + 1, depth - 1)
-    if descriptor.__class__ is int:
-        descriptor = ULong(descriptor)
     return Described(descriptor, value), position
 
 
@@ -268,23 +262,23 @@ for _code, _decoder in {
     0x41: _constant(True),
     0x42: _constant(False),
     0x56: _boolean,
-    0x50: _byte,
-    0x60: _fixed(_U16),
-    0x70: _fixed(_U32),
-    0x52: _byte,
-    0x43: _constant(0),
-    0x80: _fixed(_U64),
-    0x53: _byte,
-    0x44: _constant(0),
-    0x51: _signed_byte,
-    0x61: _fixed(_I16),
-    0x71: _fixed(_I32),
-    0x54: _signed_byte,
-    0x81: _fixed(_I64),
-    0x55: _signed_byte,
-    0x72: _fixed(_F32),
+    0x50: _byte(UByte),
+    0x60: _fixed(_U16, UShort),
+    0x70: _fixed(_U32, UInt),
+    0x52: _byte(UInt),
+    0x43: _constant(UInt(0)),
+    0x80: _fixed(_U64, ULong),
+    0x53: _byte(ULong),
+    0x44: _constant(ULong(0)),
+    0x51: _byte(Byte, is_signed=True),
+    0x61: _fixed(_I16, Short),
+    0x71: _fixed(_I32, Int),
+    0x54: _byte(Int, is_signed=True),
+    0x81: _fixed(_I64, Long),
+    0x55: _byte(Long, is_signed=True),
+    0x72: _fixed(_F32, Float32),
     0x82: _fixed(_F64),
-    0x73: _fixed(_U32, chr),
+    0x73: _fixed(_U32, lambda code: Char(chr(code))),
     0x74: _opaque(4, lambda data: Raw(b"\x74" + data)),  # decimals are passed on as they are
     0x84: _opaque(8, lambda data: Raw(b"\x84" + data)),
     0x94: _opaque(16, lambda data: Raw(b"\x94" + data)),
@@ -419,6 +413,14 @@ _ARRAY_ELEMENTS: dict[type, tuple[int, Encoder]] = {
     str: (0xB1, _long_form(lambda value: value.encode())),
     bytes: (0xB0, _long_form(bytes)),
     uuid.UUID: (0x98, lambda value: value.bytes),
+    bool: (0x56, lambda value: b"\x01" if value else b"\x00"),
+    float: (0x82, _F64.pack),
+    Float32: (0x72, _F32.pack),
+    Char: (0x73, lambda value: _U32.pack(ord(value))),
+    UByte: (0x50, lambda value: bytes((value,))),
+    UShort: (0x60, _U16.pack),
+    Byte: (0x51, lambda value: bytes((value & 255,))),
+    Short: (0x61, _I16.pack),
     Timestamp: (0x83, _I64.pack),
     Long: (0x81, _I64.pack),
     int: (0x81, _I64.pack),

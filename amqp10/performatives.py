@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 from amqp10.codec import decode, encode, encode_list
 from amqp10.types import (
+    INTEGERS,
     AmqpError,
     Array,
     DecodeError,
@@ -29,7 +30,7 @@ def _same(value: Any) -> Any:
     return value
 
 
-_NUMBERS = frozenset({int, _NONE})
+_NUMBERS = INTEGERS | {_NONE}
 _TEXT: Kind = (frozenset({str, Symbol, _NONE}), str)
 _SYMBOL: Kind = (frozenset({str, Symbol, _NONE}), Symbol)
 _SYMBOLS: Kind = (frozenset({str, Symbol, list, Array, _NONE}), _same)

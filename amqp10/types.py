@@ -1,4 +1,7 @@
-"""AMQP types that Python has no name for. A plain `int` is an int or long, a `str` a string, `bytes` a binary."""
+"""AMQP types that Python has no name for; values are decoded to them, so that they are encoded as they came.
+
+A plain `int` is encoded as an int or a long, a `str` as a string, `bytes` as a binary.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,9 @@ class Int(int):
 
 class Long(int):
     """-2**63 to 2**63 - 1."""
+
+
+INTEGERS: frozenset[type] = frozenset({int, UByte, UShort, UInt, ULong, Byte, Short, Int, Long})
 
 
 class Timestamp(int):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from amqp10 import sections
 from amqp10.codec import decode, encode, encode_list, encode_map, list_items, map_items
-from amqp10.types import DecodeError, Symbol, Timestamp
+from amqp10.types import INTEGERS, DecodeError, Symbol, Timestamp
 
 PING_CONTENT_TYPE = "application/vnd.ms-servicebus-ping"
 BATCH_FORMAT = 0x80013700
@@ -182,7 +182,7 @@ def parse_batch(data: bytes, *, assigns_ids: bool = False) -> list[Message]:
 def _build(bare: bytes, header: list[Any], annotations: list[tuple[Any, bytes]], size: int) -> Message:
     properties = _properties_of(bare)
     durable, priority, ttl_ms = [*header, None, None, None][:3]
-    if ttl_ms is not None and (type(ttl_ms) is not int or not 0 <= ttl_ms <= MAX_UINT):
+    if ttl_ms is not None and (type(ttl_ms) not in INTEGERS or not 0 <= ttl_ms <= MAX_UINT):
         raise DecodeError("the header's ttl is not an unsigned int")
     kept: list[bytes] = []
     scheduled_at = partition_key = None
@@ -199,7 +199,7 @@ def _build(bare: bytes, header: list[Any], annotations: list[tuple[Any, bytes]],
     return Message(
         bare=bare,
         durable=durable if type(durable) is bool else None,
-        priority=priority if type(priority) is int and 0 <= priority <= MAX_UBYTE else None,
+        priority=priority if type(priority) in INTEGERS and 0 <= priority <= MAX_UBYTE else None,
         header_ttl_ms=ttl_ms,
         ttl_s=_time_to_live(ttl_ms, properties),
         annotations=b"".join(kept),
@@ -268,9 +268,9 @@ def _decoded_list(data: bytes, position: int, what: str) -> list[Any]:
     return value
 
 
-_KEYS: frozenset[type] = frozenset({Symbol, str, int})
+_KEYS: frozenset[type] = INTEGERS | {Symbol, str}
 _TEXT: frozenset[type] = frozenset({str, Symbol, type(None)})
-_NUMBER: frozenset[type] = frozenset({int, Timestamp, type(None)})
+_NUMBER: frozenset[type] = INTEGERS | {Timestamp, type(None)}
 # None: an id may have any type.
 _PROPERTY_TYPES: tuple[frozenset[type] | None, ...] = (
     None,
