@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from amqp10.requests import Request, response
 from amqp10.sas import TokenError
 from amqp10.types import Int
 from emulator import access
 from emulator.broker.namespace import parse_address
-from emulator.endpoints.requests import Request, RequestEndpoint, response
+from emulator.endpoints.requests import RequestEndpoint
 
 
 class CbsEndpoint(RequestEndpoint):

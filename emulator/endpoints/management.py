@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from amqp10.requests import Request, response
 from amqp10.sas import LISTEN, SEND
 from amqp10.types import AmqpError, Array, Int, Long, Symbol, Timestamp
 from emulator.broker.delivery_encoding import encode_delivery, encode_page
@@ -22,7 +23,7 @@ from emulator.broker.message import Message, parse
 from emulator.broker.namespace import parse_address
 from emulator.broker.queues.queue import Queue
 from emulator.endpoints.base import check_size
-from emulator.endpoints.requests import Request, RequestEndpoint, response
+from emulator.endpoints.requests import RequestEndpoint
 from emulator.endpoints.rules import read_rule, rule_value
 from emulator.faults import Fault
 

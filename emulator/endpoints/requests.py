@@ -5,14 +5,13 @@ from __future__ import annotations
 import uuid
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from amqp10 import events as e
 from amqp10 import performatives as p
-from amqp10.codec import decode, encode, list_items
+from amqp10.codec import encode
 from amqp10.link import SENDER_CREDIT, Link
-from amqp10.sections import APPLICATION_PROPERTIES, PROPERTIES, VALUE, split
-from amqp10.types import AmqpError, DecodeError, Raw
+from amqp10.requests import Request
+from amqp10.types import AmqpError
 from emulator.endpoints.base import ClientConnection, Endpoint
 
 UNLIMITED_CREDIT = 10_000
@@ -22,34 +21,6 @@ MAX_REQUESTS = 16 * 1024 * 1024
 RENEWAL_DELAYS_S = (0.02, 0.06)
 REPEAT_DELAYS_S = (0.1, 1.0)
 MAX_REPEATED = 4096
-
-
-class Request:
-    """A request message to a node: the parts that `$cbs` and `$management` read."""
-
-    def __init__(self, payload: bytes) -> None:
-        self.size = len(payload)
-        self.message_id: Any = None
-        self.properties: dict[Any, Any] = {}
-        self.reply_to: str | None = None
-        self.body: Any = None
-        for part in split(payload):
-            if part.code == PROPERTIES:
-                fields = [payload[start:end] for start, end in list_items(payload, part.value)]
-                self.message_id = Raw(fields[0]) if fields else None
-                self.reply_to = decode(fields[4])[0] if len(fields) > 4 else None
-            elif part.code == APPLICATION_PROPERTIES:
-                self.properties = decode(payload, part.value)[0]
-            elif part.code == VALUE:
-                self.body = decode(payload, part.value)[0]
-        if not isinstance(self.properties, dict):
-            raise DecodeError("application properties are a map")
-
-
-def response(request: Request, properties: dict[str, Any], body: Any = None) -> bytes:
-    """The response to a request: its correlation id is the request's message id, in the same type."""
-    head = [None, None, None, None, None, request.message_id]
-    return b"\x00\x53\x73" + encode(head) + b"\x00\x53\x74" + encode(properties) + b"\x00\x53\x77" + encode(body)
 
 
 class RequestEndpoint(Endpoint):
