@@ -25,6 +25,7 @@ from host_packages import (
     ensure_browser,
     ensure_faketime,
     ensure_java,
+    ensure_java_classes,
     ensure_nginx,
     ensure_postgres,
     ensure_prometheus,
@@ -71,6 +72,7 @@ QUICK_TESTS = ["-m", "pytest", "--quick", "-n", str(os.cpu_count() or 1), *FILE_
 
 SITE = ["--fail-on-warning", "--keep-going", "--conf-dir", "docs/site", ".", "build/docs"]
 WITHOUT_HOST_PACKAGES = ("check", "docs")
+ARCHIVED_FOR = ("setup", "test", "nightly")
 
 COMMANDS: dict[str, tuple[str, list[str]]] = {
     "demo": ("demo", ["manage.py", "demo"]),
@@ -108,6 +110,8 @@ def set_up(command: str) -> None:
     elif requirements == "test" and command != "soak":
         ensure_prometheus()
         ensure_nginx()
+    if command in ARCHIVED_FOR:
+        ensure_java_classes()
 
 
 def install_host_packages(command: str) -> None:

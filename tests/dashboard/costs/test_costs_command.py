@@ -29,12 +29,18 @@ def write_usage(folder: Path, units: int = 8_003_720) -> None:
 
 @pytest.mark.spark
 @pytest.mark.django_db
-def test_a_month_is_computed_stored_and_written_as_csv(tmp_path, capsys):
+def test_a_month_is_computed_stored_and_written_as_csv_and_one_with_much_unusable_only_on_request(
+    tmp_path, capsys, settings
+):
+    settings.STATE_DIR = tmp_path
     write_usage(tmp_path)
+    Path(tmp_path, "usage", "date=2026-10-01", "broken.parquet").write_bytes(b"")
     output = tmp_path / "charges.csv"
-    call_command("compute_charges", month="2026-10", usage=str(tmp_path), rule="settlements", output=output)
+    wanted = {"month": "2026-10", "usage": str(tmp_path), "rule": "settlements"}
+    call_command("compute_charges", **wanted, output=output, max_quarantined="1")
     run = ChargeRun.objects.get()
     assert (run.status, run.details["counts"]["accepted"]) == (ChargeRun.Status.SUCCEEDED, 3)
+    assert run.details["counts"]["rejected"]
     # 24,011,160 operations, 13 million of them included: 8.81 and the base charge of 10.00
     assert {(each.rule, each.cents) for each in Invoice.objects.all()} == {("settlements", 1_881)}
     with output.open() as text:
@@ -50,6 +56,12 @@ def test_a_month_is_computed_stored_and_written_as_csv(tmp_path, capsys):
     output = capsys.readouterr()
     assert "sub: 18.81 USD (settlements)" in output.out
     shows_progress(output.err)
+
+    stored = list(Charge.objects.values())
+    assert stored
+    with pytest.raises(CommandError, match=r"nothing was published\. \S+broken\.parquet is empty.*--max-quarantined 1"):
+        call_command("compute_charges", **wanted)
+    assert list(Charge.objects.values()) == stored
 
 
 def shows_progress(written: str) -> None:
@@ -99,19 +111,6 @@ def test_no_key_of_an_object_store_is_stored_or_shown(settings, capsys):
     assert "Spark cannot read s3a://… without org.apache.hadoop:hadoop-aws:" in str(failed.value)
     said = capsys.readouterr()
     assert "SECRET" not in f"{failed.value} {said} {ChargeRun.objects.get().error}"
-
-
-@pytest.mark.spark
-@pytest.mark.django_db
-def test_a_month_of_which_much_is_unusable_is_stored_only_on_request(tmp_path):
-    write_usage(tmp_path)
-    Path(tmp_path, "usage", "date=2026-10-01", "broken.parquet").write_bytes(b"")
-    with pytest.raises(CommandError, match=r"nothing was published\. \S+broken\.parquet is empty.*--max-quarantined 1"):
-        call_command("compute_charges", month="2026-10", usage=str(tmp_path))
-    assert not Charge.objects.exists()
-    call_command("compute_charges", "--month=2026-10", f"--usage={tmp_path}", "--max-quarantined=1")
-    assert ChargeRun.objects.filter(status=ChargeRun.Status.SUCCEEDED).get().details["counts"]["rejected"]
-    assert Charge.objects.exists()
 
 
 def test_a_job_gets_a_url_in_its_environment_and_only_its_address_as_an_argument():
