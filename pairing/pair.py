@@ -104,9 +104,9 @@ class Pair:
         return PathAvailability(
             path,
             failover_interval_s=self.options.failover_interval.total_seconds(),
-            ping_interval_s=self.options.ping_primary_interval.total_seconds(),
+            ping_primary_interval_s=self.options.ping_primary_interval.total_seconds(),
             flap_damping=self.options.flap_damping,
-            now=self.clock.now(),
+            since=self.clock.now(),
         )
 
     def entities(self) -> list[PathAvailability]:

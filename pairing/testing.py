@@ -7,7 +7,6 @@ locks, sessions or subscriptions, and nothing takes time: a wait for a busy serv
 from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
 from typing import Any, Self
 
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch, ServiceBusReceivedMessage
@@ -207,9 +206,7 @@ class InMemoryPairedClient(ClientOperations[InMemoryLink, "InMemoryPairedSender"
         self.open()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _sender(self, name: str, **keywords: Any) -> "InMemoryPairedSender":

@@ -1,7 +1,7 @@
 """The syphon on the asyncio SDK: the operations of ``pairing.drain``, with one task per backlog queue."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any, Protocol, cast
@@ -12,8 +12,9 @@ from azure.servicebus.exceptions import MessageAlreadySettled, MessageLockLostEr
 from pairing.aio.cancellation import within
 from pairing.aio.links import Background, Link
 from pairing.aio.runtime import Tasks
-from pairing.drain.backlog_queue import Settled, Verb
+from pairing.drain.backlog_queue import Settled
 from pairing.drain.host import ASK_S, How, SyphonHost
+from pairing.drain.settlement import settler
 from pairing.drain.syphons import SyphonCore
 from pairing.drive import run_async
 from pairing.links.failures import AnyLink
@@ -67,7 +68,7 @@ class SyphonTasks(Tasks):
     async def settle(self, receiver: ServiceBusReceiver, how: How, outcomes: list[Settled], _: float) -> None:
         """Settle all messages at once, so that the latency of a wide-area connection does not limit the rate."""
         verb, messages, reason, description = how
-        settle_one = _settler(receiver, verb, reason, description)
+        settle_one = settler(receiver, verb, reason, description)
 
         async def settle(at: int, message: Any) -> None:
             try:
@@ -86,17 +87,3 @@ async def _made(make: Callable[[], Any]) -> Any:
     """Create a sender or a receiver; creating a sender is awaited, creating a receiver is not."""
     found = make()
     return await found if asyncio.iscoroutine(found) else found
-
-
-def _settler(
-    receiver: ServiceBusReceiver, verb: Verb, reason: str, description: str
-) -> Callable[[Any], Awaitable[None]]:
-    match verb:
-        case "complete":
-            return receiver.complete_message
-        case "defer":
-            return receiver.defer_message
-        case "abandon":
-            return receiver.abandon_message
-        case "dead_letter":
-            return partial(receiver.dead_letter_message, reason=reason, error_description=description)

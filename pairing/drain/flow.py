@@ -9,7 +9,7 @@ they get the queue as a ``BacklogQueue``.
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from pairing.drain.backlog_queue import BATCH, BacklogQueue, Failed, Progress
 from pairing.drain.destinations import LONGEST_PAUSE_S, Destinations
@@ -26,12 +26,6 @@ _GLANCE_S = 0.05
 _FIRST_PAGES = 10
 
 
-class Listener(Protocol):
-    """Receives events of the drain."""
-
-    def report(self, kind: str, entity: str, reason: str) -> None: ...
-
-
 class DrainFlow:
     """Drains one backlog queue into the primary while ``may_work`` allows it."""
 
@@ -40,7 +34,7 @@ class DrainFlow:
         queue: BacklogQueue,
         progress: Progress,
         destinations: Destinations,
-        listener: Listener,
+        report: Callable[[str, str, str], None],
         *,
         may_work: Callable[[], bool],
         now: Callable[[], float],
@@ -55,8 +49,8 @@ class DrainFlow:
         self._ledger = progress.ledger
         self._operations = queue
         self._queue = QueueState(queue, progress, now)
-        self._settling = Settling(self._queue, self._report, self._may_send, utc_now)
-        self._search = Search(self._queue, self._report, self._may_work, now, utc_now)
+        self._settling = Settling(self._queue, report, self._may_send, utc_now)
+        self._search = Search(self._queue, report, self._may_work, now, utc_now)
         self._sending = Sending(
             self._queue,
             destinations,
@@ -68,7 +62,6 @@ class DrainFlow:
             max_attempts=max_attempts,
         )
         self._destinations = destinations
-        self._listener = listener
         self._has_leave, self._now, self._utc_now = may_work, now, utc_now
         self._first_pause_s = first_pause_s
         self._remaining_ttl = remaining_ttl
@@ -81,9 +74,6 @@ class DrainFlow:
 
     def _may_send(self) -> bool:
         return self._may_work() and self._queue.recording.may_send()
-
-    def _report(self, kind: str, entity: str, reason: str) -> None:
-        self._listener.report(kind, entity, reason)
 
     def note_deferred(self, found: Iterable[Any]) -> None:
         """Note which of these messages, seen in the queue, are deferred."""

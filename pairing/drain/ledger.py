@@ -134,7 +134,7 @@ class Ledger:
         self._ranges: dict[Fate, Ranges] = {fate: Ranges() for fate in FATES}
         self._revised = Ranges()  # messages whose outcome was decided by an operator, not by the syphon
         self.pending: dict[int, Fate] = {}
-        """Messages being sent or settled without a known answer: resolved by checking whether they are still there."""
+        """Messages about to be settled, or settled without a known answer, and their outcomes if they are gone."""
         self.attempts: dict[int, int] = {}
         """How often each present message was rejected permanently; kept across restarts."""
         self.incidents: list[Incident] = []
@@ -143,14 +143,6 @@ class Ledger:
         """The process that stored this ledger last."""
         self.recent: dict[str, dict[str, int]] = {}
         """Messages moved in the last two minutes, by minute and entity, to estimate usage if the process dies."""
-
-    def intend(self, number: int, fate: Fate) -> None:
-        """A message is about to be settled; recorded first, so that its outcome can be determined after a crash."""
-        self.pending[number] = fate
-
-    def withdraw(self, number: int) -> None:
-        """The message is not settled after all, and stays in the queue."""
-        self.pending.pop(number, None)
 
     def see(self, number: int, enqueued_at: datetime | None = None) -> None:
         """A message was received or peeked."""

@@ -9,6 +9,7 @@ import contextlib
 import inspect
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from azure.servicebus import ServiceBusReceiver
@@ -35,7 +36,7 @@ def choose(receiver: ServiceBusReceiver) -> Settlement:
 def one_by_one(receiver: Any, how: How, timeout_s: float) -> Iterator[Settled]:
     """The public way, one round trip per message; each outcome is known immediately, in case the link breaks."""
     verb, messages, reason, description = how
-    settle = _public(receiver, verb, reason, description)
+    settle = settler(receiver, verb, reason, description)
     for message in messages:
         try:
             settle(message)
@@ -161,13 +162,9 @@ def _state(verb: Verb, reason: str, description: str) -> Any:
             return Rejected(error=AMQPError(b"com.microsoft:dead-letter", description, properties))
 
 
-def _public(receiver: ServiceBusReceiver, verb: Verb, reason: str, description: str) -> Callable[[Any], None]:
-    match verb:
-        case "complete":
-            return receiver.complete_message
-        case "defer":
-            return receiver.defer_message
-        case "abandon":
-            return receiver.abandon_message
-        case "dead_letter":
-            return lambda message: receiver.dead_letter_message(message, reason, description)
+def settler(receiver: Any, verb: Verb, reason: str, description: str) -> Callable[[Any], Any]:
+    """The public method of a receiver, blocking or asyncio, that settles one message so."""
+    if verb == "dead_letter":
+        return partial(receiver.dead_letter_message, reason=reason, error_description=description)
+    method: Callable[[Any], Any] = getattr(receiver, f"{verb}_message")
+    return method

@@ -40,7 +40,7 @@ class Settling:
         """These are about to be settled so: noted before they are sent, because Redis may be unavailable afterwards."""
         for item in items:
             if item.number:
-                self._ledger.intend(item.number, fate)
+                self._ledger.pending[item.number] = fate
 
     def complete(self, round_: Round) -> Operation[None]:
         """Complete the sent messages in the queue."""
@@ -72,7 +72,7 @@ class Settling:
     def postpone(self, round_: Round) -> Operation[None]:
         """Make room for others: received messages are deferred, deferred ones stay deferred."""
         for item in round_.postponed:
-            self._ledger.withdraw(item.number)
+            self._ledger.pending.pop(item.number, None)
         fresh, fetched = _by_kind(round_.postponed)
         for item in fetched:
             self._note_deferred(item, round_)
@@ -101,7 +101,7 @@ class Settling:
             return
         if items[0].number and not self._queue.recording.may_send():  # the stored ledger may announce them as restored
             for item in items:
-                self._ledger.withdraw(item.number)
+                self._ledger.pending.pop(item.number, None)
             yield from self._queue.operations.settle("abandon", items)
             return
         outcomes = yield from self._queue.operations.settle("dead_letter", items, _REASONS[fate], reason)

@@ -201,7 +201,7 @@ class SyphonCore:
             order or operations,
             progress,
             self._destinations,
-            self,
+            self.report,
             may_work=may_work,
             now=time.monotonic,
             utc_now=lambda: datetime.now(UTC),

@@ -239,7 +239,7 @@ class RedisCoordination:
     def _report_change(self, path: str) -> None:
         pending, known = self._changes[path], self._known.get(path)
         knew = 0 if known is None or known.state == "failed_over" else known.version
-        applied, now = self.shared.exchange(replace(pending[0], knew=knew), recovers=pending[1])
+        applied, now = self.shared.publish(replace(pending[0], knew=knew), recovers=pending[1])
         with self._lock:
             if self._changes[path] is pending:  # otherwise a later one replaced it, which is reported next
                 del self._changes[path]

@@ -158,17 +158,12 @@ class HealthStore(PairKeys):
             case "mark_healthy":
                 return self._forced(path, "healthy", f"marked healthy by {operator}", process)
 
-    def publish(self, change: SharedHealth, *, recovers: bool = True) -> SharedHealth | None:
-        """A process's own transition, if it is neither stale nor of lower precedence; otherwise None.
+    def publish(self, change: SharedHealth, *, recovers: bool = True) -> tuple[bool, SharedHealth | None]:
+        """Whether a process's own transition was applied, being neither stale nor of lower precedence; and the health.
 
         ``change.version`` is the last version that the process knew. ``recovers``: whether ``healthy`` comes from an
         accepted ping or an operator and so ends a failover; an accepted send does not.
         """
-        applied, health = self.exchange(change, recovers=recovers)
-        return health if applied else None
-
-    def exchange(self, change: SharedHealth, *, recovers: bool = True) -> tuple[bool, SharedHealth | None]:
-        """Like ``publish``, but also returns the stored health if the change was not applied."""
         return self._run("publish", change, recovers=recovers)
 
     def end_failure(self, failing: SharedHealth, reason: str, *, process: str, event: Event) -> bool:

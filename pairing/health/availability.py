@@ -9,6 +9,7 @@ Every method that changes something returns the transitions in order, for the ca
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
@@ -97,70 +98,45 @@ class News(NamedTuple):
     expires: float | None = None
 
 
+@dataclass(slots=True, eq=False)
 class PathAvailability:
     """The state machine of one entity path, with the data for its pings and the fleet."""
 
-    __slots__ = (
-        "_damping",
-        "_interval_s",
-        "_ping_interval_s",
-        "_recovered_at",
-        "_relapses",
-        "disputed",
-        "expires",
-        "held_by",
-        "known",
-        "last_ping_reason",
-        "last_sent_at",
-        "origin",
-        "path",
-        "ping_at",
-        "reason",
-        "refusal",
-        "refused_since",
-        "since",
-        "state",
-        "version",
-    )
-
-    def __init__(
-        self, path: str, *, failover_interval_s: float, ping_interval_s: float, flap_damping: bool, now: float
-    ) -> None:
-        self.path = path
-        self._interval_s = failover_interval_s
-        self._ping_interval_s = ping_interval_s
-        self._damping = flap_damping
-        self._recovered_at: float | None = None
-        self._relapses = 0
-        self.state = HEALTHY
-        self.since = now
-        self.reason = ""
-        self.origin: Origin = "organic"
-        self.held_by: str | None = None
-        self.expires: float | None = None
-        self.known = False
-        """Whether the entity is known to have existed."""
-        self.disputed = False
-        """Whether the fleet reports a failover while sends of this process were accepted."""
-        self.last_sent_at: float | None = None
-        self.refused_since: float | None = None
-        """Since when the credentials are refused, which causes no organic failover."""
-        self.refusal = ""
-        self.ping_at: float | None = None
-        self.last_ping_reason = ""
-        self.version = 0
+    path: str
+    failover_interval_s: float
+    ping_primary_interval_s: float
+    flap_damping: bool
+    since: float
+    state: State = HEALTHY
+    reason: str = ""
+    origin: Origin = "organic"
+    held_by: str | None = None
+    expires: float | None = None
+    known: bool = False
+    """Whether the entity is known to have existed."""
+    disputed: bool = False
+    """Whether the fleet reports a failover while sends of this process were accepted."""
+    last_sent_at: float | None = None
+    refused_since: float | None = None
+    """Since when the credentials are refused, which causes no organic failover."""
+    refusal: str = ""
+    ping_at: float | None = None
+    last_ping_reason: str = ""
+    version: int = 0
+    _recovered_at: float | None = None
+    _relapses: int = 0
 
     @property
     def ping_interval_s(self) -> float:
         """Seconds between two pings: the configured interval, increased if the entity flaps."""
-        return self._ping_interval_s * min(1 << self._relapses, _MOST_DAMPING)
+        return self.ping_primary_interval_s * min(1 << self._relapses, _MOST_DAMPING)
 
     # What time does ------------------------------------------------------------------------------------------------
 
     def expire(self, now: float) -> list[Transition]:
         """Apply the time: an overdue failing entity fails over, an expired hold is released."""
-        if self.state is FAILING and now >= self.since + self._interval_s:
-            return self._on(Trigger.INTERVAL_PASSED, self.since + self._interval_s, self.reason)
+        if self.state is FAILING and now >= self.since + self.failover_interval_s:
+            return self._on(Trigger.INTERVAL_PASSED, self.since + self.failover_interval_s, self.reason)
         if self.expires is not None and now >= self.expires:
             return [
                 step._replace(everywhere=True) for step in self._released("the hold has expired", None, self.expires)
@@ -185,7 +161,7 @@ class PathAvailability:
         steps = self.expire(now)
         if self._recovered_at is not None and began < self._recovered_at:
             return steps  # it began before the recovery, and is not evidence for the time after it
-        trigger = Trigger.SEND_FAILED if self._interval_s else Trigger.SEND_FAILED_WITHOUT_INTERVAL
+        trigger = Trigger.SEND_FAILED if self.failover_interval_s else Trigger.SEND_FAILED_WITHOUT_INTERVAL
         return steps + self._on(trigger, now, reason)
 
     def refused(self, now: float, reason: str) -> None:
@@ -283,7 +259,7 @@ class PathAvailability:
 
     def _knows_better(self, news: News) -> bool:
         """Whether a send was accepted since one interval before an organic failover engaged, which contradicts it."""
-        return self.last_sent_at is not None and self.last_sent_at > news.since - self._interval_s
+        return self.last_sent_at is not None and self.last_sent_at > news.since - self.failover_interval_s
 
     # The steps -----------------------------------------------------------------------------------------------------
 
@@ -313,7 +289,7 @@ class PathAvailability:
     def _engage(self, at: float, reason: str, origin: Origin) -> None:
         began = self.since if self.state is FAILING else at
         if self.state is not FAILED_OVER:
-            if origin == "organic" and self._damping:
+            if origin == "organic" and self.flap_damping:
                 flapped = self._recovered_at is not None and began < self._recovered_at + _FLAP_WINDOW_S
                 self._relapses = self._relapses + 1 if flapped else 0
             self._enter(FAILED_OVER, at, reason)

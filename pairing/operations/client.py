@@ -19,7 +19,6 @@ from pairing.errors import BacklogCreationError, PairingError
 from pairing.health.faults import describe
 from pairing.links.credentials import AskedCredential, AwaitedCredential
 from pairing.links.failures import AnyLink
-from pairing.operations.receivers import Count, counting, meter_pages, meter_receiver
 from pairing.options import MOST_LINKS, SendAvailabilityOptions
 from pairing.paired import PairedClient
 from pairing.sessions.required import RequiredSessions
@@ -197,38 +196,23 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
     def get_queue_receiver(self, queue_name: str, **keywords: Any) -> ReceiverT:
         """A metered receiver of a queue of the primary; arguments as in the SDK."""
         self._check_open()
-        receiver: ReceiverT = self.primary.receiving.get_queue_receiver(queue_name, **keywords)
-        return self._metered(receiver, queue_name)
+        return self._metered(self.primary.receiving.get_queue_receiver(queue_name, **keywords), queue_name)
 
     def get_subscription_receiver(self, topic_name: str, subscription_name: str, **keywords: Any) -> ReceiverT:
         """A metered receiver of a subscription of the primary; arguments as in the SDK."""
         self._check_open()
-        receiver: ReceiverT = self.primary.receiving.get_subscription_receiver(
-            topic_name, subscription_name, **keywords
-        )
+        receiver = self.primary.receiving.get_subscription_receiver(topic_name, subscription_name, **keywords)
         return self._metered(receiver, topic_name)
-
-    def _metered(self, receiver: ReceiverT, entity: str) -> ReceiverT:
-        receiver_class, session_class, _ = self._metered_classes
-        meter_receiver(receiver, receiver_class, session_class, self._counting(entity))
-        return receiver
-
-    def _metered_pages(self, pages: PagesT, entity: str) -> PagesT:
-        meter_pages(pages, self._metered_classes[2], self._counting(entity))
-        return pages
-
-    def _counting(self, entity: str) -> Count:
-        return counting(self.meter, self.primary.namespace, entity)
 
     def list_queue_sessions(
         self, queue_name: str, *, state_updated_after: datetime | None = None, timeout: float | None = None
     ) -> PagesT:
         """The sessions of a queue of the primary, as in the SDK."""
         self._check_open()
-        found: PagesT = self.primary.receiving.list_queue_sessions(
+        pages = self.primary.receiving.list_queue_sessions(
             queue_name, state_updated_after=state_updated_after, timeout=timeout
         )
-        return self._metered_pages(found, queue_name)
+        return self._metered_pages(pages, queue_name)
 
     def list_subscription_sessions(
         self,
@@ -240,10 +224,27 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
     ) -> PagesT:
         """The sessions of a subscription of the primary, as in the SDK."""
         self._check_open()
-        found: PagesT = self.primary.receiving.list_subscription_sessions(
+        pages = self.primary.receiving.list_subscription_sessions(
             topic_name, subscription_name, state_updated_after=state_updated_after, timeout=timeout
         )
-        return self._metered_pages(found, topic_name)
+        return self._metered_pages(pages, topic_name)
+
+    def _metered(self, receiver: Any, entity: str) -> ReceiverT:
+        receiver_class, session_class, _ = self._metered_classes
+        if receiver.session is not None:
+            self._counted(receiver.session, session_class, entity)
+        metered: ReceiverT = self._counted(receiver, receiver_class, entity)
+        return metered
+
+    def _metered_pages(self, pages: Any, entity: str) -> PagesT:
+        metered: PagesT = self._counted(pages, self._metered_classes[2], entity)
+        return metered
+
+    def _counted(self, made: Any, class_: type, entity: str) -> Any:
+        """Let what the SDK has made count its calls from now on; it remains an instance of the SDK's class."""
+        made.__class__ = class_
+        made._count = lambda kind, **numbers: self.meter.count(kind, self.primary.namespace, entity, **numbers)
+        return made
 
     # The backlog ---------------------------------------------------------------------------------------------------
 

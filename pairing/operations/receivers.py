@@ -6,81 +6,60 @@ Two tables say which method counts as what; the receivers for threads and asynci
 import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
-from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from azure.servicebus import ServiceBusReceivedMessage
 
 from pairing.drive import Operation, call
 from pairing.messages.sizes import received_size
-from pairing.telemetry.metering import UsageMeter, billing_units
+from pairing.telemetry.metering import billing_units
 
 Count = Callable[..., None]
 ClassT = TypeVar("ClassT", bound=type)
 
 
-class Counted(NamedTuple):
-    """How a call is counted: as billed if it succeeds, and as an unbilled attempt if it fails."""
-
-    kind: str
-    numbers: Mapping[str, int] = MappingProxyType({})
-
-    def __call__(self, count: Count, outcome: Any) -> None:
-        """Count a call that has succeeded."""
-        count(self.kind, **self.numbers)
-
-
-class CountedReceive(Counted):
-    """Received messages are counted with their sizes; an empty result is an empty receive."""
-
-    __slots__ = ()
-
-    def __call__(self, count: Count, outcome: Any) -> None:
-        """Count the messages of a call that has succeeded."""
-        count_received(count, outcome)
-
-
-RECEIVE = CountedReceive("receive")
-MANAGE = Counted("manage", {"billing_units": 1})
-SETTLE = Counted("settle", {"messages": 1, "billing_units": 1})
-
-RECEIVER: dict[str, Counted] = {
-    "receive_messages": RECEIVE,
-    "receive_deferred_messages": RECEIVE,
-    "peek_messages": MANAGE,
-    "renew_message_lock": MANAGE,
-    "complete_message": SETTLE,
-    "abandon_message": SETTLE,
-    "defer_message": SETTLE,
-    "dead_letter_message": SETTLE,
+RECEIVER = {
+    "receive_messages": "receive",
+    "receive_deferred_messages": "receive",
+    "peek_messages": "manage",
+    "renew_message_lock": "manage",
+    "complete_message": "settle",
+    "abandon_message": "settle",
+    "defer_message": "settle",
+    "dead_letter_message": "settle",
 }
-SESSION: dict[str, Counted] = {"get_state": MANAGE, "set_state": MANAGE, "renew_lock": MANAGE}
+SESSION = {"get_state": "manage", "set_state": "manage", "renew_lock": "manage"}
+_NUMBERS = {"manage": {"billing_units": 1}, "settle": {"messages": 1, "billing_units": 1}}
 
 
 def metered(
-    table: dict[str, Counted], in_world: Callable[[Callable[..., Operation[Any]]], Callable[..., Any]]
+    table: Mapping[str, str], in_world: Callable[[Callable[..., Operation[Any]]], Callable[..., Any]]
 ) -> Callable[[ClassT], ClassT]:
     """Wrap the methods of an SDK class that the table names; ``in_world`` runs an operation."""
 
     def wrap_all(class_: ClassT) -> ClassT:
-        for name, counted in table.items():
+        for name, kind in table.items():
             method = getattr(class_, name)
-            setattr(class_, name, wraps(method)(in_world(partial(_metered_call, counted, method))))
+            setattr(class_, name, wraps(method)(in_world(partial(_metered_call, kind, method))))
         return class_
 
     return wrap_all
 
 
 def _metered_call(
-    counted: Counted, method: Callable[..., Any], metered_self: Any, /, *arguments: Any, **keywords: Any
+    kind: str, method: Callable[..., Any], metered_self: Any, /, *arguments: Any, **keywords: Any
 ) -> Operation[Any]:
+    """A call that is counted as billed if it succeeds, and as an unbilled attempt if it fails."""
     count: Count = metered_self._count
     try:
         outcome = yield from call(method, metered_self, *arguments, **keywords)
     except BaseException:
-        count(counted.kind)
+        count(kind)
         raise
-    counted(count, outcome)
+    if kind == "receive":
+        count_received(count, outcome)
+    else:
+        count(kind, **_NUMBERS[kind])
     return outcome
 
 
@@ -111,23 +90,3 @@ def count_handed_back(receiver: Any, callback: str) -> None:
         return received(frame, message)
 
     setattr(handler, callback, counted)
-
-
-def meter_receiver(receiver: Any, receiver_class: type, session_class: type, count: Count) -> None:
-    """Let a receiver count from now on; it remains an instance of the SDK's class."""
-    receiver.__class__ = receiver_class
-    receiver._count = count
-    if receiver.session is not None:
-        receiver.session.__class__ = session_class
-        receiver.session._count = count
-
-
-def meter_pages(pages: Any, pages_class: type, count: Count) -> None:
-    """Count pages when they are fetched."""
-    pages.__class__ = pages_class
-    pages._count = count
-
-
-def counting(meter: UsageMeter, namespace: str, entity: str) -> Count:
-    """A function that counts the operations of an entity."""
-    return lambda kind, **numbers: meter.count(kind, namespace, entity, **numbers)

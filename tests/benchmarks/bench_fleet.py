@@ -180,7 +180,7 @@ def entities() -> dict[str, float]:
 
     shared = SharedState(redis.Redis.from_url(os.environ["REDIS_URL"], decode_responses=True), "contoso")
     for number in range(ENTITIES):
-        shared.exchange(_failed_over(number))
+        shared.publish(_failed_over(number))
     pair = Pair(SendAvailabilityOptions(), "contoso", "host:1:abcdef01", SystemClock())
     line = Line(pair, os.environ["REDIS_URL"])
     gc.collect()
@@ -274,7 +274,7 @@ def collector() -> dict[str, float]:
 
 def _fill(shared: SharedState) -> None:
     for number in range(PATHS):
-        shared.exchange(_failed_over(number))
+        shared.publish(_failed_over(number))
     now, paths = datetime.now(UTC), [f"orders/region-{number:05}" for number in range(PATHS)]
     for _ in range(EVENTS // PATHS):
         shared.report(*(Event(os.urandom(16).hex(), now, "contoso", path, "failing", "refused", "p") for path in paths))

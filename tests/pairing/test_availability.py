@@ -12,9 +12,9 @@ def entity(*, failover_interval_s: float = INTERVAL, flap_damping: bool = True) 
     return PathAvailability(
         "orders",
         failover_interval_s=failover_interval_s,
-        ping_interval_s=PING,
+        ping_primary_interval_s=PING,
         flap_damping=flap_damping,
-        now=0.0,
+        since=0.0,
     )
 
 
@@ -130,7 +130,7 @@ def test_a_failure_of_a_send_begun_before_the_recovery_says_nothing():
 
 
 def test_server_busy_puts_the_next_ping_ten_seconds_away_at_least():
-    machine = PathAvailability("a", failover_interval_s=0, ping_interval_s=1.0, flap_damping=True, now=0.0)
+    machine = PathAvailability("a", failover_interval_s=0, ping_primary_interval_s=1.0, flap_damping=True, since=0.0)
     fail(machine, 0.0)
     machine.pinged(False, "busy", 2.0, busy=True)
     assert not machine.ping_due(11.9)

@@ -51,7 +51,7 @@ def test_a_failover_that_redis_has_forgotten_is_reported_again_though_failing_is
     forced = force(shared)
     one.reads()
     redis_client.flushall()
-    failing = shared.publish(health("failing", 0))
+    _, failing = shared.publish(health("failing", 0))
     one.hears(failing)
     assert one.coordination._must_read
     one.reads()
@@ -67,7 +67,7 @@ def test_who_has_missed_a_recovery_learns_it_from_the_failure_that_followed(one,
     force(shared)
     one.reads()
     shared.mark_healthy("orders", operator="ada", process="web")
-    failing = shared.publish(health("failing", 0))
+    _, failing = shared.publish(health("failing", 0))
     one.hears(failing)
     assert [reported.state for reported in one.reported] == ["failed_over", "healthy"]
     assert one.reported[-1].version == failing.version
@@ -79,7 +79,7 @@ def test_who_knows_only_of_a_failure_takes_an_older_failover_in(one, shared, red
     """Another process has reported a Redis that had forgotten, under the version of then."""
     forced = force(shared)
     redis_client.flushall()
-    one.hears(shared.publish(replace(health("failing"), version=forced.version)))
+    one.hears(shared.publish(replace(health("failing"), version=forced.version))[1])
     redis_client.flushall()
     assert shared.restore(forced)
     one.reads()
@@ -92,7 +92,7 @@ def test_a_redis_that_was_new_when_a_process_came_has_forgotten_nothing(one, sha
     force(shared)
     one.hears(shared.health()["orders"])
     shared.mark_healthy("orders", operator="ada", process="web")
-    failing = shared.publish(health("failing", 0))
+    _, failing = shared.publish(health("failing", 0))
     one.reads()
     assert [reported.state for reported in one.reported] == ["failed_over", "healthy"]
     assert shared.health()["orders"] == failing

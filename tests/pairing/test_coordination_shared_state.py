@@ -32,7 +32,7 @@ def test_a_change_is_stored_announced_and_given_a_version(shared, redis_client):
     pubsub.subscribe("pairing:{contoso}:health")
     while pubsub.get_message(timeout=1):
         pass
-    stored = shared.publish(saw("failed_over"))
+    _, stored = shared.publish(saw("failed_over"))
     assert stored == replace(saw("failed_over"), version=stored.version)
     assert shared.health() == {"orders": stored}
     assert SharedHealth.from_json(pubsub.get_message(timeout=60)["data"]) == stored
@@ -91,8 +91,8 @@ RULES = [  # what stands, what comes, what is true then; what is refused is in t
 )
 def test_of_two_words_the_one_of_higher_rank_stands(shared, before, change, expected):
     for word in before:
-        assert shared.publish(word) is not None
-    applied, now = shared.exchange(change)
+        assert shared.publish(word)[0]
+    applied, now = shared.publish(change)
     assert expected in (now.state, now.process)
     assert shared.health()["orders"] == now
     assert applied == (now.process == change.process and now.since == change.since)
@@ -139,7 +139,7 @@ def test_a_reader_gets_everything_from_a_redis_that_has_forgotten(shared, redis_
 
 
 def test_what_is_restored_under_an_old_version_is_news_to_those_who_have_seen_newer_ones(shared, redis_client):
-    old = shared.publish(saw("failed_over", path="payments"))
+    _, old = shared.publish(saw("failed_over", path="payments"))
     redis_client.flushall()
     force(shared)
     known = shared.news(None).seen
@@ -252,7 +252,7 @@ def test_pairs_know_nothing_of_each_other(shared, redis_client):
 
 def test_a_hold_that_has_ended_leaves_the_failover_an_operators(shared):
     held = shared.fail_over("orders", "drill", operator="ann", process="web", expires=NOON)
-    over = shared.publish(replace(held, held_by=None, expires=None, origin="organic", process="one"))
+    _, over = shared.publish(replace(held, held_by=None, expires=None, origin="organic", process="one"))
     assert (over.held_by, over.origin) == (None, "forced")
 
 
@@ -261,5 +261,5 @@ def test_what_one_who_knows_nothing_says_comes_after_what_stood(shared):
     healthy = shared.mark_healthy("orders", operator="ann", process="web")
     assert healthy.version < shared.fail_over("orders", "drill", operator="ann", process="web").version
     healthy = shared.mark_healthy("orders", operator="ann", process="web")
-    assert shared.publish(saw("failing", by="one")).knew == healthy.version
-    assert shared.publish(saw("failing", by="two")).knew == healthy.version
+    assert shared.publish(saw("failing", by="one"))[1].knew == healthy.version
+    assert shared.publish(saw("failing", by="two"))[1].knew == healthy.version

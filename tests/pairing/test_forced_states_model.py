@@ -193,15 +193,15 @@ class FleetLife(RuleBasedStateMachine):
         if not process.coordination.is_connected or not process.coordination._changes:
             return
         whose = {"by_hand": process.by_hand, "by_ping": process.by_ping}
-        exchange = process.coordination.shared.exchange
+        publish = process.coordination.shared.publish
         if answer_is_lost:
-            process.coordination.shared.exchange = lambda *a, **k: (exchange(*a, **k), self.no_answer())
+            process.coordination.shared.publish = lambda *a, **k: (publish(*a, **k), self.no_answer())
         try:
             with suppress(RedisIsAwayError):
                 process.coordination._report_all()
                 process.by_hand = process.by_ping = False
         finally:
-            process.coordination.shared.exchange = exchange
+            process.coordination.shared.publish = publish
         self.has_written(**whose)
 
     def no_answer(self):

@@ -63,7 +63,7 @@ def test_the_gaps_wait_for_settlements_in_doubt() -> None:
     """They are resolved first, every five seconds, and close a gap by themselves."""
     holder = Holder(ledger_of(1, 3))
     holder.ledger.drained(START)
-    holder.ledger.intend(2, "restored")
+    holder.ledger.pending[2] = "restored"
     holder.idles(4 * AGAIN_S)
     assert holder.ledger.gaps() == []
     assert holder.kept_at == [6.0]  # what has become of them, and no gap afterwards

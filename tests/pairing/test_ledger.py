@@ -70,8 +70,8 @@ def test_what_two_syphons_have_kept_is_known_together_and_nothing_twice(ours, th
 def test_of_what_another_was_about_to_settle_only_the_open_is_taken_over():
     own, others = Ledger("queue-0"), Ledger("queue-0")
     own.close(1, "restored")
-    others.intend(1, "restored")
-    others.intend(2, "dead_lettered")
+    others.pending[1] = "restored"
+    others.pending[2] = "dead_lettered"
     own.absorb(others)
     assert own.pending == {2: "dead_lettered"}
 
@@ -145,7 +145,7 @@ def test_incidents_and_attempts_survive_a_restart_and_meet_in_one_ledger():
     kept.drained(NOON)
     kept.see(2, NOON + timedelta(hours=1))
     kept.attempts[2] = 7
-    kept.intend(3, "restored")
+    kept.pending[3] = "restored"
     copy = Ledger.from_json(json.loads(json.dumps(kept.to_json())))
     assert copy.to_json() == kept.to_json()
     assert copy.balance(0) == kept.balance(0)

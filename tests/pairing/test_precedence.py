@@ -59,7 +59,9 @@ def news(known: SharedHealth) -> News:
 def machine(known: SharedHealth | None, *, has_sent: bool = False) -> PathAvailability:
     """The state machine of a process that took over, or brought about, this state; maybe its sends are accepted."""
     start = (NOW - timedelta(hours=1)).timestamp()
-    made = PathAvailability(PATH, failover_interval_s=INTERVAL_S, ping_interval_s=60.0, flap_damping=False, now=start)
+    made = PathAvailability(
+        PATH, failover_interval_s=INTERVAL_S, ping_primary_interval_s=60.0, flap_damping=False, since=start
+    )
     if has_sent:
         made.accepted(NOW.timestamp())
     if known is not None:
@@ -107,7 +109,7 @@ def test_what_redis_lets_stand_every_process_adopts(shared, kind):
     adopted = 0
     for known, report, recovers in reports(standing):
         known_before(shared, known)
-        applied, after = shared.exchange(report, recovers=recovers)
+        applied, after = shared.publish(report, recovers=recovers)
         if not applied or after.state == "failing":
             continue
         adopted += 1
@@ -129,7 +131,7 @@ def test_what_redis_refuses_its_author_gives_up_unless_it_knows_more(shared, kin
     standing = health(kind, version=KNOWN_AT)
     for known, report, recovers in reports(standing):
         known_before(shared, known)
-        applied, after = shared.exchange(report, recovers=recovers)
+        applied, after = shared.publish(report, recovers=recovers)
         if applied:
             continue
         case = (known, report, recovers)
@@ -148,7 +150,7 @@ def test_an_operator_is_never_refused(shared, kind):
     for known, report, recovers in reports(health(kind, version=KNOWN_AT)):
         if report.origin == "forced":
             known_before(shared, known)
-            assert shared.exchange(report, recovers=recovers)[0], (known, report)
+            assert shared.publish(report, recovers=recovers)[0], (known, report)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind[0] == "failed_over"], ids=name)
@@ -157,7 +159,7 @@ def test_what_a_process_sees_of_its_own_sends_never_ends_a_failover(shared, kind
         is_by_sends = report.state == "failing" or (report.state == "healthy" and not recovers)
         if is_by_sends and report.origin == "organic":
             known_before(shared, known)
-            assert not shared.exchange(report, recovers=recovers)[0], (known, report)
+            assert not shared.publish(report, recovers=recovers)[0], (known, report)
 
 
 @pytest.mark.parametrize("kind", [None, *KINDS], ids=name)
@@ -186,7 +188,7 @@ def test_who_did_not_know_what_stands_ends_no_hold_and_nothing_that_began_later(
         if knew or report.origin == "forced" or report.state == "failing":
             continue
         known_before(shared, known)
-        if shared.exchange(report, recovers=recovers)[0]:
+        if shared.publish(report, recovers=recovers)[0]:
             case = (known, report)
             is_held = known.held_by is not None and (known.expires is None or known.expires > NOW)
             assert not (is_held and report.state == "healthy"), case

@@ -211,7 +211,7 @@ class World:
                 self.dead[stored.number] = self.queue.pop(stored.number).message.message_id
 
 
-def syphon(world: World, ledger: Ledger, steps: int, *, max_attempts: int = 2, pacing=None) -> DrainFlow:
+def syphon(world: World, ledger: Ledger, steps: int, *, max_attempts: int = 2, pacing=None, report=None) -> DrainFlow:
     left = [steps]
 
     def may_work() -> bool:
@@ -224,7 +224,7 @@ def syphon(world: World, ledger: Ledger, steps: int, *, max_attempts: int = 2, p
         Destinations(
             world.failed_over.__contains__, Connections(lambda path: SimpleNamespace(sender=path)), pacing=pacing
         ),
-        SimpleNamespace(report=lambda *reported: None),
+        report or (lambda *event: None),
         may_work=may_work,
         now=lambda: world.now,
         utc_now=lambda: START + timedelta(seconds=world.now),
@@ -471,9 +471,7 @@ def test_an_empty_receive_is_no_proof_of_an_empty_queue():
     world.store("orders", "1", poisoned=False)
     world.queue[1].state = "NEVER DELIVERED"
     reported = []
-    syphon_flow = syphon(world, Ledger("queue-0"), steps=3000)
-    syphon_flow._listener = SimpleNamespace(report=lambda *event: reported.append((world.now, *event)))
-    drive(world, syphon_flow)
+    drive(world, syphon(world, Ledger("queue-0"), 3000, report=lambda *event: reported.append((world.now, *event))))
     assert reported[0][0] > 900
     assert reported[0][1:] == ("set_aside", "queue-0", "receives nothing, 1 waiting")
 

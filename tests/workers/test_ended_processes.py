@@ -95,7 +95,7 @@ def test_a_process_that_was_only_late_still_fails_the_entity_over(shared):
     Presences(shared).leave(SENDER)
     assert refreshed() == "healthy"
     late = health("failed_over", since=BEGAN + timedelta(seconds=5), version=failing.version)
-    assert shared.publish(late) is not None
+    assert shared.publish(late)[0]
     assert refreshed() == "failed_over"
 
 

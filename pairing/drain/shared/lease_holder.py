@@ -8,6 +8,7 @@ queue continues, and others begin a little later, because peek-lock prevents har
 import contextlib
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pairing.drain.shared.pacing import Pacing
@@ -23,18 +24,14 @@ _RENEW_S = LEASE_S / 3
 ReportPause = Callable[[str, bool, str], None]
 
 
+@dataclass(slots=True)
 class _QueueLease:
-    """One queue."""
-
-    __slots__ = ("has_reported", "is_held", "is_paused", "is_served", "renewed_at", "token")
-
-    def __init__(self) -> None:
-        self.token: int | None = None
-        self.is_served = False
-        self.is_paused = False
-        self.is_held = False
-        self.has_reported = False
-        self.renewed_at = float("-inf")
+    token: int | None = None
+    is_served: bool = False
+    is_paused: bool = False
+    is_held: bool = False
+    has_reported: bool = False
+    renewed_at: float = float("-inf")
 
 
 class LeaseHolder:
