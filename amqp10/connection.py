@@ -1,4 +1,4 @@
-"""One AMQP connection as the server sees it: bytes in, events out. No socket and no clock.
+"""One AMQP connection: bytes in, events out. No socket and no clock. Here the server's end, in `client` the other.
 
 `receive` takes received bytes and returns events; answers are collected for `take_output`. A peer that violates the
 protocol gets the error in the narrowest scope that can carry it, a session's `end` or the connection's `close`; the
@@ -44,7 +44,7 @@ class State(Enum):
 
 
 class Connection:
-    """The server's end of a connection."""
+    """The server's end of a connection. `opening` is what it sends when the client has opened it."""
 
     def __init__(
         self,
@@ -53,9 +53,9 @@ class Connection:
         max_message_size: int = MAX_FRAME_SIZE,
         authenticate: sasl.Authenticate = lambda user, password: False,
     ) -> None:
-        self.container_id = container_id
+        self.opening = p.Open(container_id, max_frame_size=MAX_FRAME_SIZE, channel_max=MAX_SESSIONS - 1)
         self.max_message_size = max_message_size
-        self.client_max_frame_size = MIN_MAX_FRAME_SIZE
+        self.peer_max_frame_size = MIN_MAX_FRAME_SIZE
         self.state = State.HEADER
         self.sessions: dict[int, Session] = {}
         self.partial_bytes = 0
@@ -64,6 +64,7 @@ class Connection:
         self._buffer = FrameBuffer(MAX_FRAME_SIZE)
         self._output: list[bytes] = []
         self._failed_sessions: set[int] = set()
+        self._has_opened = False  # ours
 
     # --- bytes -----------------------------------------------------------------------------------------------------
 
@@ -128,18 +129,22 @@ class Connection:
         if self.state is State.SASL:
             if kind != SASL_FRAME:
                 raise AmqpError("amqp:connection:framing-error", "a frame other than SASL before SASL ended")
-            answer, accepted = sasl.outcome(body, self._authenticate)
-            self._output.append(answer)
-            if not accepted:
-                self.state = State.CLOSED
-                events.append(ConnectionClosed("amqp:unauthorized-access", "SASL authentication failed"))
-            else:
-                self.state = State.AMQP_HEADER
+            self._read_sasl(body, events)
         elif kind != AMQP_FRAME:
             raise AmqpError("amqp:connection:framing-error", f"frame type {kind}")
         elif body:
             performative, end = p.decode_performative(body)
             self._handle(performative, channel, body[end:], events)
+
+    def _read_sasl(self, body: bytes, events: list[Event]) -> None:
+        answer, accepted = sasl.outcome(body, self._authenticate)
+        self._output.append(answer)
+        self._end_sasl(accepted, events)
+
+    def _end_sasl(self, accepted: bool, events: list[Event]) -> None:
+        self.state = State.AMQP_HEADER if accepted else State.CLOSED
+        if not accepted:
+            events.append(ConnectionClosed("amqp:unauthorized-access", "SASL authentication failed"))
 
     def _handle(self, performative: Any, channel: int, payload: bytes, events: list[Event]) -> None:
         if self.state is State.OPENING:
@@ -147,7 +152,8 @@ class Connection:
         elif isinstance(performative, p.Begin):
             self._begin(performative, channel)
         elif isinstance(performative, p.Close):
-            events += self.close()
+            self._send_close()
+            events += [*self.abort(), ConnectionClosed(*p.reason(performative.error))]
         elif isinstance(performative, p.Open):
             raise AmqpError("amqp:illegal-state", "a second open")
         else:
@@ -161,7 +167,8 @@ class Connection:
 
     def _in_session(self, session: Session, performative: Any, payload: bytes, events: list[Event]) -> None:
         if isinstance(performative, p.End):
-            events += self.end(session)
+            self._send_end(session)
+            events += session.end_links(*p.reason(performative.error))
             return
         try:
             events += session.handle(performative, payload)
@@ -174,20 +181,24 @@ class Connection:
         size = performative.max_frame_size
         if size is not None and size < MIN_MAX_FRAME_SIZE:
             raise AmqpError("amqp:invalid-field", f"max-frame-size below {MIN_MAX_FRAME_SIZE}")
-        self.client_max_frame_size = min(size or MAX_FRAME_SIZE, MAX_FRAME_SIZE)
+        self.peer_max_frame_size = min(size or MAX_FRAME_SIZE, MAX_FRAME_SIZE)
         self.state = State.OPEN
-        answer = p.Open(self.container_id, max_frame_size=MAX_FRAME_SIZE, channel_max=MAX_SESSIONS - 1)
-        self.send(0, p.encode_performative(answer))
+        self._accept_open(performative)
         return ConnectionOpened(
             performative.container_id, performative.hostname, performative.idle_time_out, performative.properties or {}
         )
+
+    def _accept_open(self, opened: p.Open) -> None:
+        """The peer has opened."""
+        self._send_open()
 
     def _begin(self, begin: p.Begin, channel: int) -> None:
         if channel in self.sessions or begin.remote_channel is not None:
             raise AmqpError("amqp:not-allowed", f"channel {channel} is in use")
         if channel >= MAX_SESSIONS:
             raise AmqpError("amqp:resource-limit-exceeded", f"channels above {MAX_SESSIONS - 1}")
-        self.sessions[channel] = Session(self, channel, begin)
+        session = self.sessions[channel] = Session(self, channel)
+        session.begun(begin)
         answer = p.Begin(channel, 0, incoming_window=WINDOW, outgoing_window=WINDOW, handle_max=HANDLE_MAX)
         self.send(channel, p.encode_performative(answer))
 
@@ -221,19 +232,28 @@ class Connection:
         return self.end(session, condition, description)
 
     def end(self, session: Session, condition: str | None = None, description: str = "") -> list[Event]:
-        """Send `end`: in answer to the client's, or our own with an error."""
-        self.sessions.pop(session.channel, None)
+        """Send `end`, with or without an error."""
+        self._send_end(session, condition, description)
+        return session.end_links(condition, description)
+
+    def _send_end(self, session: Session, condition: str | None = None, description: str = "") -> None:
+        self.sessions.pop(session.remote_channel, None)
         self.send(session.channel, p.encode_performative(p.End(p.error(condition, description) if condition else None)))
-        return session.end_links()
+
+    def _send_open(self) -> None:
+        if not self._has_opened:
+            self._has_opened = True
+            self.send(0, p.encode_performative(self.opening))
 
     def close(self, condition: str | None = None, description: str = "") -> list[Event]:
         """Send `close`, with or without an error; nothing is read afterwards."""
-        if self.state in (State.OPENING, State.OPEN, State.AMQP_HEADER):
-            if self.state is not State.OPEN:
-                self.send(0, p.encode_performative(p.Open(self.container_id)))
-            self.send(0, p.encode_performative(p.Close(p.error(condition, description) if condition else None)))
-        self.state = State.CLOSED
+        self._send_close(condition, description)
         return [*self.abort(), ConnectionClosed(condition, description)]
+
+    def _send_close(self, condition: str | None = None, description: str = "") -> None:
+        if self.state in (State.OPENING, State.OPEN, State.AMQP_HEADER):
+            self._send_open()
+            self.send(0, p.encode_performative(p.Close(p.error(condition, description) if condition else None)))
 
     def abort(self) -> list[Event]:
         """End all sessions and links, as the socket was lost. What was received in part is given up."""

@@ -1,4 +1,4 @@
-"""The events of a connection, from the server's point of view."""
+"""The events of a connection."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ from typing import Any
 
 from amqp10.link import Link
 
+MIN_HEARTBEAT_S, MAX_HEARTBEAT_S = 0.5, 60.0
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOpened:
-    """The client's `open` arrived; ours was sent."""
+    """The peer's `open` arrived; ours was sent."""
 
     container_id: str
     hostname: str | None
     idle_time_out_ms: int | None
     properties: dict[Any, Any]
+
+    @property
+    def heartbeat_s(self) -> float | None:
+        """How often something must be sent to a peer that announced an idle time-out; it may have announced any."""
+        idle = self.idle_time_out_ms
+        return min(max(idle / 2000, MIN_HEARTBEAT_S), MAX_HEARTBEAT_S) if idle else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +34,22 @@ class LinkRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkOpened:
+    """The server has accepted a link of ours."""
+
+    link: Link
+
+
+@dataclass(frozen=True, slots=True)
 class MessageReceived:
-    """A whole message arrived on a link the client sends on."""
+    """A whole message arrived on a link the peer sends on."""
 
     link: Link
     delivery_id: int
     message_format: int
     payload: bytes
     settled: bool
+    tag: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +62,17 @@ class CreditGranted:
 
 @dataclass(frozen=True, slots=True)
 class WindowOpened:
-    """The session window of the client opened: deliveries on this link may continue."""
+    """The session window of the peer opened: deliveries on this link may continue."""
 
     link: Link
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A receiver sent an outcome. Where `settled` is false it waits for our answer: `session.settle(...)`."""
+    """The outcome of a delivery we sent, or the answer to the one of ours for a delivery we received.
+
+    Where `settled` is false the peer waits for our answer: `session.settle(...)`.
+    """
 
     link: Link
     delivery_id: int
@@ -65,9 +84,11 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class LinkDetached:
-    """A link ended, by the client's `detach`, its `end` or the end of the connection."""
+    """A link ended, by the peer's `detach`, its `end` or the end of the connection; `condition` is its error."""
 
     link: Link
+    condition: str | None = None
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +102,7 @@ class ConnectionClosed:
 Event = (
     ConnectionOpened
     | LinkRequested
+    | LinkOpened
     | MessageReceived
     | CreditGranted
     | WindowOpened

@@ -3,6 +3,8 @@
 Credit is computed as AMQP specifies: the receiver states the delivery count it has seen and how many more deliveries
 it accepts; the sender compares that with what it has sent. Credit is therefore set, never added, and a lost or
 repeated `flow` does no harm. A client that sends without credit is not stopped: the SDK's senders ignore credit.
+
+The same link serves both roles: `attach` is the client's, and `sends` says whether messages go from us to the peer.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ class LinkSession(Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Whether the client's window lets another transfer out."""
+        """Whether the peer's window lets another transfer out."""
 
     def send(self, performative: Any) -> None:
         """Send a performative on the session's channel."""
@@ -36,14 +38,16 @@ class LinkSession(Protocol):
     def send_flow(self, link: Link | None, *, drain: bool = False) -> None:
         """Send the session's windows, and a link's credit."""
 
-    def send_transfer(self, link: Link, payload: bytes, tag: bytes, *, settled: bool) -> int:
+    def send_transfer(self, link: Link, payload: bytes, tag: bytes, *, settled: bool, message_format: int = 0) -> int:
         """Send a message; returns its delivery id."""
 
     def accept(self, delivery_id: int) -> None:
-        """Acknowledge a message the client sent."""
+        """Acknowledge a message the peer sent."""
 
-    def settle(self, first: int, state: bytes, *, last: int | None = None, role: bool = True) -> None:
-        """Send a settled disposition."""
+    def settle(
+        self, first: int, state: bytes, *, last: int | None = None, role: bool = True, settled: bool = True
+    ) -> None:
+        """Send a disposition."""
 
     def hold(self, size: int) -> None:
         """Account for so many more (or fewer) bytes of incomplete messages. Raises AmqpError beyond the limit."""
@@ -53,12 +57,13 @@ class LinkSession(Protocol):
 
 
 class Link:
-    """A link of a session. `client_receives` says in which direction messages go."""
+    """A link of a session."""
 
     __slots__ = (
         "_incoming_delivery",
         "_incoming_parts",
         "_incoming_size",
+        "answer",
         "attach",
         "credit",
         "delivery_count",
@@ -68,29 +73,37 @@ class Link:
         "max_message_size",
         "name",
         "owner",
+        "remote_handle",
+        "renewed_credit",
+        "sends",
         "session",
         "source",
         "target",
     )
 
-    def __init__(self, session: LinkSession, attach: p.Attach) -> None:
+    def __init__(self, session: LinkSession, attach: p.Attach, *, sends: bool) -> None:
         self.session = session
         self.attach = attach
+        self.sends = sends
         self.name, self.handle = attach.name, attach.handle
+        self.remote_handle = attach.handle
         self.source, self.target = p.terminus(attach.source), p.terminus(attach.target)
         self.credit = 0
-        self.delivery_count = 0
+        self.delivery_count = 0 if sends else attach.initial_delivery_count or 0
+        self.renewed_credit = SENDER_CREDIT
+        """What a sender is granted again once half of it is used up; 0 to grant it by hand."""
         self.max_message_size = 0
         self.is_attached = False  # our attach has been sent
         self.is_open = True
-        self.owner: Any = None  # the endpoint that serves the link
+        self.owner: Any = None  # what serves the link
+        self.answer: p.Attach | None = None  # the server's, to an attach of ours
         self._incoming_delivery: p.Transfer | None = None
         self._incoming_parts: list[bytes] = []
         self._incoming_size = 0
 
     @property
     def client_receives(self) -> bool:
-        """Whether messages go from us to the client."""
+        """Whether messages go from the server to the client."""
         return self.attach.role
 
     @property
@@ -98,6 +111,19 @@ class Link:
         """The address of the client's node: the source it receives from or the target it sends to; empty if none."""
         end = self.source if self.client_receives else self.target
         return end.address or "" if end is not None else ""
+
+    def answered(self, attach: p.Attach) -> None:
+        """The server has answered our attach: with its termini, limits and properties, which replace those asked for.
+
+        Raises AmqpError.
+        """
+        self.remote_handle, self.answer = attach.handle, attach
+        self.source, self.target = p.terminus(attach.source), p.terminus(attach.target)
+        if self.sends:
+            self.max_message_size = attach.max_message_size or 0
+        else:
+            self.max_message_size = self.session.max_message_size
+            self.delivery_count = attach.initial_delivery_count or 0
 
     # --- answering an attach ---------------------------------------------------------------------------------------
 
@@ -155,7 +181,7 @@ class Link:
 
     def receive(self, transfer: p.Transfer, payload: bytes) -> tuple[p.Transfer, bytes] | None:
         """Add a fragment; returns the first transfer and the whole payload once it is complete. Raises AmqpError."""
-        if self.client_receives:
+        if self.sends:
             raise AmqpError("amqp:not-allowed", "a transfer on a link that receives")
         first = self._incoming_delivery
         if first is None and not transfer.more:
@@ -190,8 +216,9 @@ class Link:
     def _count_delivery(self) -> None:
         self.delivery_count = (self.delivery_count + 1) & 0xFFFFFFFF
         self.credit -= 1
-        if self.credit <= SENDER_CREDIT // 2 and self.is_attached and self.is_open:
-            self.grant(SENDER_CREDIT)
+        renewed = self.renewed_credit
+        if renewed and self.credit <= renewed // 2 and self.is_attached and self.is_open:
+            self.grant(renewed)
 
     # --- sending ---------------------------------------------------------------------------------------------------
 
@@ -207,11 +234,11 @@ class Link:
         self.credit = 0
         self.session.send_flow(self, drain=True)
 
-    def deliver(self, payload: bytes, tag: bytes, *, settled: bool) -> int:
+    def deliver(self, payload: bytes, tag: bytes, *, settled: bool, message_format: int = 0) -> int:
         """Send a message; returns its delivery id."""
         self.delivery_count = (self.delivery_count + 1) & 0xFFFFFFFF
         self.credit -= 1
-        return self.session.send_transfer(self, payload, tag, settled=settled)
+        return self.session.send_transfer(self, payload, tag, settled=settled, message_format=message_format)
 
     # --- ending ----------------------------------------------------------------------------------------------------
 

@@ -308,12 +308,15 @@ def decode_performative(frame: bytes, *, sasl: bool = False) -> tuple[Any, int]:
         if not isinstance(described, Described):
             raise DecodeError("a frame without a performative")
         code, values = described.descriptor, described.value
-    if isinstance(code, str):
-        code = _NAMES.get(code)
-    kind = (_SASL if sasl else _AMQP).get(code) if isinstance(code, int) else None
+    kind = (_SASL if sasl else _AMQP).get(code_of(code))
     if kind is None or values.__class__ is not list:
         raise AmqpError("amqp:not-implemented", f"unknown performative {code!r}")
     return _checked(kind, values), end
+
+
+def code_of(descriptor: Any) -> int:
+    """The code of a performative, by its descriptor; -1 if that is neither a number nor a known name."""
+    return _code(descriptor, _NAMES)
 
 
 # Computed once, not for each frame.
@@ -451,6 +454,12 @@ def error_parts(value: Any) -> tuple[str, str, dict[Any, Any]]:
     parts = value.value if isinstance(value, Described) and type(value.value) is list else []
     condition, description, info = [*parts, None, None, None][:3]
     return str(condition or ""), str(description or ""), info if isinstance(info, dict) else {}
+
+
+def reason(value: Any) -> tuple[str | None, str]:
+    """Condition and description of an error value; no condition if there is none."""
+    condition, description, _ = error_parts(value)
+    return condition or None, description
 
 
 def _code(descriptor: Any, names: dict[str, int]) -> int:

@@ -34,7 +34,7 @@ class SessionConnection(Protocol):
     """The connection of a session, as the session sees it."""
 
     max_message_size: int
-    client_max_frame_size: int
+    peer_max_frame_size: int
 
     def send(self, channel: int, body: bytes) -> None:
         """Queue one frame."""
@@ -44,23 +44,28 @@ class SessionConnection(Protocol):
 
 
 class Session:
-    """One session of a connection, on the client's channel number in both directions."""
+    """One session of a connection. The server sends on the client's channel and handles; links are kept by theirs."""
 
-    def __init__(self, connection: SessionConnection, channel: int, begin: p.Begin) -> None:
+    def __init__(self, connection: SessionConnection, channel: int) -> None:
         self.connection = connection
-        self.channel = channel
+        self.channel = self.remote_channel = channel
         self.links: dict[int, Link] = {}
         self.max_message_size = connection.max_message_size
-        self._next_incoming_id = begin.next_outgoing_id
+        self._next_incoming_id = 0
         self._incoming_window = WINDOW
         self._next_outgoing_id = 0
-        self._client_window = begin.incoming_window
+        self._peer_window = 0
         self._held: deque[bytes] = deque()
         self._unsettled: dict[int, tuple[Link, bytes]] = {}
+        self._decided: dict[int, tuple[Link, bytes]] = {}  # received, and our outcome waits for the peer's answer
         self._next_delivery_id = 0
-        self._ending: set[int] = set()
+        self._ending: dict[int, int] = {}  # our handles by the peer's, whose detach is on its way
 
-    # --- from the client -------------------------------------------------------------------------------------------
+    def begun(self, begin: p.Begin) -> None:
+        """The peer has begun the session."""
+        self._next_incoming_id, self._peer_window = begin.next_outgoing_id, begin.incoming_window
+
+    # --- from the peer ---------------------------------------------------------------------------------------------
 
     def handle(self, performative: Any, payload: bytes) -> list[Event]:
         """Process a performative that arrived on this session's channel. Raises AmqpError."""
@@ -82,20 +87,20 @@ class Session:
             raise AmqpError("amqp:session:handle-in-use", f"handle {attach.handle} is in use")
         if len(self.links) >= MAX_LINKS:
             raise AmqpError("amqp:resource-limit-exceeded", f"a session holds at most {MAX_LINKS} links")
-        link = self.links[attach.handle] = Link(self, attach)
-        self._ending.discard(attach.handle)
+        link = self.links[attach.handle] = Link(self, attach, sends=attach.role)
+        self._ending.pop(attach.handle, None)
         return [LinkRequested(link)]
 
     def _detach(self, detach: p.Detach) -> list[Event]:
         link = self.links.get(detach.handle)
         if link is None:
-            self._ending.discard(detach.handle)
+            self._ending.pop(detach.handle, None)
             return []
         if link.is_attached:
             self.send(p.Detach(link.handle, closed=True if detach.closed else None))
         self.forget(link)
-        self._ending.discard(detach.handle)
-        return [LinkDetached(link)]
+        self._ending.pop(detach.handle, None)
+        return [LinkDetached(link, *p.reason(detach.error))]
 
     def _link(self, handle: int) -> Link | None:
         link = self.links.get(handle)
@@ -116,48 +121,43 @@ class Session:
         first, data = whole
         if first.delivery_id is None:
             raise AmqpError("amqp:invalid-field", "the first transfer of a delivery has no delivery-id")
-        return [MessageReceived(link, first.delivery_id, first.message_format or 0, data, bool(transfer.settled))]
+        tag, settled = first.delivery_tag or b"", bool(transfer.settled)
+        return [MessageReceived(link, first.delivery_id, first.message_format or 0, data, settled, tag)]
 
     def _flow(self, flow: p.Flow) -> list[Event]:
         seen = flow.next_incoming_id if flow.next_incoming_id is not None else 0
         on_the_way = (self._next_outgoing_id - seen) & 0xFFFFFFFF
         had_room = self.has_room
-        self._client_window = max(0, flow.incoming_window - on_the_way)
+        self._peer_window = max(0, flow.incoming_window - on_the_way)
         self._send_held()
         link = None if flow.handle is None else self._link(flow.handle)
         granted: list[Event] = []
-        if link is not None and link.client_receives:
+        if link is not None and link.sends:
             link.set_credit(flow)
             granted = [CreditGranted(link, bool(flow.drain))]
         elif flow.handle is None and flow.echo:
             self.send_flow(None)
         # A flow about one link may open the window for all of them.
         waiting = () if had_room and flow.handle is not None else self.links.values()
-        return [*granted, *(WindowOpened(each) for each in waiting if each.client_receives and each is not link)]
+        return [*granted, *(WindowOpened(each) for each in waiting if each.sends and each is not link)]
 
     def _disposition(self, disposition: p.Disposition) -> list[Event]:
-        if not disposition.role:  # about transfers of the client, which we settle at once
-            return []
+        waiting = self._unsettled if disposition.role else self._decided
         first = disposition.first
         last = first if disposition.last is None else disposition.last
         span = (last - first) & 0xFFFFFFFF
-        if span >= len(self._unsettled):
-            ids = [number for number in self._unsettled if (number - first) & 0xFFFFFFFF <= span]
+        if span >= len(waiting):
+            ids = [number for number in waiting if (number - first) & 0xFFFFFFFF <= span]
         else:
             ids = [(first + step) & 0xFFFFFFFF for step in range(span + 1)]
-        decided = p.outcome(disposition.state)
-        return [event for number in ids if (event := self._settled(number, decided, bool(disposition.settled)))]
-
-    def _settled(self, number: int, decided: tuple[int, list[Any]] | None, settled: bool) -> Settled | None:
-        entry = self._unsettled.get(number)
-        if entry is None or (not settled and (decided is None or decided[0] == p.RECEIVED)):
-            return None
-        del self._unsettled[number]
-        link, tag = entry
+        decided, settled = p.outcome(disposition.state), bool(disposition.settled)
+        if not settled and (decided is None or decided[0] == p.RECEIVED):
+            return []
         code, fields = decided or (p.RELEASED, [])
-        return Settled(link, number, tag, code, fields, settled)
+        found = [(number, entry) for number in ids if (entry := waiting.pop(number, None))]
+        return [Settled(link, number, tag, code, fields, settled) for number, (link, tag) in found]
 
-    # --- to the client ---------------------------------------------------------------------------------------------
+    # --- to the peer -----------------------------------------------------------------------------------------------
 
     def send(self, performative: Any) -> None:
         """Send a performative on this session's channel."""
@@ -175,24 +175,27 @@ class Session:
         """Account for so many more (or fewer) bytes of incomplete messages. Raises AmqpError beyond the limit."""
         self.connection.hold(size)
 
-    def settle(self, first: int, state: bytes, *, last: int | None = None, role: bool = True) -> None:
-        """Send a settled disposition. `role` is True for messages the client sent, False for those it received."""
-        fields = (b"\x41" if role else b"\x42") + _uint(first) + (b"\x40" if last is None else _uint(last)) + b"\x41"
+    def settle(
+        self, first: int, state: bytes, *, last: int | None = None, role: bool = True, settled: bool = True
+    ) -> None:
+        """Send a disposition. `role` is True for messages the peer sent, False for those it received."""
+        fields = (b"\x41" if role else b"\x42") + _uint(first) + (b"\x40" if last is None else _uint(last))
+        fields += b"\x41" if settled else b"\x42"
         self.connection.send(self.channel, b"\x00\x53\x15" + _list(fields + state + b"\x40", 6))
 
     def accept(self, delivery_id: int) -> None:
-        """Acknowledge a message the client sent."""
+        """Acknowledge a message the peer sent."""
         self.settle(delivery_id, _ACCEPTED)
 
-    def send_transfer(self, link: Link, payload: bytes, tag: bytes, *, settled: bool) -> int:
+    def send_transfer(self, link: Link, payload: bytes, tag: bytes, *, settled: bool, message_format: int = 0) -> int:
         """Send a message in as many frames as it takes; returns its delivery id."""
         delivery_id = self._next_delivery_id
         self._next_delivery_id = (delivery_id + 1) & 0xFFFFFFFF
         if not settled:
             self._unsettled[delivery_id] = (link, tag)
-        head = _uint(link.handle) + _uint(delivery_id) + b"\xa0" + bytes((len(tag),)) + tag + b"\x43"
+        head = _uint(link.handle) + _uint(delivery_id) + b"\xa0" + bytes((len(tag),)) + tag + _uint(message_format)
         head += b"\x41" if settled else b"\x42"
-        room = self.connection.client_max_frame_size - 64 - len(tag)
+        room = self.connection.peer_max_frame_size - 64 - len(tag)
         position = 0
         while len(payload) - position > room:
             self._send_windowed(b"\x00\x53\x14" + _list(head + _MORE, 11) + payload[position : position + room])
@@ -201,21 +204,21 @@ class Session:
         return delivery_id
 
     def _send_windowed(self, body: bytes) -> None:
-        if self._client_window <= 0:
+        if self._peer_window <= 0:
             self._held.append(body)
             return
-        self._client_window -= 1
+        self._peer_window -= 1
         self._next_outgoing_id = (self._next_outgoing_id + 1) & 0xFFFFFFFF
         self.connection.send(self.channel, body)
 
     def _send_held(self) -> None:
-        while self._held and self._client_window > 0:
+        while self._held and self._peer_window > 0:
             self._send_windowed(self._held.popleft())
 
     @property
     def has_room(self) -> bool:
-        """Whether the client's window lets another transfer out."""
-        return self._client_window > 0 and not self._held
+        """Whether the peer's window lets another transfer out."""
+        return self._peer_window > 0 and not self._held
 
     # --- ending ----------------------------------------------------------------------------------------------------
 
@@ -223,13 +226,14 @@ class Session:
         """Remove a link that has ended: its deliveries cannot be settled any more, and late frames are ignored."""
         link.is_open = False
         link.drop_parts()
-        self.links.pop(link.handle, None)
-        if len(self._ending) < MAX_LINKS:  # bounded: a client may never answer our detach
-            self._ending.add(link.handle)
-        if any(held is link for held, _ in self._unsettled.values()):
-            self._unsettled = {key: entry for key, entry in self._unsettled.items() if entry[0] is not link}
+        self.links.pop(link.remote_handle, None)
+        if link.remote_handle >= 0 and len(self._ending) < MAX_LINKS:  # bounded: a peer may never answer our detach
+            self._ending[link.remote_handle] = link.handle
+        for waiting in (self._unsettled, self._decided):
+            for number in [number for number, (held, _) in waiting.items() if held is link]:
+                del waiting[number]
 
-    def end_links(self) -> list[Event]:
+    def end_links(self, condition: str | None = None, description: str = "") -> list[Event]:
         """End all links, as the session has ended."""
         links = list(self.links.values())
         for link in links:
@@ -237,8 +241,9 @@ class Session:
             link.drop_parts()
         self.links.clear()
         self._unsettled.clear()
+        self._decided.clear()
         self._held.clear()
-        return [LinkDetached(link) for link in links]
+        return [LinkDetached(link, condition, description) for link in links]
 
 
 def _uint(value: int) -> bytes:

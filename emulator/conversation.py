@@ -26,8 +26,6 @@ from emulator.host import MAX_MESSAGE_SIZE, Host
 
 log = logging.getLogger("emulator")
 
-# A client may announce any idle time-out; a heartbeat that is planned keeps its connection in memory.
-MIN_HEARTBEAT_S, MAX_HEARTBEAT_S = 0.5, 60.0
 MAX_INCOMING = MAX_MESSAGE_SIZE + 64 * 1024
 # Deliveries of one turn of the event loop stop at this size and go on after it is written.
 MAX_OUTPUT = 1024 * 1024
@@ -206,8 +204,8 @@ class Conversation:
         self.trigger("open")
         if self._closes_on_open is not None:
             self.close(*self._closes_on_open)
-        elif event.idle_time_out_ms:
-            self._keep_alive(min(max(event.idle_time_out_ms / 2000, MIN_HEARTBEAT_S), MAX_HEARTBEAT_S))
+        elif event.heartbeat_s is not None:
+            self._keep_alive(event.heartbeat_s)
 
     def trigger(self, operation: str) -> None:
         """Apply a fault of `connect` or `open`: the answer is withheld, or the connection ends after it."""

@@ -7,9 +7,14 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from unittest.mock import patch
 
+from amqp10 import events, sas
 from amqp10 import performatives as p
-from amqp10 import sas
+from amqp10.cbs import TokenNode
+from amqp10.client import ClientConnection
 from amqp10.codec import encode
+from amqp10.frame_fields import FrameFields
+from amqp10.frames import AMQP_HEADER, SASL_FRAME, frame
+from amqp10.sasl import greeting
 from amqp10.types import AmqpError, Array, Described, Long, ULong
 from amqp10.websocket import WebSocketChannel
 from emulator import access, conversation
@@ -22,7 +27,7 @@ from emulator.broker.properties import MessageProperties
 from emulator.broker.sql import FilterError, SqlError, parse_action, parse_condition
 from emulator.host import Host
 from emulator.web.conversation import WebConversation
-from tests.amqp10.peer import OPENING, SESSION, sent
+from tests.amqp10.peer import OPENING, SESSION, sent, source, target
 
 NOW = 1_800_000_000.0
 
@@ -46,6 +51,24 @@ LINKS = b"".join(
             (True, "$cbs"),
         ]
     )
+)
+
+
+ACCEPTED = frame(0, p.encode_performative(p.SaslOutcome(0)), SASL_FRAME)
+# What a server answers to a client with links to `$cbs` and to an entity, on handles of its own.
+ANSWERS = (
+    greeting()
+    + ACCEPTED
+    + AMQP_HEADER
+    + sent(p.Open("server", idle_time_out=1000), channel=0)
+    + sent(p.Begin(0, 0, 5000, 5000))
+    + b"".join(
+        sent(p.Attach(name, handle, role, source=source("x"), target=target("y"), initial_delivery_count=0))
+        for handle, (name, role) in enumerate(
+            [("cbs-responses", False), ("cbs-requests", True), ("r", False), ("s", True)]
+        )
+    )
+    + sent(p.Flow(0, 5000, 0, 5000, 3, 0, 10))
 )
 
 
@@ -85,6 +108,34 @@ def to_a_stranger(data: bytes) -> None:
 
 def to_a_client(data: bytes) -> None:
     converse(data, opening=HANDSHAKE + LINKS)
+
+
+def to_our_client(data: bytes) -> None:
+    """A client that puts tokens, sends and receives, and the server that it has met."""
+    connection = ClientConnection("client", "contoso")
+    session = connection.begin()
+    node, sender = TokenNode(session), session.sender("s", "orders")
+    for name in ("r", "active"):
+        session.receiver(name, "orders")
+    node.put("token", "sb://host/orders")
+    for event in connection.receive(data):
+        with contextlib.suppress(AmqpError):
+            node.on(event)
+        match event:
+            case events.CreditGranted(link=link) if link is sender:
+                sender.deliver(MESSAGE, b"t", settled=False)
+            case events.MessageReceived() if event.link.session is session:
+                session.decide(event, encode(p.accepted()))
+    connection.abort()
+
+
+def to_frame_fields(data: bytes) -> None:
+    """A frame body whose fields are replaced: what can be decoded says the same afterwards."""
+    with contextlib.suppress(AmqpError):
+        fields = FrameFields(data)
+        for part in fields.split(64):
+            FrameFields(part)
+        assert repr(p.decode_performative(fields.replaced())[0]) == repr(p.decode_performative(data)[0])  # NaN too
 
 
 def converse(data: bytes, *, opening: bytes) -> None:

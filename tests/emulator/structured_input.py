@@ -215,7 +215,11 @@ def _state(random: Random) -> bytes:
 
 _FIELDS: dict[str, Generator] = {
     **dict.fromkeys(
-        ("handle", "delivery_id", "first", "last", "link_credit", "delivery_count", "next_incoming_id"), _small
+        (
+            *("handle", "delivery_id", "first", "last", "link_credit", "delivery_count", "next_incoming_id"),
+            "remote_channel",
+        ),
+        _small,
     ),
     **dict.fromkeys(("next_outgoing_id", "incoming_window", "outgoing_window", "message_format"), number),
     **dict.fromkeys(
@@ -259,6 +263,17 @@ def stranger(random: Random) -> bytes:
     """A conversation from its first byte on."""
     cut = random.randrange(len(fuzzing.HANDSHAKE)) if random.random() < 0.3 else len(fuzzing.HANDSHAKE)
     return fuzzing.HANDSHAKE[:cut] + b"".join(performative(random) for _ in range(random.randint(1, 40)))
+
+
+def server(random: Random) -> bytes:
+    """What a client hears: answers to what it asked for, cut off now and then, and any frames."""
+    cut = random.randrange(len(fuzzing.ANSWERS)) if random.random() < 0.1 else len(fuzzing.ANSWERS)
+    return fuzzing.ANSWERS[:cut] + conversation(random)
+
+
+def frame_body(random: Random) -> bytes:
+    """A performative without its frame's head."""
+    return performative(random)[8:]
 
 
 def http(random: Random) -> bytes:
@@ -349,6 +364,8 @@ GENERATORS: dict[Callable[[bytes], None], Generator] = {
     fuzzing.to_messages: messages,
     fuzzing.to_a_stranger: stranger,
     fuzzing.to_a_client: conversation,
+    fuzzing.to_our_client: server,
+    fuzzing.to_frame_fields: frame_body,
     fuzzing.to_the_administration: document,
     fuzzing.to_sql: sql,
 }

@@ -1,0 +1,85 @@
+"""Frame bodies changed on their bytes: fields read and replaced one by one, all others kept as the peer encoded them.
+
+A relay passes on fields, types and values that `performatives` does not know; decoding would lose or refuse them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+from amqp10 import performatives as p
+from amqp10.codec import decode, encode, encode_list, list_items, skip
+from amqp10.types import AmqpError, DecodeError, Raw
+
+_NULL = b"\x40"
+# The place of each field and how it is written, by the code of its performative.
+_FIELDS: dict[int, dict[str, tuple[int, p.Kind]]] = {
+    kind.CODE: {field.name: (place, kind.KINDS[place]) for place, field in enumerate(fields(kind))}
+    for kind in (p.Open, p.Begin, p.Attach, p.Flow, p.Transfer, p.Disposition, p.Detach, p.End, p.Close)
+}
+
+
+class FrameFields:
+    """The performative in a frame body. Raises AmqpError if there is none."""
+
+    __slots__ = ("_names", "body", "code", "payload", "places")
+
+    def __init__(self, body: bytes) -> None:
+        descriptor, value = (body[2], 3) if body[:2] == b"\x00\x53" and len(body) > 3 else _descriptor(body)
+        code = p.code_of(descriptor)
+        if code not in _FIELDS:
+            raise AmqpError("amqp:not-implemented", f"unknown performative {descriptor!r}")
+        self.body, self.code, self._names = body, code, _FIELDS[code]
+        self.places = list(list_items(body, value))
+        """Where each field that is there begins and ends."""
+        self.payload = skip(body, value)
+        """Where the payload begins."""
+        if self.places and self.places[-1][1] != self.payload:
+            raise DecodeError("a performative does not end where it says")
+
+    def encoded(self, name: str) -> bytes:
+        """A field as it is encoded: null if it is not there."""
+        place, _ = self._names[name]
+        if place >= len(self.places):
+            return _NULL
+        start, end = self.places[place]
+        return self.body[start:end]
+
+    def value(self, name: str) -> Any:
+        """A field, decoded; None if it is not there. Raises DecodeError."""
+        return decode(self.encoded(name))[0]
+
+    def replaced(self, **values: Any) -> bytes:
+        """The body with these fields, each a plain value, None or Raw, and everything else as it is."""
+        return self._performative(values) + self.body[self.payload :]
+
+    def split(self, max_size: int) -> Iterator[bytes]:
+        """A transfer as bodies of at most `max_size` bytes, each with a part of the payload and all of the fields.
+
+        Raises AmqpError if the fields leave no room.
+        """
+        position, last = self.payload, self._performative({})
+        head = self._performative({"more": True}) if self.code == p.Transfer.CODE else last
+        room = max_size - len(head)
+        while len(self.body) - position > max(0, max_size - len(last)):
+            if head is last or room <= 0:
+                raise AmqpError("amqp:connection:framing-error", f"a performative does not fit into {max_size} bytes")
+            yield head + self.body[position : position + room]
+            position += room
+        yield last + self.body[position:]
+
+    def _performative(self, values: dict[str, Any]) -> bytes:
+        items = [self.body[start:end] for start, end in self.places]
+        for name, value in values.items():
+            place, (_, convert) = self._names[name]
+            items += [_NULL] * (place + 1 - len(items))
+            items[place] = encode(value if value is None or isinstance(value, Raw) else convert(value))
+        return b"\x00\x53" + bytes((self.code,)) + encode_list(items)
+
+
+def _descriptor(body: bytes) -> tuple[Any, int]:
+    if body[:1] != b"\x00":
+        raise DecodeError("a frame without a performative")
+    return decode(body, 1)
