@@ -3,19 +3,18 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from math import inf
 from typing import Any, Self
 
 from azure.core.paging import ItemPaged
-from azure.servicebus import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
+from azure.servicebus import ServiceBusClient, ServiceBusReceiver
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from pairing.backlog.administration import emulator_transport
 from pairing.clock import Clock, joined, left_until, start
 from pairing.drive import run
-from pairing.ends import End, Endpoint, Role, SdkEnd, close_all
+from pairing.ends import Endpoint, Role, SdkEnd, close_all
 from pairing.health.flows import PingResult
 from pairing.links.link import Link, Watchdog
 from pairing.links.sockets import punctual_context
@@ -39,15 +38,6 @@ class BlockingEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]
     bus_class = ServiceBusClient
     administration_class = ServiceBusAdministrationClient
     plain_transport = staticmethod(emulator_transport)
-
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        namespace: str,
-        on_down: Callable[[End], None],
-        links: Callable[[Role], Iterable[Link]],
-    ) -> None:
-        super().__init__(endpoint.with_proxy_host(lambda host: host), namespace, on_down, links)
 
     def _sending_endpoint(self) -> Endpoint:
         """The endpoint with a bounded TLS handshake; a context of the user is left unchanged."""
@@ -194,11 +184,6 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
 
     def _sender(self, name: str, **keywords: Any) -> PairedSender:
         return PairedSender(self, name, self._link_to("primary", name, **keywords))
-
-    def sdk_sender(self, role: Role, name: str, **keywords: Any) -> ServiceBusSender:
-        """A new sender of the SDK, on a link that the library keeps alive."""
-        sender: ServiceBusSender = self._sdk_sender(role, name, **keywords)
-        return sender
 
     def _link_to(self, role: Role, name: str, *, warm: bool = False, idle_s: float = inf, **keywords: Any) -> Link:
         return Link(lambda: self.sdk_sender(role, name, **keywords), self.watchdog, warm=warm, idle_s=idle_s)

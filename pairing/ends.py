@@ -124,12 +124,12 @@ class Endpoint:
         make: Callable[..., S] = class_.from_connection_string  # type: ignore[attr-defined]
         return make(self.connection_string, **keywords)
 
-    def with_proxy_host(self, spell: Callable[[str], str]) -> "Endpoint":
-        """The same with the proxy's host name in the form of the blocking or the asyncio SDK."""
+    def with_proxy(self, scheme: str) -> "Endpoint":
+        """The same with the proxy's host name in the form of the blocking or the asyncio SDK, which wants a scheme."""
         proxy = self.keywords.get("http_proxy")
         if not proxy:
             return self
-        spelt = {**proxy, "proxy_hostname": spell(_bare_host(proxy["proxy_hostname"]))}
+        spelt = {**proxy, "proxy_hostname": scheme + _bare_host(proxy["proxy_hostname"])}
         return replace(self, keywords={**self.keywords, "http_proxy": spelt})
 
     def administration(
@@ -208,16 +208,6 @@ class LifeCycle:
             if error is not None:
                 self.errors[role] = error
 
-    @property
-    def both_down(self) -> bool:
-        """Whether both ends are down."""
-        return len(self.down_at) == 2
-
-    @property
-    def error(self) -> BaseException | None:
-        """The error of the end that faulted first."""
-        return next(iter(self.errors.values()), None)
-
     def overdue(self, now: float) -> tuple[Role, PairedNamespaceFaultedError] | None:
         """The end that has outlived the other for too long, and the error it faults with."""
         if len(self.down_at) != 1:
@@ -257,7 +247,8 @@ class End:
     @property
     def connections(self) -> int:
         """The number of open AMQP connections of this end."""
-        return open_connections(list(self._made.values()))
+        handlers = [handler for client in list(self._made.values()) for handler in getattr(client, "_handlers", ())]
+        return sum(bool(getattr(handler, "_running", False)) for handler in handlers)
 
     @property
     def is_down(self) -> bool:
@@ -282,6 +273,7 @@ class SdkEnd(End, Generic[BusT, AdministrationT, LinkT]):
     bus_class: Callable[..., Any]
     administration_class: Callable[..., Any]
     plain_transport: Callable[..., Any]
+    proxy_scheme = ""
 
     def __init__(
         self,
@@ -290,7 +282,7 @@ class SdkEnd(End, Generic[BusT, AdministrationT, LinkT]):
         on_down: Callable[[End], None],
         links: Callable[[Role], Iterable[LinkT]],
     ) -> None:
-        super().__init__(endpoint, namespace, on_down)
+        super().__init__(endpoint.with_proxy(self.proxy_scheme), namespace, on_down)
         self._links = links
         self._lock = threading.Lock()
         self._made: dict[str, Any] = {}
@@ -367,20 +359,3 @@ def check_credential(role: str, credential: Any, *, in_asyncio: bool) -> None:
         raise TypeError(f"the credential of the {role} is for asyncio: import it from azure.identity, without .aio")
     if in_asyncio and not iscoroutinefunction(give) and type(credential).__module__.startswith("azure.identity."):
         raise TypeError(f"the credential of the {role} is not for asyncio: import it from azure.identity.aio")
-
-
-_TRIES = 3
-
-
-def open_connections(clients: Iterable[Any]) -> int:
-    """The number for these clients of the SDK, blocking or asyncio, at present; administration has no connections."""
-    return sum(bool(getattr(handler, "_running", False)) for client in clients for handler in _handlers(client))
-
-
-def _handlers(client: Any) -> list[Any]:
-    for _ in range(_TRIES):
-        try:
-            return list(getattr(client, "_handlers", ()))
-        except RuntimeError:  # another thread has just created one
-            continue
-    return []

@@ -124,7 +124,7 @@ class PairedClient:
         overdue = self._life.overdue(self.clock.now())
         if overdue is not None:
             self._fault(*overdue)
-        elif self._life.both_down:
+        elif len(self._life.down_at) == 2:
             self._both_ends_are_down()
 
     def _fault(self, role: Role, error: PairedNamespaceFaultedError) -> None:
@@ -133,7 +133,7 @@ class PairedClient:
         self._stop_working()
 
     def _both_ends_are_down(self) -> None:
-        cause = self._life.error
+        cause = next(iter(self._life.errors.values()), None)
         if cause is None:
             self._state, self._refusal = "closed", PairingError("both ends of the pair were closed")
         else:
@@ -179,13 +179,6 @@ class PairedClient:
         """The backlog queues in use, by index."""
         return self.pair_state.rotation.paths
 
-    def _must_name_secondary(self) -> bool:
-        return self.options.secondary_namespace is None and self.secondary.endpoint.label is None
-
-    def _named(self, name: str | None) -> None:
-        self.secondary.namespace = name or self.secondary.endpoint.host
-        self._count_administration()
-
     def _count_administration(self, calls: int = 1) -> None:
         self.meter.count("manage", self.secondary.namespace, "*", operations=calls, billing_units=calls)
 
@@ -195,10 +188,6 @@ class PairedClient:
             self.pair_state.rotation.replace(paired.paths)
         for path, error in paired.missing.items():
             self.pair_state.emit("queue_pulled", path, f"missing, and could not be created: {describe(error)}")
-
-    def _repaired(self, paired: Paired) -> None:
-        self._paired(paired)
-        self.pair_state.emit("queue_returned", "*", f"{self.backlog_queue_count} backlog queues found or created")
 
     def _found_again(self, paired: Paired) -> None:
         """Deleted queues were created again, by this process or another one."""

@@ -12,7 +12,7 @@ from math import inf
 from typing import Any, Self
 
 from azure.core.async_paging import AsyncItemPaged
-from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
+from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver
 from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
 from pairing.aio.administration import TlsTransport, emulator_transport
@@ -44,6 +44,7 @@ class AsyncEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]):
     bus_class = ServiceBusClient
     administration_class = ServiceBusAdministrationClient
     plain_transport = staticmethod(emulator_transport)
+    proxy_scheme = "http://"
 
     def __init__(
         self,
@@ -53,7 +54,7 @@ class AsyncEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]):
         links: Callable[[Role], Iterable[Link]],
         background: Background,
     ) -> None:
-        super().__init__(endpoint.with_proxy_host(lambda host: f"http://{host}"), namespace, on_down, links)
+        super().__init__(endpoint, namespace, on_down, links)
         self._background = background
         self._context: ssl.SSLContext | None = None
 
@@ -276,11 +277,6 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
 
     def _sender(self, name: str, **keywords: Any) -> PairedSender:
         return PairedSender(self, name, self._link_to("primary", name, **keywords))
-
-    async def sdk_sender(self, role: Role, name: str, **keywords: Any) -> ServiceBusSender:
-        """A new sender of the SDK, on a link that the library keeps alive."""
-        sender: ServiceBusSender = self._sdk_sender(role, name, **keywords)
-        return sender
 
     def _link_to(self, role: Role, name: str, *, warm: bool = False, idle_s: float = inf, **keywords: Any) -> Link:
         return Link(lambda: self.sdk_sender(role, name, **keywords), self.background, warm=warm, idle_s=idle_s)

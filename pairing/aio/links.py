@@ -103,7 +103,7 @@ class Link:
 
     def __init__(
         self,
-        make: Callable[[], Awaitable[ServiceBusSender]],
+        make: Callable[[], ServiceBusSender],
         background: Background,
         *,
         warm: bool = False,
@@ -331,7 +331,7 @@ class Link:
     async def _open(self, until: float) -> ServiceBusSender:
         if self._closed:
             raise ServiceBusError("The link has been closed.")
-        sender = self._opening = await self._make()
+        sender = self._opening = self._make()
         opens = opens_until.set(until)
         handlers: list[Any] = []  # if the opening is cancelled, the SDK loses the reference to the socket
         on_each_handler(sender, handlers.append)

@@ -22,13 +22,10 @@ class Tasks:
     lock = staticmethod(asyncio.Lock)
     sleep = staticmethod(asyncio.sleep)
     listed = staticmethod(listed)
+    run = staticmethod(run_async)
 
     def __init__(self, background: Background) -> None:
         self._background = background
-
-    def run(self, operation: Operation[R]) -> Awaitable[R]:
-        """Run an operation and return its result."""
-        return run_async(operation)
 
     async def rest(self, event: asyncio.Event, seconds: float) -> None:
         """Wait for this time, or until the event is set."""

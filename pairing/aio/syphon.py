@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any, Protocol, cast
 
@@ -59,7 +58,7 @@ class SyphonTasks(Tasks):
 
     def link(self, make: Callable[[], Any]) -> Link:
         """A link that opens the result of ``make``."""
-        return Link(partial(_made, make), self._background)
+        return Link(make, self._background)
 
     async def close_links(self, links: Iterable[AnyLink]) -> None:
         """Close links without operations in progress."""
@@ -81,9 +80,3 @@ class SyphonTasks(Tasks):
                 outcomes[at] = "done"
 
         await asyncio.gather(*(settle(at, message) for at, message in enumerate(messages)))
-
-
-async def _made(make: Callable[[], Any]) -> Any:
-    """Create a sender or a receiver; creating a sender is awaited, creating a receiver is not."""
-    found = make()
-    return await found if asyncio.iscoroutine(found) else found

@@ -1,10 +1,10 @@
 """The environment of a syphon: the client whose backlog it drains, and its runtime."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from pairing.drain.backlog_queue import Settled, Verb
-from pairing.drive import Runtime
+from pairing.drive import Operation, Runtime, call
 from pairing.links.failures import AnyLink, LinkFailure
 
 if TYPE_CHECKING:
@@ -14,25 +14,10 @@ if TYPE_CHECKING:
     from pairing.pair import Pair
     from pairing.telemetry.metering import UsageMeter
     from pairing.telemetry.tracing import Tracing
-from typing import TypeVar
 
-from pairing.drive import Operation, call
-
+R = TypeVar("R")
 ASK_S = 5.0
 """The timeout of a request to the administration."""
-
-
-class Namespace(Protocol):
-    """One end of a pair, with the SDK's clients for it."""
-
-    @property
-    def namespace(self) -> str: ...
-
-    @property
-    def sdk(self) -> Any: ...
-
-    @property
-    def administration(self) -> Any: ...
 
 
 class SyphonHost(Protocol):
@@ -45,12 +30,8 @@ class SyphonHost(Protocol):
     pair: str
     pair_state: "Pair"
     process: str
-
-    @property
-    def primary(self) -> Namespace: ...
-
-    @property
-    def secondary(self) -> Namespace: ...
+    primary: Any
+    secondary: Any
 
     @property
     def state(self) -> str: ...
@@ -84,9 +65,6 @@ class World(Runtime, Protocol):
     def close_links(self, links: Iterable[AnyLink]) -> object: ...
 
     def settle(self, receiver: Any, how: How, outcomes: list[Settled], timeout_s: float) -> object: ...
-
-
-R = TypeVar("R")
 
 
 def attempt(

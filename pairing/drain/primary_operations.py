@@ -46,7 +46,7 @@ class PrimaryOperations:
             return (yield from self._transfer(path, items))
         with tracing.moving(self._queue, path, items) as ended:
             sent = yield from self._transfer(path, items)
-            ended(sent)
+            ended(sent.count, sent.why, sent.text)
             return sent
 
     def _transfer(self, path: str, items: list[Item]) -> Operation[Sent]:

@@ -17,7 +17,6 @@ from pairing.messages.rewriting import (
     SESSION_ID,
     as_message,
     check_reserved,
-    ensure_message_id,
     to_backlog,
 )
 from pairing.messages.sizes import EMPTY_BATCH, ENTRY, STEP, backlog_overhead, backlog_size, envelope_size, message_size
@@ -230,7 +229,7 @@ def ready_message(message: OneMessage) -> ServiceBusMessage:
     ready = message if type(message) is ServiceBusMessage else as_message(message)
     raw = ready.raw_amqp_message
     if raw.properties is None:
-        ensure_message_id(ready)
+        ready.message_id = new_id()
     elif not raw.properties.message_id:
         raw.properties.message_id = new_id()
     if raw.application_properties:

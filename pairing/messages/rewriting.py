@@ -86,13 +86,6 @@ def as_message(message: Sendable) -> ServiceBusMessage:
     raise TypeError(f"cannot send a {type(message).__name__}: it is neither a message nor a mapping")
 
 
-def ensure_message_id(message: ServiceBusMessage) -> None:
-    """Give a message without an id a UUID4, so that a second delivery can be distinguished from a second message."""
-    properties = message.raw_amqp_message.properties
-    if properties is None or not properties.message_id:
-        message.message_id = str(uuid4())
-
-
 def check_reserved(message: ServiceBusMessage) -> None:
     """Raise a ValueError that names the property if a message already has one of ``RESERVED``."""
     for key in message.application_properties or ():

@@ -146,10 +146,11 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         if self.backlog_paths:
             self._found_again(paired)
         else:
-            self._repaired(paired)
+            self._paired(paired)
+            self.pair_state.emit("queue_returned", "*", f"{self.backlog_queue_count} backlog queues found or created")
 
     def _find_backlog(self, tries: int = TRIES) -> Operation[Paired]:
-        if self._must_name_secondary():
+        if self.options.secondary_namespace is None and self.secondary.endpoint.label is None:
             yield from self._name_secondary()
         return (
             yield from find_or_create(
@@ -164,12 +165,12 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
 
     def _name_secondary(self) -> Operation[None]:
         """If the host does not contain the namespace's name, query the namespace."""
-        name = None
+        end = self.secondary
         try:
-            name = (yield from call(self.secondary.administration.get_namespace_properties)).name
+            end.namespace = (yield from call(end.administration.get_namespace_properties)).name or end.namespace
         except Exception as error:
             _LOGGER.info("the secondary namespace did not return its name: %s", describe(error))
-        self._named(name)
+        self._count_administration()
 
     # Senders and receivers -----------------------------------------------------------------------------------------
 
@@ -187,7 +188,8 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         self._check_name("topic_name", topic_name)
         return self._sender(topic_name, client_identifier=client_identifier, socket_timeout=socket_timeout)
 
-    def _sdk_sender(self, role: Role, name: str, **keywords: Any) -> Any:
+    def sdk_sender(self, role: Role, name: str, **keywords: Any) -> Any:
+        """A new sender of the SDK, on a link that the library keeps alive."""
         end = self.primary if role == "primary" else self.secondary
         if end.is_down:
             raise PairingError(f"the {role} end is {end.state}")

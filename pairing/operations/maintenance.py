@@ -35,12 +35,10 @@ class Maintenance:
         self._fills: dict[str, Fill] = {}
         self._warned: set[str] = set()
 
-    def _is_anything_failed_over(self) -> bool:
-        return any(machine.state is FAILED_OVER for machine in self._client.pair_state.entities())
-
     def _must_look(self) -> bool:
         """Whether this process should read the queues now: one process of a fleet, or all if Redis does not answer."""
-        if not (self._is_anything_failed_over() and self._is_time("fill", FILL_S / 6)):
+        is_over = any(machine.state is FAILED_OVER for machine in self._client.pair_state.entities())
+        if not (is_over and self._is_time("fill", FILL_S / 6)):
             return False
         if (backlog := self._client._fleet.backlog) is not None:
             with contextlib.suppress(Exception):
@@ -86,11 +84,6 @@ class Maintenance:
         with contextlib.suppress(Exception):
             return backlog is None or backlog.claim_repair(every_s)
         return True
-
-    def _count_connections(self) -> None:
-        """Note the number of open connections to each end, because brokered connections are billed."""
-        for end in (self._client.primary, self._client.secondary):
-            self._client.meter.connections(end.namespace, end.connections)
 
     def _is_time(self, what: str, every_s: float) -> bool:
         now = time.monotonic()
@@ -144,9 +137,11 @@ class Maintenance:
                 yield from call(link.warm, REPORT_S)
 
     def _report(self) -> Operation[None]:
-        self._count_connections()
-        if self._client._fleet.answers and self._is_time("report", REPORT_S):
-            self._client._fleet.record(self._client.meter.drain(self._client.clock.now(), everything=True))
+        client = self._client
+        for end in (client.primary, client.secondary):
+            client.meter.connections(end.namespace, end.connections)  # brokered ones are billed
+        if client._fleet.answers and self._is_time("report", REPORT_S):
+            client._fleet.record(client.meter.drain(client.clock.now(), everything=True))
         yield from ()
 
     def _look_at_fill(self) -> Operation[None]:

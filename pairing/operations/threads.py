@@ -19,10 +19,7 @@ class Threads:
     event = staticmethod(threading.Event)
     lock = staticmethod(threading.Lock)
     listed = staticmethod(listed)
-
-    def run(self, operation: Operation[R]) -> R:
-        """Run an operation and return its result."""
-        return run(operation)
+    run = staticmethod(run)
 
     def sleep(self, seconds: float) -> None:
         """Wait for this time."""

@@ -37,24 +37,11 @@ class Work(Protocol):
 
 
 class Item(Protocol):
-    """A message that leaves the backlog (``pairing.drain.actions.Item``)."""
+    """A message that leaves the backlog (``pairing.drain.backlog_queue.Item``)."""
 
     received: Any
     path: str
     message: Any
-
-
-class Sent(Protocol):
-    """The result of a transfer to the primary (``pairing.drain.actions.Sent``)."""
-
-    @property
-    def count(self) -> int: ...
-
-    @property
-    def why(self) -> str | None: ...
-
-    @property
-    def text(self) -> str: ...
 
 
 class Tracing:
@@ -106,8 +93,8 @@ class Tracing:
             yield ended
 
     @contextmanager
-    def moving(self, queue: str, path: str, items: Sequence[Item]) -> Iterator[Callable[[Sent], None]]:
-        """Messages on their way from the backlog to the primary; call the result with the outcome.
+    def moving(self, queue: str, path: str, items: Sequence[Item]) -> Iterator[Callable[[int, str | None, str], None]]:
+        """Messages on their way from the backlog to the primary; call the result with how many arrived and why no more.
 
         One span for the transfer, linked to the traces of its messages, and in each of these one for the message.
         """
@@ -118,11 +105,11 @@ class Tracing:
             "send", path, SpanKind.CLIENT, self._primary, attributes, context=Context(), links=links
         ) as span:
 
-            def ended(sent: Sent) -> None:
-                span.set_attribute(MOVED, sent.count)
-                if sent.why is not None:
-                    _failed(span, sent.why, sent.text)
-                for item, context in zip(items[: sent.count], contexts, strict=False):
+            def ended(count: int, why: str | None, text: str) -> None:
+                span.set_attribute(MOVED, count)
+                if why is not None:
+                    _failed(span, why, text)
+                for item, context in zip(items[:count], contexts, strict=False):
                     if context is not None:
                         self._moved(item, context, queue, began, Link(span.get_span_context()))
 

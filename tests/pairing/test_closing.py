@@ -100,7 +100,7 @@ async def test_closing_under_an_opening_that_is_not_answered_is_nothing_to_compl
     secondary.fault(operation=silent, effect="silent")
     background, opening = Background(), asyncio.Event()
 
-    async def make():
+    def make():
         opening.set()
         return sdk.get_queue_sender(queue) if kind == "sender" else sdk.get_queue_receiver(queue)
 

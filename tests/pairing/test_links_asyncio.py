@@ -50,10 +50,7 @@ class Sender:
 
 
 def link_to(sender):
-    async def make():
-        return sender
-
-    return Link(make, Background())
+    return Link(lambda: sender, Background())
 
 
 async def opened(sender):
