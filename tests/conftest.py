@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -30,15 +30,15 @@ TOGETHER = {
     "tests/acceptance/test_outage_stories.py": "demo",
     "tests/pipeline/": "spark",
     "tests/dashboard/access/test_browser_roles.py": "pages, second half",
+    "tests/dashboard/site/test_browser_accessibility.py": "pages, second half",
     "tests/dashboard/site/test_browser_outage.py": "pages, second half",
-    "tests/dashboard/site/test_browser_unanswered.py": "pages, second half",
     "tests/dashboard/site/test_browser.py": "pages, first half",
-    "tests/dashboard/site/test_browser_accessibility.py": "pages, first half",
+    "tests/dashboard/site/test_browser_unanswered.py": "pages, first half",
     "tests/dashboard/costs/test_costs_command.py": "charges",
     "tests/pairing/test_syphon.py": "syphon",
 }
-"""Files that one worker of a parallel run (`make test`) takes together, because they share a demo, a Spark session or
-Chromium. They and two that are as long begin first."""
+"""Files that one worker of a parallel run (`make test`) takes together, because they share a demo, a Spark session, a
+control plane or Chromium. They and two that are as long begin first."""
 
 
 def _scope(nodeid: str) -> str:
@@ -175,34 +175,39 @@ def _patient_context(new_context: Callable[..., BrowserContext], **options: Any)
     return context
 
 
-class _Chromium:
-    """The one of this process: started by the first module that needs it, and kept for those that run together with it.
-
-    It ends before anything else runs: Playwright's event loop runs as long as the browser, and asyncio tests cannot run
-    beside it. Nothing moves in it unless a test asks for that: an animation is drawn anew 60 times a second, by the
-    processor.
-    """
+class OfGroup:
+    """What the files of a group share: opened by the first that needs it, and ended before anything else runs."""
 
     def __init__(self) -> None:
         self._open = ExitStack()
-        self._browser: Browser | None = None
+        self._found: dict[str, Any] = {}
 
-    def browser(self) -> Browser:
-        if self._browser is None:
-            playwright = self._open.enter_context(sync_playwright())
-            browser = playwright.chromium.launch(executable_path=_chromium(), args=QUIET_BROWSER)
-            self._open.callback(browser.close)
-            browser.new_context = partial(_patient_context, browser.new_context)  # type: ignore[method-assign]
-            expect.set_options(timeout=PATIENCE_MS)
-            self._browser = browser
-        return self._browser
+    def get(self, name: str, opened: Callable[[], AbstractContextManager[Any]]) -> Any:
+        if name not in self._found:
+            self._found[name] = self._open.enter_context(opened())
+        return self._found[name]
 
     def end(self) -> None:
-        self._browser = None
+        self._found.clear()
         self._open.close()
 
 
-_one_chromium = _Chromium()
+_of_group = OfGroup()
+
+
+@contextmanager
+def _running_chromium() -> Iterator[Browser]:
+    """Playwright's event loop runs as long as the browser, and asyncio tests cannot run beside it.
+
+    Nothing moves in it unless a test asks for that: an animation is drawn anew 60 times a second, by the processor.
+    """
+    with (
+        sync_playwright() as playwright,
+        closing(playwright.chromium.launch(executable_path=_chromium(), args=QUIET_BROWSER)) as browser,
+    ):
+        browser.new_context = partial(_patient_context, browser.new_context)  # type: ignore[method-assign]
+        expect.set_options(timeout=PATIENCE_MS)
+        yield browser
 
 
 def _chromium() -> str:
@@ -215,23 +220,23 @@ def _chromium() -> str:
 
 
 @pytest.fixture(scope="session")
-def _chromium_of_the_site(django_db_setup: None) -> Iterator[_Chromium]:
+def of_group(django_db_setup: None) -> Iterator[OfGroup]:
     """Ended before the test database is dropped, which Django refuses while Playwright's event loop runs."""
-    yield _one_chromium
-    _one_chromium.end()
+    yield _of_group
+    _of_group.end()
 
 
 @pytest.fixture(scope="module")
-def browser(_chromium_of_the_site: _Chromium) -> Browser:
+def browser(of_group: OfGroup) -> Any:
     """Chromium, the same for the modules that run together."""
-    return _chromium_of_the_site.browser()
+    return of_group.get("browser", _running_chromium)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
-    """After what the module of the test has opened in the browser is closed."""
+    """After what the module of the test has opened is closed."""
     try:
         return (yield)
     finally:
         if nextitem is None or _scope(nextitem.nodeid) != _scope(item.nodeid):
-            _one_chromium.end()
+            _of_group.end()

@@ -48,9 +48,14 @@ def addresses() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, redis_url) -> Iterator[SampleSite]:
-    with sample_site(tmp_path_factory.mktemp("roles"), redis_url) as there:
-        yield there
+def sample(of_group, tmp_path_factory, redis_url) -> SampleSite:
+    """The same for the files of this group. The roles come first: they know how many dead letters there are."""
+    return of_group.get("sample", lambda: sample_site(tmp_path_factory.mktemp("sample"), redis_url))
+
+
+@pytest.fixture(scope="module")
+def place(sample) -> SampleSite:
+    return sample
 
 
 @pytest.fixture

@@ -17,9 +17,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, redis_url) -> Iterator[str]:
-    with served(tmp_path_factory.mktemp("site"), redis_url, free_port()) as address:
-        yield address
+def site(of_group, tmp_path_factory, redis_url) -> str:
+    return of_group.get("site", lambda: served(tmp_path_factory.mktemp("site"), redis_url, free_port()))
 
 
 @pytest.fixture

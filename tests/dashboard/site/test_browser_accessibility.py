@@ -7,13 +7,14 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page, expect
 
-from tests.dashboard.access.test_browser_roles import PARTS, addresses
-from tests.dashboard.sample_data import DEVIATING, EMPTY_ORPHAN, FULL_ORPHAN, LONG_PATH, OWN, SampleSite, sample_site
+from tests.dashboard.access.test_browser_roles import PARTS, addresses, place, sample
+from tests.dashboard.sample_data import DEVIATING, EMPTY_ORPHAN, FULL_ORPHAN, LONG_PATH, OWN, SampleSite
 from tests.dashboard.sample_outage import INCIDENT
 from tests.dashboard.site.test_browser import sign_in
 from tests.pictures import keep_picture, wanted
 from tests.selection import nightly
 
+__all__ = ["place", "sample"]
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
 STANDARD = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -60,12 +61,6 @@ EXPLANATIONS_CUT_OFF = """() => [...document.querySelectorAll("table.invoice .wh
   .filter((each) => each.checkVisibility())
   .filter((each) => each.getBoundingClientRect().right > each.closest(".scroll").getBoundingClientRect().right + 1)
   .map((each) => each.textContent.trim())"""
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory, redis_url) -> Iterator[SampleSite]:
-    with sample_site(tmp_path_factory.mktemp("accessible"), redis_url) as there:
-        yield there
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.dashboard.access.test_browser_roles import PARTS, addresses
+from tests.dashboard.access.test_browser_roles import PARTS, addresses, sample
 from tests.dashboard.fitting import CLIPPED, unfit
 from tests.dashboard.outage_states import ENTER, STATES
-from tests.dashboard.sample_data import SampleSite, sample_site
+from tests.dashboard.sample_data import SampleSite
 from tests.dashboard.site.test_browser import sign_in
 from tests.pictures import keep_for_sheet, sheet_folder, write_sheet
 from tests.selection import nightly
 
+__all__ = ["sample"]
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
 ORDERS = "/pairs/contoso/entities/orders/"
@@ -29,10 +30,9 @@ MARKED = [
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, redis_url) -> Iterator[SampleSite]:
-    with sample_site(tmp_path_factory.mktemp("outage"), redis_url) as there:
-        there.shell(ENTER.format("draining"))
-        yield there
+def place(sample: SampleSite) -> SampleSite:
+    sample.shell(ENTER.format("draining"))
+    return sample
 
 
 @pytest.fixture(scope="module")
