@@ -50,6 +50,7 @@ class MessageReceived:
     payload: bytes
     settled: bool
     tag: bytes = b""
+    transaction: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,8 @@ class WindowOpened:
 class Settled:
     """The outcome of a delivery we sent, or the answer to the one of ours for a delivery we received.
 
-    Where `settled` is false the peer waits for our answer: `session.settle(...)`.
+    Where `settled` is false the peer waits for our answer: `session.settle(...)`, and in a transaction it can send other
+    outcomes until `session.forget_delivery`.
     """
 
     link: Link
@@ -80,6 +82,7 @@ class Settled:
     outcome: int
     fields: list[Any]
     settled: bool
+    transaction: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,9 @@ class LinkSession(Protocol):
     ) -> None:
         """Send a disposition."""
 
+    def forget_delivery(self, delivery_id: int) -> None:
+        """Let a delivery be settled no more."""
+
     def hold(self, size: int) -> None:
         """Account for so many more (or fewer) bytes of incomplete messages. Raises AmqpError beyond the limit."""
 

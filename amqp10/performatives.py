@@ -368,12 +368,17 @@ def _encoded_fields(performative: Any) -> list[bytes]:
 # --- termini, outcomes and errors, as bytes or as plain values ------------------------------------------------------
 
 RECEIVED, ACCEPTED, REJECTED, RELEASED, MODIFIED = 0x23, 0x24, 0x25, 0x26, 0x27
+DECLARE, DISCHARGE, DECLARED, TRANSACTIONAL = 0x31, 0x32, 0x33, 0x34
 _OUTCOME_NAMES = {
     "amqp:received:list": RECEIVED,
     "amqp:accepted:list": ACCEPTED,
     "amqp:rejected:list": REJECTED,
     "amqp:released:list": RELEASED,
     "amqp:modified:list": MODIFIED,
+    "amqp:declare:list": DECLARE,
+    "amqp:discharge:list": DISCHARGE,
+    "amqp:declared:list": DECLARED,
+    "amqp:transactional-state:list": TRANSACTIONAL,
 }
 SOURCE, TARGET, COORDINATOR = 0x28, 0x29, 0x30
 _TERMINUS_NAMES = {"amqp:source:list": SOURCE, "amqp:target:list": TARGET, "amqp:coordinator:list": COORDINATOR}
@@ -398,6 +403,14 @@ def released() -> Described:
 
 def modified(failed: bool, undeliverable: bool) -> Described:
     return Described(ULong(MODIFIED), [failed, undeliverable])
+
+
+def declared(transaction: bytes) -> Described:
+    return Described(ULong(DECLARED), [transaction])
+
+
+def transactional(transaction: bytes, outcome: Any) -> Described:
+    return Described(ULong(TRANSACTIONAL), [transaction, outcome])
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,6 +460,18 @@ def outcome(value: Any) -> tuple[int, list[Any]] | None:
     if not isinstance(value, Described) or type(value.value) is not list:
         return None
     return _code(value.descriptor, _OUTCOME_NAMES), value.value
+
+
+def within_transaction(state: Any) -> tuple[bytes | None, Any]:
+    """The id of the transaction that a delivery state names, and the state in it; None and the state if it names none.
+
+    An id that is missing or of another type is read as an empty one, which no transaction has.
+    """
+    read = outcome(state)
+    if read is None or read[0] != TRANSACTIONAL:
+        return None, state
+    transaction, inner = [*read[1], None, None][:2]
+    return (transaction if isinstance(transaction, bytes) else b""), inner
 
 
 def error_parts(value: Any) -> tuple[str, str, dict[Any, Any]]:

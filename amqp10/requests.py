@@ -12,8 +12,9 @@ from amqp10.types import DecodeError, Raw
 class Request:
     """A request to a node, or the response to one: the parts that `$cbs` and `$management` read."""
 
-    def __init__(self, payload: bytes) -> None:
+    def __init__(self, payload: bytes, transaction: bytes | None = None) -> None:
         self.size = len(payload)
+        self.transaction = transaction
         self.message_id: Any = None
         self.correlation_id: Any = None
         self.properties: dict[Any, Any] = {}

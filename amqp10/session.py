@@ -121,8 +121,9 @@ class Session:
         first, data = whole
         if first.delivery_id is None:
             raise AmqpError("amqp:invalid-field", "the first transfer of a delivery has no delivery-id")
-        tag, settled = first.delivery_tag or b"", bool(transfer.settled)
-        return [MessageReceived(link, first.delivery_id, first.message_format or 0, data, settled, tag)]
+        tag, settled, format_code = first.delivery_tag or b"", bool(transfer.settled), first.message_format or 0
+        transaction = None if first.state is None else p.within_transaction(first.state)[0]
+        return [MessageReceived(link, first.delivery_id, format_code, data, settled, tag, transaction)]
 
     def _flow(self, flow: p.Flow) -> list[Event]:
         seen = flow.next_incoming_id if flow.next_incoming_id is not None else 0
@@ -150,12 +151,20 @@ class Session:
             ids = [number for number in waiting if (number - first) & 0xFFFFFFFF <= span]
         else:
             ids = [(first + step) & 0xFFFFFFFF for step in range(span + 1)]
-        decided, settled = p.outcome(disposition.state), bool(disposition.settled)
+        transaction, state = p.within_transaction(disposition.state)
+        decided, settled = p.outcome(state), bool(disposition.settled)
         if not settled and (decided is None or decided[0] == p.RECEIVED):
             return []
         code, fields = decided or (p.RELEASED, [])
-        found = [(number, entry) for number in ids if (entry := waiting.pop(number, None))]
-        return [Settled(link, number, tag, code, fields, settled) for number, (link, tag) in found]
+        found = [(number, entry) for number in ids if (entry := waiting.get(number))]
+        if settled or transaction is None:
+            for number, _ in found:
+                del waiting[number]
+        return [Settled(link, number, tag, code, fields, settled, transaction) for number, (link, tag) in found]
+
+    def forget_delivery(self, delivery_id: int) -> None:
+        """Let a delivery be settled no more, as the transaction in which it was settled is committed."""
+        self._unsettled.pop(delivery_id, None)
 
     # --- to the peer -----------------------------------------------------------------------------------------------
 

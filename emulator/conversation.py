@@ -14,8 +14,10 @@ from amqp10.types import AmqpError
 from emulator import access
 from emulator.broker.errors import ArgumentError, BrokerError, Unauthorized
 from emulator.broker.namespace import parse_address
+from emulator.broker.transactions import Transactions
 from emulator.endpoints.base import Endpoint, Waiting
 from emulator.endpoints.cbs import CbsEndpoint
+from emulator.endpoints.coordinator import CoordinatorEndpoint
 from emulator.endpoints.fault_effects import FaultEffects
 from emulator.endpoints.management import ManagementEndpoint
 from emulator.endpoints.receiver import ReceiverEndpoint
@@ -66,6 +68,7 @@ class Conversation:
         self.grants = access.Grants()
         self.is_paused = False
         self.waiting = Waiting()
+        self.transactions = Transactions(host.expiries)
         self.drops_early_responses = False
         self._is_client_slow = False
         self._is_output_full = False
@@ -265,8 +268,8 @@ class Conversation:
         self.request_flush()
 
     def _endpoint(self, link: Link) -> Endpoint:
-        if link.target is not None and link.target.code == p.COORDINATOR:
-            raise AmqpError("amqp:not-implemented", "Transactions are not supported by this namespace.")
+        if link.target is not None and link.target.code == p.COORDINATOR and not link.client_receives:
+            return CoordinatorEndpoint(self, link)
         address = parse_address(link.address)
         if not address.path:
             raise ArgumentError("The link names no entity.")
@@ -301,7 +304,8 @@ class Conversation:
         self.grants.drop_expired(now)
         for session in self.connection.sessions.values():
             for link in list(session.links.values()):
-                if link.address != access.CBS_NODE and not self.grants.rights(parse_address(link.address).node, now):
+                node = link.address and link.address != access.CBS_NODE  # a coordinator has no address
+                if node and not self.grants.rights(parse_address(link.address).node, now):
                     self.detach(link, Unauthorized.condition, "The token has expired.")
         self._watch_grants()
         self.request_flush()

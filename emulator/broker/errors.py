@@ -96,6 +96,24 @@ class NotImplementedByTheService(BrokerError):
     condition, status = "amqp:not-implemented", 501
 
 
+class TransactionUnknown(BrokerError):
+    """Transaction hasn't been declared yet, or has already been discharged."""
+
+    condition, status = "amqp:transaction:unknown-id", 404
+
+
+class TransactionRolledBack(BrokerError):
+    """The transaction was rolled back."""
+
+    condition, status = "amqp:transaction:rollback", 410
+
+
+class TransactionTimedOut(BrokerError):
+    """The transaction was rolled back, as it was not discharged within two minutes of its first operation."""
+
+    condition, status = "amqp:transaction:timeout", 410
+
+
 class Unauthorized(BrokerError):
     """No token authorizes this operation: it is missing, expired, wrongly signed or for another entity."""
 

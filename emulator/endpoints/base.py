@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from amqp10 import events as e
+from amqp10 import performatives as p
+from amqp10.codec import encode
 from amqp10.link import Link
+from amqp10.types import Raw
 from emulator.access import Grant
 from emulator.broker.errors import MessageTooLarge
 from emulator.broker.namespace import parse_address
+from emulator.broker.transactions import Transactions
 from emulator.faults import Fault
 from emulator.host import MAX_MESSAGE_SIZE, Host
 
@@ -31,6 +35,7 @@ class ClientConnection(Protocol):
     host: Host
     is_paused: bool
     waiting: Waiting
+    transactions: Transactions
     drops_early_responses: bool
     """Whether it is a client that drops the response to a request which it has sent, but not registered yet."""
 
@@ -83,6 +88,11 @@ class Endpoint:
         """Answer the attach. Raises BrokerError if the link must be refused."""
         self.link.accept()
 
+    def transaction_entity(self, *, receives: bool) -> str:
+        """The top-level entity that transactions are about on this link, which is to be opened. Raises NotAllowed."""
+        top_level, _ = self.host.namespace.authorization_rules(self.entity)
+        return self.client.transactions.entity_of(self.link.session, top_level.lower(), receives=receives)
+
     def message(self, event: e.MessageReceived) -> None:
         """A message arrived."""
 
@@ -97,6 +107,11 @@ class Endpoint:
 
     def resumed(self) -> None:
         """The client reads again, or its session window opened."""
+
+
+def in_transaction(transaction: bytes | None, outcome: bytes) -> bytes:
+    """An encoded outcome as it is answered: within the state of its transaction, if there is one."""
+    return outcome if transaction is None else encode(p.transactional(transaction, Raw(outcome)))
 
 
 def check_size(size: int) -> None:

@@ -22,6 +22,8 @@ from emulator.broker.errors import (
 from emulator.broker.message import Message, parse
 from emulator.broker.namespace import parse_address
 from emulator.broker.queues.queue import Queue
+from emulator.broker.queues.settlement import COMPLETE, Outcome, Settlement
+from emulator.broker.transactions import Cancel, Operation, Send, Settle
 from emulator.endpoints.base import check_size
 from emulator.endpoints.requests import RequestEndpoint
 from emulator.endpoints.rules import read_rule, rule_value
@@ -43,6 +45,8 @@ class ManagementEndpoint(RequestEndpoint):
     """The link on which a client sends requests to an entity's `$management` node."""
 
     queue: Queue
+    transaction: bytes | None = None
+    """That of the request, in which messages are scheduled, cancelled and settled; all else is done at once."""
 
     def process(self, request: Request) -> None:
         self.client.attempt(
@@ -60,11 +64,10 @@ class ManagementEndpoint(RequestEndpoint):
             if kind is not None:
                 self.host.admit(1)
             status, body = operation(request.body if isinstance(request.body, dict) else {})
-        except AmqpError as error:
-            self._respond(request, 400, str(error), None, error.condition)
-            return
-        except BrokerError as error:
-            self._respond(request, error.status, str(error), None, error.condition)
+        except (AmqpError, BrokerError) as error:
+            self.client.transactions.fail(request.transaction, str(error), self.host.clock())
+            status = error.status if isinstance(error, BrokerError) else 400
+            self._respond(request, status, str(error), None, error.condition)
             return
         if kind is not None:
             self.host.meter.call(self.entity, kind)
@@ -98,6 +101,7 @@ class ManagementEndpoint(RequestEndpoint):
         self.client.authorize(parse_address(self.link.address).node, right)
         self.queue = self.host.namespace.resolve(self.link.address)
         self.entity = self.queue.owner_path
+        self.transaction = request.transaction
         return known[name.removeprefix(PREFIX)]
 
     def _respond(self, request: Request, status: int, description: str, body: Any, condition: str = "") -> None:
@@ -106,6 +110,14 @@ class ManagementEndpoint(RequestEndpoint):
             properties["errorCondition"] = Symbol(condition)
         self.respond(request, response(request, properties, body))
         self.renew_credit_later()
+
+    def _enlist(self, operation: Operation) -> bool:
+        """Add an operation to the transaction of the request; False if it is in none. Raises BrokerError."""
+        if self.transaction is None:
+            return False
+        entity, _ = self.host.namespace.authorization_rules(self.entity)
+        self.client.transactions.enlist(self.transaction, entity.lower(), operation, self.host.clock())
+        return True
 
     # --- messages --------------------------------------------------------------------------------------------------
 
@@ -131,31 +143,17 @@ class ManagementEndpoint(RequestEndpoint):
         now, session_id = self.host.clock(), _session_id(body, optional=True)
         if session_id is not None:
             self.queue.contents.sessions.held(session_id, now)
+        settlement = _settlement(body)
         for token in _tokens(body):
             self.host.meter.call(self.entity, "settle")
+            if self._enlist(Settle(self.queue, token, settlement)):
+                continue
             try:
-                self._settle(token, body, now)
+                self.queue.deliveries.settle(token, settlement, now)
             except MessageLockLost:
                 if not self.queue.deliveries.was_unanswered(token):
                     raise
         return OK, None
-
-    def _settle(self, token: bytes, body: Body, now: float) -> None:
-        deliveries, properties = self.queue.deliveries, body.get("properties-to-modify")
-        if properties is not None and not isinstance(properties, dict):
-            raise ArgumentError("The field 'properties-to-modify' is missing or invalid.")
-        match body.get("disposition-status"):
-            case "completed":
-                deliveries.complete(token, now)
-            case "abandoned":
-                deliveries.abandon(token, now, properties)
-            case "defered":
-                deliveries.defer(token, now, properties)
-            case "suspended":
-                reason, text = body.get("deadletter-reason"), body.get("deadletter-description")
-                deliveries.dead_letter(token, _optional_text(reason), _optional_text(text), now, properties)
-            case other:
-                raise ArgumentError(f"The disposition status {other!r} is unknown.")
 
     def _receive_deferred(self, body: Body) -> Answer:
         deletes = body.get("receiver-settle-mode") == 0
@@ -180,12 +178,18 @@ class ManagementEndpoint(RequestEndpoint):
         messages = [self._scheduled_message(item) for item in _list(body, "messages")]
         queue.check(messages)
         self.host.admit(len(messages))
-        now = self.host.clock()
         numbers = []
         for message in messages:
-            numbers.append(Long(queue.schedule(message, now)))
+            numbers.append(Long(self._schedule_message(queue, message)))
             self.host.meter.message(self.entity, "send", message.size)
         return OK, {"sequence-numbers": Array(numbers)}
+
+    def _schedule_message(self, queue: Queue, message: Message) -> int:
+        if self.transaction is None:
+            return queue.schedule(message, self.host.clock())
+        number = queue.reserve()
+        self._enlist(Send(queue, [message], number))
+        return number
 
     def _scheduled_message(self, item: Any) -> Message:
         encoded = item.get("message") if isinstance(item, dict) else None
@@ -195,7 +199,10 @@ class ManagementEndpoint(RequestEndpoint):
         return parse(encoded, assigns_id=True)
 
     def _cancel_scheduled(self, body: Body) -> Answer:
-        self.queue.cancel_scheduled(_numbers(body))
+        scheduled = self.queue.scheduled(_numbers(body))
+        cancel = Cancel(self.queue, scheduled)
+        if not self._enlist(cancel):
+            cancel.apply(self.host.clock())
         return OK, None
 
     # --- sessions --------------------------------------------------------------------------------------------------
@@ -252,6 +259,24 @@ class ManagementEndpoint(RequestEndpoint):
 
 
 # --- fields of a request --------------------------------------------------------------------------------------------
+
+
+def _settlement(body: Body) -> Settlement:
+    properties = body.get("properties-to-modify")
+    if properties is not None and not isinstance(properties, dict):
+        raise ArgumentError("The field 'properties-to-modify' is missing or invalid.")
+    match body.get("disposition-status"):
+        case "completed":
+            return COMPLETE
+        case "abandoned":
+            return Settlement(Outcome.ABANDONED, properties)
+        case "defered":
+            return Settlement(Outcome.DEFERRED, properties)
+        case "suspended":
+            reason, text = body.get("deadletter-reason"), body.get("deadletter-description")
+            return Settlement(Outcome.DEAD_LETTERED, properties, _optional_text(reason), _optional_text(text))
+        case other:
+            raise ArgumentError(f"The disposition status {other!r} is unknown.")
 
 
 def _number(body: Body, name: str) -> int:

@@ -20,7 +20,9 @@ from emulator.broker.errors import (
 )
 from emulator.broker.message import StoredMessage
 from emulator.broker.queues.queue import Queue
-from emulator.endpoints.base import Endpoint
+from emulator.broker.queues.settlement import COMPLETE, RELEASE, Outcome, Settlement
+from emulator.broker.transactions import Settle
+from emulator.endpoints.base import Endpoint, in_transaction
 from emulator.host import MAX_MESSAGE_SIZE
 
 SETTLED_BY_SENDER = 1
@@ -54,6 +56,7 @@ class ReceiverEndpoint(Endpoint):
         if self.queue.description.forward_to is not None:
             raise NotAllowed("The entity forwards its messages: there is nothing to receive.")
         self.deletes = self.link.attach.snd_settle_mode == SETTLED_BY_SENDER
+        self._via = self.transaction_entity(receives=True)
 
     # --- credit ----------------------------------------------------------------------------------------------------
 
@@ -144,7 +147,7 @@ class ReceiverEndpoint(Endpoint):
             self.entity,
             self.link,
             lambda answered: self._settle(event, answered),
-            lambda condition, text: self._answer(event, encode(p.rejected(p.error(condition, text)))),
+            lambda condition, text: self._answer(event, self._refusal(event, condition, text)),
             outcome=lambda state: self._answer(event, state),
         )
 
@@ -152,41 +155,52 @@ class ReceiverEndpoint(Endpoint):
         try:
             answer = self._apply(event)
         except BrokerError as error:
-            answer = encode(p.rejected(p.error(error.condition, str(error))))
+            answer = self._refusal(event, error.condition, str(error))
         if answered:
             self._answer(event, answer)
-        else:
+        elif event.transaction is None:
             self.queue.deliveries.remember_unanswered(event.tag)
 
+    def _refusal(self, event: e.Settled, condition: str, text: str) -> bytes:
+        """The encoded outcome of a refused settlement, which undoes its transaction."""
+        self.client.transactions.fail(event.transaction, text, self.host.clock())
+        return encode(p.rejected(p.error(condition, text)))
+
     def _apply(self, event: e.Settled) -> bytes:
-        """Apply an outcome; returns the encoded outcome to confirm. Raises BrokerError."""
-        token, now, deliveries = event.tag, self.host.clock(), self.queue.deliveries
-        if event.outcome == p.RELEASED:
-            deliveries.release(token, now)
-            return _RELEASED
-        self.host.meter.call(self.entity, "settle")
-        if event.outcome == p.ACCEPTED:
-            deliveries.complete(token, now)
-            return _ACCEPTED
-        if event.outcome == p.REJECTED:
-            reason, text, properties = _dead_letter_info(event.fields)
-            deliveries.dead_letter(token, reason, text, now, properties)
-            return _REJECTED
-        if event.outcome != p.MODIFIED:
-            raise NotImplementedByTheService("The delivery state is not supported.")
-        failed, undeliverable, properties = [*event.fields, None, None, None][:3]
-        if properties is not None and not isinstance(properties, dict):
-            raise ArgumentError("The annotations of a modified outcome must be a map.")
-        # Most SDKs leave delivery-failed out when they abandon: only undeliverable-here distinguishes deferring.
-        if undeliverable:
-            deliveries.defer(token, now, properties)
+        """Apply an outcome, now or when its transaction commits; returns the encoded outcome. Raises BrokerError."""
+        settlement, answer = _read_outcome(event.outcome, event.fields)
+        if settlement is not RELEASE:
+            self.host.meter.call(self.entity, "settle")
+        if event.transaction is None:
+            self.queue.deliveries.settle(event.tag, settlement, self.host.clock())
         else:
-            deliveries.abandon(token, now, properties)
-        return encode(p.modified(bool(failed), bool(undeliverable)))
+            session, number = self.link.session, event.delivery_id
+            settle = Settle(self.queue, event.tag, settlement, event.settled, lambda: session.forget_delivery(number))
+            self.client.transactions.enlist(event.transaction, self._via, settle, self.host.clock())
+        return answer
 
     def _answer(self, event: e.Settled, answer: bytes) -> None:
         if not event.settled and self.link.is_open:
-            self.link.session.settle(event.delivery_id, answer, role=False)
+            self.link.session.settle(event.delivery_id, in_transaction(event.transaction, answer), role=False)
+
+
+def _read_outcome(outcome: int, fields: list[Any]) -> tuple[Settlement, bytes]:
+    """What an outcome does to its message, and the encoded outcome to confirm. Raises BrokerError."""
+    if outcome == p.ACCEPTED:
+        return COMPLETE, _ACCEPTED
+    if outcome == p.RELEASED:
+        return RELEASE, _RELEASED
+    if outcome == p.REJECTED:
+        reason, text, properties = _dead_letter_info(fields)
+        return Settlement(Outcome.DEAD_LETTERED, properties, reason, text), _REJECTED
+    if outcome != p.MODIFIED:
+        raise NotImplementedByTheService("The delivery state is not supported.")
+    failed, undeliverable, properties = [*fields, None, None, None][:3]
+    if properties is not None and not isinstance(properties, dict):
+        raise ArgumentError("The annotations of a modified outcome must be a map.")
+    # Most SDKs leave delivery-failed out when they abandon: only undeliverable-here distinguishes deferring.
+    becomes = Outcome.DEFERRED if undeliverable else Outcome.ABANDONED
+    return Settlement(becomes, properties), encode(p.modified(bool(failed), bool(undeliverable)))
 
 
 def _is_selector(value: Any) -> bool:

@@ -12,7 +12,7 @@ from amqp10.codec import encode
 from amqp10.link import SENDER_CREDIT, Link
 from amqp10.requests import Request
 from amqp10.types import AmqpError
-from emulator.endpoints.base import ClientConnection, Endpoint
+from emulator.endpoints.base import ClientConnection, Endpoint, in_transaction
 
 UNLIMITED_CREDIT = 10_000
 # Answers that are made for clients that grant no credit, and requests that wait, over all links of a connection.
@@ -21,6 +21,7 @@ MAX_REQUESTS = 16 * 1024 * 1024
 RENEWAL_DELAYS_S = (0.02, 0.06)
 REPEAT_DELAYS_S = (0.1, 1.0)
 MAX_REPEATED = 4096
+_ACCEPTED = encode(p.accepted())
 
 
 class RequestEndpoint(Endpoint):
@@ -29,13 +30,15 @@ class RequestEndpoint(Endpoint):
     def message(self, event: e.MessageReceived) -> None:
         session = self.link.session
         try:
-            request = Request(event.payload)
+            request = Request(event.payload, event.transaction)
             self._check_room(request)
         except AmqpError as error:
-            session.settle(event.delivery_id, encode(p.rejected(p.error(error.condition, str(error)))))
+            self.client.transactions.fail(event.transaction, str(error), self.host.clock())
+            rejected = encode(p.rejected(p.error(error.condition, str(error))))
+            session.settle(event.delivery_id, in_transaction(event.transaction, rejected))
             return
         if not event.settled:
-            session.accept(event.delivery_id)
+            session.settle(event.delivery_id, in_transaction(event.transaction, _ACCEPTED))
         self.process(request)
 
     def _check_room(self, request: Request) -> None:

@@ -5,21 +5,34 @@ from __future__ import annotations
 from amqp10 import events as e
 from amqp10 import performatives as p
 from amqp10.codec import encode
+from amqp10.sas import SEND
 from amqp10.types import AmqpError
 from emulator.broker.errors import BrokerError, EntityDisabled, EntityNotFound
 from emulator.broker.message import BATCH_FORMAT, parse, parse_batch
-from emulator.endpoints.base import Endpoint, check_size
+from emulator.broker.namespace import parse_address
+from emulator.broker.transactions import Send
+from emulator.endpoints.base import Endpoint, check_size, in_transaction
 from emulator.host import MAX_MESSAGE_SIZE
+
+# The entity that gets the messages of a link to another, through which they are sent in a transaction.
+DESTINATION = "com.microsoft:transfer-destination-address"
+_ACCEPTED = encode(p.accepted())
 
 
 class SenderEndpoint(Endpoint):
     """A link on which a client sends to an entity."""
 
     def open(self) -> None:
-        self.queue = self.host.namespace.resolve_sender(self.link.address)
-        self.entity = self.queue.path
+        address, destination = self.link.address, (self.link.attach.properties or {}).get(DESTINATION)
+        self.host.namespace.resolve_sender(address)
+        if isinstance(destination, str):
+            address = destination
+            self.client.authorize(parse_address(address).node, SEND)
+        self.queue = self.host.namespace.resolve_sender(address)
         if not self.queue.description.status.accepts_sends:
             raise EntityDisabled
+        self._via = self.transaction_entity(receives=False)
+        self.entity = self.queue.path
         self.link.accept(max_message_size=MAX_MESSAGE_SIZE)
 
     def message(self, event: e.MessageReceived) -> None:
@@ -41,16 +54,22 @@ class SenderEndpoint(Endpoint):
         except (BrokerError, AmqpError) as error:
             self._reject(event, error.condition, str(error))
             return
-        if answered and not event.settled:
+        if not answered or event.settled:
+            return
+        if event.transaction is None:
             self.link.session.accept(event.delivery_id)
+        else:
+            self.link.session.settle(event.delivery_id, in_transaction(event.transaction, _ACCEPTED))
 
     def _reject(self, event: e.MessageReceived, condition: str, text: str) -> None:
         self._refuse(event, encode(p.rejected(p.error(condition, text))))
 
     def _refuse(self, event: e.MessageReceived, state: bytes) -> None:
         self.host.meter.refused(self.entity, "send")
+        if event.transaction is not None:
+            self.client.transactions.fail(event.transaction, "A message was refused.", self.host.clock())
         if not event.settled:
-            self.link.session.settle(event.delivery_id, state)
+            self.link.session.settle(event.delivery_id, in_transaction(event.transaction, state))
 
     def _enqueue(self, event: e.MessageReceived) -> None:
         """Store one message, or a whole batch or nothing of it. Raises BrokerError or AmqpError."""
@@ -62,9 +81,12 @@ class SenderEndpoint(Endpoint):
             messages = [parse(event.payload, assigns_id=True)]
         else:
             messages = parse_batch(event.payload, assigns_ids=True)
-            queue.check(messages)
+        queue.check(messages)
         self.host.admit(len(messages))
         self.host.charge(len(messages) * queue.rules_evaluated)
+        if event.transaction is not None:
+            self.client.transactions.enlist(event.transaction, self._via, Send(queue, messages), now)
         for message in messages:
-            queue.enqueue(message, now)
+            if event.transaction is None:
+                queue.add(message, now)
             meter.message(self.entity, "ping" if message.is_ping else "send", message.size)

@@ -165,7 +165,7 @@ class Store:
     def enqueued(self, path: str, stored: StoredMessage) -> None:
         number = self._number(path)
         self._write(rows.PUT_MESSAGE, rows.from_message(number, stored))
-        self._last_sequences[number] = stored.sequence_number
+        self._last_sequences[number] = max(stored.sequence_number, self._last_sequences.get(number, 0))
 
     def changed(self, path: str, stored: StoredMessage) -> None:
         self._write(rows.PUT_MESSAGE, rows.from_message(self._number(path), stored))

@@ -74,10 +74,10 @@ class Client:
         handle, _ = self.attach(sends_to=name)
         return lambda properties, body: self.ask(handle, properties, body)
 
-    def ask(self, handle, properties, body):
-        """Ask a node; returns the application properties and the value of its answer."""
+    def ask(self, handle, properties, body, state=None):
+        """Ask a node, in this state of the delivery; returns the application properties and the value of its answer."""
         payload = b"\x00\x53\x73" + encode([uuid.uuid4()]) + b"\x00\x53\x74" + encode(properties)
-        self.say(sent(p.Transfer(handle, 1, b"t", 0), payload + b"\x00\x53\x77" + encode(body)))
+        self.say(sent(p.Transfer(handle, 1, b"t", 0, state=state), payload + b"\x00\x53\x77" + encode(body)))
         answer, *repeated = [payload for performative, payload in self.heard() if isinstance(performative, p.Transfer)]
         assert {answer, *repeated} == {answer}
         parts = {part.code: decode(answer, part.value)[0] for part in split(answer)}

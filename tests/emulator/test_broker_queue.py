@@ -20,6 +20,7 @@ from emulator.broker.errors import (
 from emulator.broker.message import PING_CONTENT_TYPE, MessageState, parse
 from emulator.broker.namespace import Namespace, parse_address
 from emulator.broker.schedule import Schedule
+from emulator.broker.transactions import Cancel
 from emulator.throttle import Throttle
 from tests.selection import depth
 
@@ -177,9 +178,8 @@ def test_cancelling_is_all_or_nothing(make):
     later = message(annotations={"x-opt-scheduled-enqueue-time": Timestamp(int((NOW + 60) * 1000))})
     number = queue.schedule(later, NOW)
     with pytest.raises(MessageNotFound):
-        queue.cancel_scheduled([number, 99])
-    assert queue.contents.scheduled_count == 1
-    queue.cancel_scheduled([number, number])
+        queue.scheduled([number, 99])
+    Cancel(queue, queue.scheduled([number, number])).apply(NOW)
     assert len(queue) == 0
 
 
@@ -246,9 +246,8 @@ def test_cancelling_a_scheduled_duplicate_cancels_no_other_message(make):
     first, second = (queue.schedule(message(id=id, annotations=in_a_minute), NOW) for id in ("1", "2"))
     again = queue.schedule(message(id="1", annotations=in_a_minute), NOW)
     with pytest.raises(MessageNotFound):
-        queue.cancel_scheduled([again])
-    queue.cancel_scheduled([first, second])
-    assert len(queue) == 0
+        queue.scheduled([again])
+    assert [stored.sequence_number for stored in queue.scheduled([first, second])] == [first, second]
 
 
 def test_chains_of_forwarding_end_after_four_hops(namespace, make):

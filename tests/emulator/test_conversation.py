@@ -285,7 +285,7 @@ def test_an_empty_receive_is_credit_that_ends_without_a_delivery(client, namespa
 
 def test_an_error_of_our_own_ends_one_connection_with_an_answer(client, namespace, monkeypatch):
     handle, _ = client.attach(sends_to="orders")
-    monkeypatch.setattr(namespace.queue("orders"), "enqueue", None)
+    monkeypatch.setattr(namespace.queue("orders"), "add", None)
     client.say(sent(p.Transfer(handle, 9, b"t", 0), body()))
     (close, _) = client.heard()[-1]
     assert isinstance(close, p.Close)

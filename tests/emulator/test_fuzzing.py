@@ -17,7 +17,7 @@ from tests.selection import depth
 
 
 def test_an_error_of_ours_would_be_seen(monkeypatch):
-    monkeypatch.setattr("emulator.broker.queues.queue.Queue.enqueue", None)
+    monkeypatch.setattr("emulator.broker.queues.queue.Queue.add", None)
     with pytest.raises(TypeError):
         fuzzing.to_a_client(fuzzing.sent(fuzzing.p.Transfer(0, 1, b"t", 0), b"\x00\x53\x75\xa0\x01x"))
 

@@ -123,25 +123,10 @@ def test_a_property_that_cannot_be_set_fails_the_settlement_and_keeps_the_lock(c
     assert (stored.lock_token, stored.delivery_count) == (transfer.delivery_tag, 0)
 
 
-def test_a_state_of_a_transaction_is_refused_and_settles_nothing(client, namespace):
-    transfer, _ = received(client)
-    transactional = Described(ULong(0x34), [b"txn", Described(ULong(p.ACCEPTED), [])])
-    ((code, (error,)),) = settle(client, transfer, transactional)
-    assert (code, p.error_parts(error)[0]) == (p.REJECTED, "amqp:not-implemented")
-    assert len(namespace.queue("orders")) == 1
-
-
 def test_the_state_received_is_no_outcome(client, namespace):
     transfer, _ = received(client)
     assert settle(client, transfer, Described(ULong(p.RECEIVED), [0, 0])) == []
     assert settle(client, transfer, Described(ULong(p.ACCEPTED), [])) == [(p.ACCEPTED, [])]
-
-
-def test_a_transaction_coordinator_is_refused(client):
-    coordinator = Described(ULong(p.COORDINATOR), [Array([Symbol("amqp:local-transactions")])])
-    client.say(sent(p.Attach("txn", 60, False, 0, 1, source("me"), coordinator, initial_delivery_count=0)))
-    attach, detach = [performative for performative, _ in client.heard()]
-    assert (attach.target, p.error_parts(detach.error)[0]) == (None, "amqp:not-implemented")
 
 
 # --- what a delivery holds ------------------------------------------------------------------------------------------

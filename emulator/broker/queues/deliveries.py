@@ -6,15 +6,14 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from amqp10.types import DecodeError, Described
-from emulator.broker.errors import ArgumentError, BrokerError, MessageNotFound
-from emulator.broker.message import Message, MessageState, StoredMessage
+from emulator.broker.errors import BrokerError, MessageNotFound
+from emulator.broker.message import MessageState, StoredMessage
 from emulator.broker.queues.contents import Contents
 from emulator.broker.queues.message_session import MessageSession
 from emulator.broker.queues.owner import OwningQueue
+from emulator.broker.queues.settlement import Outcome, Settlement, modified
 
 MAX_UNANSWERED = 10_000
-MAX_MODIFIED = 64 * 1024
 
 
 class Deliveries:
@@ -80,6 +79,26 @@ class Deliveries:
 
     # --- settling ----------------------------------------------------------------------------------------------------
 
+    def check(self, token: bytes, settlement: Settlement, now: float) -> None:
+        """Raise BrokerError unless the message locked with this token can be settled so."""
+        stored = self._contents.locks.holder(token, now)
+        if settlement.properties:
+            modified(stored.message, settlement.properties)
+
+    def settle(self, token: bytes, settlement: Settlement, now: float) -> None:
+        """Settle the message locked with this token. Raises BrokerError."""
+        match settlement.outcome:
+            case Outcome.COMPLETED:
+                self.complete(token, now)
+            case Outcome.RELEASED:
+                self.release(token, now)
+            case Outcome.ABANDONED:
+                self.abandon(token, now, settlement.properties)
+            case Outcome.DEFERRED:
+                self.defer(token, now, settlement.properties)
+            case Outcome.DEAD_LETTERED:
+                self.dead_letter(token, settlement.reason, settlement.description, now, settlement.properties)
+
     def complete(self, token: bytes, now: float) -> None:
         """Remove the message locked with this token. Raises MessageLockLost, as do the other methods below."""
         self._contents.remove(self._contents.locks.holder(token, now))
@@ -127,7 +146,7 @@ class Deliveries:
     def _modify(self, token: bytes, properties: Mapping[Any, Any] | None, now: float) -> None:
         stored = self._contents.locks.holder(token, now)
         if properties:
-            self._contents.index.replace(stored, _modified(stored.message, properties))
+            self._contents.index.replace(stored, modified(stored.message, properties))
 
     def _unlocked(self, token: bytes, now: float) -> StoredMessage:
         stored = self._contents.locks.holder(token, now)
@@ -143,16 +162,3 @@ class Deliveries:
     def was_unanswered(self, token: bytes) -> bool:
         """Whether a settlement of this lock was applied but not answered."""
         return token in self._unanswered
-
-
-def _modified(message: Message, properties: Mapping[Any, Any]) -> Message:
-    """The message with the application properties that a receiver sets to settle it. Raises ArgumentError."""
-    if any(isinstance(value, list | dict | Described) for value in properties.values()):
-        raise ArgumentError("The value of a property to modify must be of a simple type.")
-    try:
-        modified = message.with_application_properties({str(key): value for key, value in properties.items()})
-    except (DecodeError, TypeError, OverflowError) as error:
-        raise ArgumentError(f"The properties of the message cannot be modified: {error}") from None
-    if modified.size - message.size > MAX_MODIFIED:
-        raise ArgumentError(f"The properties to modify are limited to {MAX_MODIFIED} bytes.")
-    return modified

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Iterator
 
 from emulator.broker.message import NEVER, Message, MessageState, StoredMessage
@@ -10,7 +10,7 @@ from emulator.broker.schedule import Schedule
 
 
 class MessageIndex:
-    """The messages of one queue, in every state. They are added in sequence order."""
+    """The messages of one queue, in every state. Active ones are added in sequence order."""
 
     __slots__ = ("_activations", "_expiries", "_messages", "_numbers", "deferred_count", "size_bytes")
 
@@ -36,7 +36,7 @@ class MessageIndex:
 
     def messages(self) -> Iterator[StoredMessage]:
         """All messages, in sequence order."""
-        return iter(list(self._messages.values()))
+        return iter([self._messages[number] for number in sorted(self._messages)])
 
     def peek(self, first: int, count: int, now: float, session_id: str | None) -> list[StoredMessage]:
         """Up to `count` messages from this number on that have not expired; of one session where it is given."""
@@ -57,7 +57,10 @@ class MessageIndex:
         """Add a message; returns when it expires or becomes active, infinity if never."""
         number, due = stored.sequence_number, stored.expires_at
         self._messages[number] = stored
-        self._numbers.append(number)
+        if self._numbers and number < self._numbers[-1]:
+            insort(self._numbers, number)
+        else:
+            self._numbers.append(number)
         self.size_bytes += stored.message.size
         if due != NEVER:
             self._expiries.set(number, due)
@@ -81,7 +84,7 @@ class MessageIndex:
         self._expiries.discard(number)
         # The numbers stay sorted for peeking; those of removed messages are dropped once they are the majority.
         if len(self._numbers) > 2 * len(self._messages) + 64:
-            self._numbers = list(self._messages)
+            self._numbers = sorted(self._messages)
 
     def replace(self, stored: StoredMessage, message: Message) -> None:
         """Give a stored message other properties."""

@@ -127,12 +127,18 @@ class Queue:
             raise QuotaExceeded
 
     def enqueue(self, message: Message, now: float, *, source: StoredMessage | None = None) -> StoredMessage | None:
-        """Store a message. Raises BrokerError.
+        """Store a message. Raises BrokerError."""
+        self.check([message])
+        return self.add(message, now, source=source)
+
+    def add(
+        self, message: Message, now: float, *, source: StoredMessage | None = None, number: int | None = None
+    ) -> StoredMessage | None:
+        """Store a message that was checked; under this reserved number if it becomes active later.
 
         None if nothing is stored here: a ping (which is only counted), a duplicate, or a message forwarded at once.
         `source` is the message in another entity of which this one is a copy.
         """
-        self.check([message])
         self.accessed_at = now
         if message.is_ping:
             self.counters.pings_swallowed += 1
@@ -140,7 +146,7 @@ class Queue:
         if self._is_duplicate(message, now):
             self.counters.duplicates += 1
             return None
-        return self._store(message, now, source)
+        return self._store(message, now, source, number)
 
     def schedule(self, message: Message, now: float) -> int:
         """Store a message that becomes active later; returns the sequence number with which it can be cancelled.
@@ -151,20 +157,23 @@ class Queue:
         self.accessed_at = now
         if self._is_duplicate(message, now):
             self.counters.duplicates += 1
-            self.last_sequence_number += 1  # no other message has it, which would be cancelled instead
-            self.journal.sequence(self.path, self.last_sequence_number)
-            return self.last_sequence_number
+            return self.reserve()  # no other message has it, which would be cancelled instead
         stored = self._store(message, now, None)
         return self.last_sequence_number if stored is None else stored.sequence_number
 
-    def cancel_scheduled(self, numbers: Sequence[int]) -> None:
-        """Remove scheduled messages, all or none. Raises MessageNotFound."""
+    def reserve(self) -> int:
+        """A sequence number that no other message gets."""
+        self.last_sequence_number += 1
+        self.journal.sequence(self.path, self.last_sequence_number)
+        return self.last_sequence_number
+
+    def scheduled(self, numbers: Sequence[int]) -> list[StoredMessage]:
+        """The scheduled messages with these numbers. Raises MessageNotFound if one is not scheduled."""
         found = [self.contents.index.get(number) for number in numbers]
-        if not all(stored is not None and stored.state is MessageState.SCHEDULED for stored in found):
+        scheduled = [stored for stored in found if stored is not None and stored.state is MessageState.SCHEDULED]
+        if len(scheduled) < len(numbers):
             raise MessageNotFound("One of the messages to cancel is not scheduled (any more).")
-        for stored in found:
-            if stored is not None and not stored.is_removed:
-                self.contents.remove(stored)
+        return scheduled
 
     def restore(self, stored: StoredMessage) -> None:
         """Put a message back from a store, with its own sequence number, unlocked, without reporting it.
@@ -189,10 +198,13 @@ class Queue:
         self.journal.remembered(self.path, message.message_id, now)
         return False
 
-    def _store(self, message: Message, now: float, source: StoredMessage | None) -> StoredMessage | None:
+    def _store(
+        self, message: Message, now: float, source: StoredMessage | None, number: int | None = None
+    ) -> StoredMessage | None:
         is_due = message.scheduled_at is None or message.scheduled_at <= now
-        self.last_sequence_number += 1
-        stored = StoredMessage(message, self.last_sequence_number, now)
+        if is_due or number is None:
+            number = self.last_sequence_number = self.last_sequence_number + 1
+        stored = StoredMessage(message, number, now)
         if source is not None:
             stored.enqueue_sequence_number = source.enqueue_sequence_number or source.sequence_number
             stored.dead_letter_source, stored.hops = source.dead_letter_source, source.hops

@@ -189,11 +189,15 @@ test("is refused selectors and entities that do not exist", async () => {
   }
 });
 
-test("is refused transactions", async () => {
+test("declares transactions, and is refused to discharge an unknown one", async () => {
   const link = connection.open_sender({ name: "transactions", source: {}, target: {} });
   link.local.attach.target = rhea.types.wrap_described([rhea.types.wrap_array([], 0xa3)], 0x30);
-  await once(link, "sender_error");
-  assert.equal(link.error.condition, "amqp:not-implemented");
+  await once(link, "sendable");
+  link.send(Buffer.from("005377005331c0020140", "hex"), "declare", 0);
+  assert.equal((await once(link, "settled"))[0].delivery.remote_state.descriptor.value, 0x33);
+  link.send(Buffer.from("005377005332c00502a0014042", "hex"), "discharge", 0);
+  const [{ delivery }] = await once(link, "rejected");
+  assert.equal(delivery.remote_state.error.condition, "amqp:transaction:unknown-id");
 });
 
 test("keeps an idle connection alive, and several sessions on one connection", async () => {

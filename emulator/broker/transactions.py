@@ -1,0 +1,256 @@
+"""The transactions of one connection: what is sent, settled and cancelled in each is applied together or not at all.
+
+Before the commit nothing is applied: messages to be sent are not stored, settled ones keep their locks. A commit first
+checks everything again, and applies it without an interruption, so that a journal writes it as one change. An operation
+that is refused undoes its transaction, which can then only be discharged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from os import urandom
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+from emulator.broker.errors import (
+    BrokerError,
+    EntityNotFound,
+    MessageLockLost,
+    MessageNotFound,
+    NotAllowed,
+    QuotaExceeded,
+    TransactionRolledBack,
+    TransactionTimedOut,
+    TransactionUnknown,
+)
+from emulator.broker.message import Message, StoredMessage
+from emulator.broker.queues.queue import Queue
+from emulator.broker.queues.settlement import Settlement
+from emulator.broker.schedule import Schedule
+
+TIME_LIMIT_S = 120.0
+MAX_MESSAGES = 100
+# Of one connection, which may be a client that discharges none of its transactions.
+MAX_OPEN = 1000
+MAX_BYTES = 64 * 1024 * 1024
+_OPERATION_BYTES = 512
+SPANS_ENTITIES = "Local transactions cannot span multiple top-level entities such as queue or topic."
+
+
+class Operation(Protocol):
+    """Something that is applied when its transaction commits."""
+
+    @property
+    def queue(self) -> Queue: ...
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The messages it stores in the queue."""
+
+    def check(self, now: float) -> None:
+        """Raise BrokerError unless it can be applied now."""
+
+    def apply(self, now: float) -> None:
+        """Apply it; it was checked."""
+
+    def undo(self, now: float) -> None:
+        """Its transaction was rolled back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Messages to be stored, or one to be scheduled under a number that its sender knows already."""
+
+    queue: Queue
+    messages: Sequence[Message]
+    number: int | None = None
+
+    def check(self, now: float) -> None:
+        if self.queue.is_closed:
+            raise EntityNotFound(f"The messaging entity '{self.queue.path}' was deleted.")
+
+    def apply(self, now: float) -> None:
+        for message in self.messages:
+            self.queue.add(message, now, number=self.number)
+
+    def undo(self, now: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Scheduled messages to be removed."""
+
+    queue: Queue
+    scheduled: Sequence[StoredMessage]
+    messages: Sequence[Message] = ()
+
+    def check(self, now: float) -> None:
+        if any(stored.is_removed for stored in self.scheduled):
+            raise MessageNotFound("One of the messages to cancel is not scheduled (any more).")
+
+    def apply(self, now: float) -> None:
+        for stored in self.scheduled:
+            if not stored.is_removed:
+                self.queue.contents.remove(stored)
+
+    def undo(self, now: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """A locked message to be settled. `applied` is called then.
+
+    A receiver that `released` the delivery cannot settle it again: a roll-back abandons the message.
+    """
+
+    queue: Queue
+    token: bytes
+    settlement: Settlement
+    released: bool = False
+    applied: Callable[[], None] = lambda: None
+    messages: Sequence[Message] = ()
+
+    def check(self, now: float) -> None:
+        self.queue.deliveries.check(self.token, self.settlement, now)
+
+    def apply(self, now: float) -> None:
+        self.queue.deliveries.settle(self.token, self.settlement, now)
+        self.applied()
+
+    def undo(self, now: float) -> None:
+        if self.released:
+            with suppress(MessageLockLost):
+                self.queue.deliveries.abandon(self.token, now)
+
+
+@dataclass(eq=False, slots=True)
+class Transaction:
+    """The operations of one transaction, which are all about one top-level entity."""
+
+    coordinator: object
+    failure: BrokerError | None = None
+    size: int = 0
+    _entity: str | None = None
+    _operations: list[Operation] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._operations
+
+    def add(self, entity: str, operation: Operation, now: float) -> None:
+        """Add an operation. Raises BrokerError."""
+        if self.failure is not None:
+            raise self.failure
+        if self._entity not in (None, entity):
+            raise NotAllowed(SPANS_ENTITIES)
+        operation.check(now)
+        if isinstance(operation, Settle) and any(
+            isinstance(other, Settle) and other.token == operation.token for other in self._operations
+        ):
+            raise MessageLockLost
+        if sum(len(other.messages) for other in (operation, *self._operations)) > MAX_MESSAGES:
+            raise QuotaExceeded(f"Cannot send more than {MAX_MESSAGES} messages in a single transaction.")
+        self._entity = entity
+        self._operations.append(operation)
+        self.size += _OPERATION_BYTES + sum(message.size for message in operation.messages)
+
+    def commit(self, now: float) -> None:
+        """Apply everything. Raises BrokerError, and then everything is undone."""
+        try:
+            self._check(now)
+        except BrokerError as error:
+            self.roll_back(TransactionRolledBack(str(error)), now)
+        if self.failure is not None:
+            raise self.failure
+        # What is settled first makes room, and none of it can be lost by what a delivery causes.
+        for operation in sorted(self._operations, key=lambda each: len(each.messages) > 0):
+            operation.apply(now)
+
+    def _check(self, now: float) -> None:
+        for operation in self._operations:
+            operation.check(now)
+        for queue in {operation.queue for operation in self._operations if operation.messages}:
+            queue.check([message for each in self._operations if each.queue is queue for message in each.messages])
+
+    def roll_back(self, reason: BrokerError, now: float) -> None:
+        """Undo everything; from now on operations and a commit are refused."""
+        if self.failure is None:
+            self.failure = reason
+        operations, self._operations, self.size = self._operations, [], 0
+        for operation in operations:
+            operation.undo(now)
+
+    def expire(self, now: float) -> None:
+        """Roll back, as the time is over."""
+        self.roll_back(TransactionTimedOut(), now)
+
+
+class Transactions:
+    """The transactions that a connection has declared and not discharged. Each ends with its coordinator's link.
+
+    In a session whose first link is a coordinator's, the entity of the next link is the one through which all others
+    send: transactions may then send to any entity, and receive from this one.
+    """
+
+    def __init__(self, time_limits: Schedule[Any]) -> None:
+        self._open: dict[bytes, Transaction] = {}
+        self._time_limits = time_limits
+        self._groups: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+
+    def group(self, session: object) -> None:
+        """Let the links of a session send through the entity of the first of them."""
+        self._groups[session] = ""
+
+    def entity_of(self, session: object, entity: str, *, receives: bool) -> str:
+        """The top-level entity that transactions are about on a new link to this one. Raises NotAllowed."""
+        via = self._groups.get(session)
+        if via == "":
+            via = self._groups[session] = entity
+        if via is None or via == entity:
+            return entity
+        if receives:
+            raise NotAllowed(SPANS_ENTITIES)
+        return via
+
+    def declare(self, coordinator: object) -> bytes:
+        """Begin a transaction; returns its id. Raises QuotaExceeded."""
+        if len(self._open) >= MAX_OPEN:
+            raise QuotaExceeded(f"A connection has at most {MAX_OPEN} open transactions.")
+        name = urandom(16)
+        self._open[name] = Transaction(coordinator)
+        return name
+
+    def enlist(self, name: bytes, entity: str, operation: Operation, now: float) -> None:
+        """Add an operation to a transaction. Raises BrokerError: `fail` undoes the transaction then."""
+        transaction = self._open.get(name)
+        if transaction is None:
+            raise TransactionUnknown
+        if sum(each.size for each in self._open.values()) > MAX_BYTES:
+            raise QuotaExceeded("The open transactions of the connection are too large.")
+        is_first = transaction.is_empty
+        transaction.add(entity, operation, now)
+        if is_first:
+            self._time_limits.set(transaction, now + TIME_LIMIT_S)
+
+    def fail(self, name: bytes | None, reason: str, now: float) -> None:
+        """Undo a transaction one of whose operations was refused, if it was in one."""
+        if name is not None and name in self._open:
+            self._open[name].roll_back(TransactionRolledBack(reason), now)
+
+    def discharge(self, name: bytes, now: float, *, fails: bool) -> None:
+        """Commit a transaction, or roll it back. Raises BrokerError if it cannot be committed."""
+        transaction = self._open.pop(name, None)
+        if transaction is None:
+            raise TransactionUnknown
+        self._time_limits.discard(transaction)
+        if fails:
+            transaction.roll_back(TransactionRolledBack(), now)
+        else:
+            transaction.commit(now)
+
+    def end(self, coordinator: object, now: float) -> None:
+        """Roll back what was declared on a link that has ended."""
+        for name in [name for name, each in self._open.items() if each.coordinator is coordinator]:
+            self.discharge(name, now, fails=True)
