@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from ssl import SSLContext
 
-from amqp10.listener import AcceptedConnection, Listener
+from amqp10.transport.listener import AcceptedConnection, Listener
 from emulator.administration import Administration
 from emulator.broker.namespace import Namespace
 from emulator.conversation import Conversation

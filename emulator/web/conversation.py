@@ -9,7 +9,7 @@ from typing import Protocol
 
 import h11
 
-from amqp10.websocket import WebSocketChannel, WebSocketRefused
+from amqp10.transport.websocket import WebSocketChannel, WebSocketRefused
 from emulator.administration import Administration, AdminRequest, AdminResponse
 from emulator.administration.messages import refusal
 from emulator.broker.errors import ServerBusy

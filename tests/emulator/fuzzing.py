@@ -15,8 +15,8 @@ from amqp10.codec import encode
 from amqp10.frame_fields import FrameFields
 from amqp10.frames import AMQP_HEADER, SASL_FRAME, frame
 from amqp10.sasl import greeting
+from amqp10.transport.websocket import WebSocketChannel
 from amqp10.types import AmqpError, Array, Described, Long, ULong
-from amqp10.websocket import WebSocketChannel
 from emulator import access, conversation
 from emulator.administration import Administration
 from emulator.administration.messages import AdminRequest

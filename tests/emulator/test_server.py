@@ -51,7 +51,7 @@ async def end_of(reader):
     "data", [b"", b"AM", GREETING, b"\x16"], ids=["nothing", "half a word", "only hello", "one byte"]
 )
 async def test_a_client_that_says_too_little_gives_its_place_to_others(connect, monkeypatch, data):
-    monkeypatch.setattr("amqp10.listener.GREETING_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("amqp10.transport.listener.GREETING_TIMEOUT_S", 0.05)
     await end_of(await connect(data))
 
 

@@ -10,7 +10,7 @@ from azure.servicebus.exceptions import ServiceBusConnectionError
 from wsproto.connection import Connection, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessage
 
-from amqp10.websocket import PATH, WebSocketChannel, WebSocketRefused
+from amqp10.transport.websocket import PATH, WebSocketChannel, WebSocketRefused
 from emulator.running import running
 
 AMQP = b"AMQP\x03\x01\x00\x00"

@@ -14,8 +14,8 @@ import struct
 from collections.abc import Callable
 from typing import Protocol, cast
 
-from amqp10.tls import TlsChannel
-from amqp10.websocket import WebSocketChannel
+from amqp10.transport.tls import TlsChannel
+from amqp10.transport.websocket import WebSocketChannel
 
 log = logging.getLogger("amqp10")
 
