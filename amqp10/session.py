@@ -151,16 +151,21 @@ class Session:
             ids = [number for number in waiting if (number - first) & 0xFFFFFFFF <= span]
         else:
             ids = [(first + step) & 0xFFFFFFFF for step in range(span + 1)]
-        transaction, state = p.within_transaction(disposition.state)
-        decided, settled = p.outcome(state), bool(disposition.settled)
+        transaction, decided, settled = None, p.outcome(disposition.state), bool(disposition.settled)
+        if decided is not None and decided[0] == p.TRANSACTIONAL:
+            transaction, state = p.within_transaction(disposition.state)
+            decided = p.outcome(state)
         if not settled and (decided is None or decided[0] == p.RECEIVED):
             return []
         code, fields = decided or (p.RELEASED, [])
-        found = [(number, entry) for number in ids if (entry := waiting.get(number))]
-        if settled or transaction is None:
-            for number, _ in found:
-                del waiting[number]
-        return [Settled(link, number, tag, code, fields, settled, transaction) for number, (link, tag) in found]
+        events: list[Event] = []
+        for number in ids:
+            entry = waiting.get(number)
+            if entry is not None:
+                events.append(Settled(entry[0], number, entry[1], code, fields, settled, transaction))
+                if settled or transaction is None:
+                    del waiting[number]
+        return events
 
     def forget_delivery(self, delivery_id: int) -> None:
         """Let a delivery be settled no more, as the transaction in which it was settled is committed."""
@@ -188,8 +193,8 @@ class Session:
         self, first: int, state: bytes, *, last: int | None = None, role: bool = True, settled: bool = True
     ) -> None:
         """Send a disposition. `role` is True for messages the peer sent, False for those it received."""
-        fields = (b"\x41" if role else b"\x42") + _uint(first) + (b"\x40" if last is None else _uint(last))
-        fields += b"\x41" if settled else b"\x42"
+        ids = _uint(first) + (b"\x40" if last is None else _uint(last))
+        fields = (b"\x41" if role else b"\x42") + ids + (b"\x41" if settled else b"\x42")
         self.connection.send(self.channel, b"\x00\x53\x15" + _list(fields + state + b"\x40", 6))
 
     def accept(self, delivery_id: int) -> None:
@@ -202,8 +207,8 @@ class Session:
         self._next_delivery_id = (delivery_id + 1) & 0xFFFFFFFF
         if not settled:
             self._unsettled[delivery_id] = (link, tag)
-        head = _uint(link.handle) + _uint(delivery_id) + b"\xa0" + bytes((len(tag),)) + tag + _uint(message_format)
-        head += b"\x41" if settled else b"\x42"
+        head = _uint(link.handle) + _uint(delivery_id) + b"\xa0" + bytes((len(tag),)) + tag
+        head += (_uint(message_format) if message_format else b"\x43") + (b"\x41" if settled else b"\x42")
         room = self.connection.peer_max_frame_size - 64 - len(tag)
         position = 0
         while len(payload) - position > room:
