@@ -1,6 +1,6 @@
 """Pictures of the pages for the documentation, in light and dark, kept while tests have them open anyhow.
 
-SCREENSHOTS=docs/images .venv/bin/pytest tests/acceptance/test_browser.py -k seen_from_break
+SCREENSHOTS=docs/images .venv/bin/pytest tests/acceptance/test_outage_stories.py -k seen_without
 SCREENSHOTS=docs/images .venv/bin/pytest tests/dashboard/site/test_browser_accessibility.py -k kept_as_a_picture
 
 All pages in all states, to be looked at side by side:

@@ -102,7 +102,7 @@ class ControlPlane:
         self._log = (folder / "workers.log").open("ab")
         migrated.copy(folder / "db.sqlite3")
         self._environment["PYTHONPATH"] = str(ROOT)
-        subprocess.run([sys.executable, "-c", PREPARING], cwd=ROOT, env=self._environment, check=True)
+        self.run("-c", PREPARING, check=True)
 
     def start(self, *names: str) -> None:
         """Starts workers of these names; those that begin with `beat` wake them."""

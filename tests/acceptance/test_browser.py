@@ -1,7 +1,4 @@
-"""What a user sees in a real browser, with the demo running: without reload, with and without scripts.
-
-With SCREENSHOTS=folder the overview's four moments are kept as pictures (tests/pictures.py).
-"""
+"""What a user sees in a real browser, with the demo running: with and without scripts, by keyboard, on a phone."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +6,6 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.pictures import keep_picture
 from tests.selection import nightly
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(900)]
@@ -27,33 +23,6 @@ def row_of(page: Page, entity: str) -> Locator:
 
 def in_state(page: Page, entity: str, state: str) -> None:
     expect(row_of(page, entity)).to_have_attribute("data-status", state, timeout=IN_TIME_MS)
-
-
-def test_an_outage_is_seen_from_break_to_home_without_a_reload(open_page: Opened) -> None:
-    page = open_page(viewport=WIDE)
-    page.evaluate("window.neverReloaded = true")
-    for entity in ("orders", "payments", "shipments", "invoices/eu"):
-        in_state(page, entity, "healthy")
-    page.get_by_text("Demo: break contoso").click()
-    expect(page.get_by_text("failover interval of 5 s")).to_be_visible()
-    keep_picture(page, "overview-healthy")
-
-    page.get_by_role("button", name="Break orders").click()
-    in_state(page, "orders", "failing")
-    keep_picture(page, "overview-failing")
-    in_state(page, "orders", "failed-over")
-    expect(row_of(page, "orders").locator(".reason")).to_contain_text("amqp:internal-error")
-    expect(row_of(page, "orders").locator("td.num b")).to_have_text(re.compile("[1-9]"), timeout=IN_TIME_MS)
-    keep_picture(page, "overview-failed-over")
-    in_state(page, "payments", "healthy")
-
-    page.get_by_role("button", name="Mend orders").click()
-    in_state(page, "orders", "draining")
-    keep_picture(page, "overview-draining")
-    in_state(page, "orders", "healthy")
-    cells = page.locator('tr[data-queue="orders"] td.num')
-    expect(cells.nth(3)).to_have_text("0")  # missing
-    assert page.evaluate("window.neverReloaded") is True
 
 
 def test_an_operator_forces_a_failover_gives_a_reason_and_releases_it(open_page: Opened) -> None:

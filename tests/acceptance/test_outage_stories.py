@@ -1,10 +1,12 @@
 """The main job through whole processes: a primary goes away, applications go on sending, every message comes home.
 
 docs/specification.md, sections 5 to 8 and 11; the demo's failover interval is 5 s, its ping interval 2 s.
+With SCREENSHOTS=folder the overview's four moments are kept as pictures (tests/pictures.py).
 """
 
 import csv
 import io
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,14 +14,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from azure.servicebus.management import ServiceBusAdministrationClient
+from playwright.sync_api import expect
 
 from dashboard.demo.configuration import FAILOVER_INTERVAL_S, PING_INTERVAL_S
 from dashboard.demo.stage import QUEUES
 from pairing import emulator_transport
 from pairing.backlog.administration import CREATED_WITH
 from tests.acceptance.demo_client import Demo, DemoClient, eventually
+from tests.acceptance.test_browser import IN_TIME_MS, WIDE, Opened, in_state, row_of
+from tests.pictures import keep_picture
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(900)]
 OTHERS = tuple(queue for queue in QUEUES if queue != "orders")
 
 
@@ -59,22 +64,40 @@ def everything_is_home(demo_client: DemoClient) -> None:
         assert account.count("damaged") == 0
 
 
-def test_an_entity_breaks_its_messages_take_the_detour_and_all_come_home(demo_client: DemoClient) -> None:
+def test_an_entity_breaks_its_messages_take_the_detour_and_all_come_home_seen_without_a_reload(
+    demo_client: DemoClient, open_page: Opened
+) -> None:
+    page = open_page(viewport=WIDE)
+    page.evaluate("window.neverReloaded = true")
+    for queue in QUEUES:
+        in_state(page, queue, "healthy")
+    page.get_by_text("Demo: break contoso").click()
+    expect(page.get_by_text("failover interval of 5 s")).to_be_visible()
+    keep_picture(page, "overview-healthy")
     begin, orders = now(), demo_client.accounts["orders"]
     refused_elsewhere = {queue: demo_client.accounts[queue].count("refused") for queue in OTHERS}
     refused = orders.count("refused")
-    demo_client.demo_button("break", "orders")
-    eventually(lambda: demo_client.state_of("orders") == "failing", 10, "orders is failing")
+    page.get_by_role("button", name="Break orders").click()
+    in_state(page, "orders", "failing")
+    keep_picture(page, "overview-failing")
     eventually(lambda: orders.count("refused") > refused, 10, "sends raise while it is failing")
     fails_over(demo_client, "orders")
+    in_state(page, "orders", "failed-over")
+    expect(row_of(page, "orders").locator(".reason")).to_contain_text("amqp:internal-error")
     grows(demo_client, "orders", "accepted", by=10)
     assert orders.outstanding() >= 5, "they wait in backlog queues"
+    expect(row_of(page, "orders").locator("td.num b")).to_have_text(re.compile("[1-9]"), timeout=IN_TIME_MS)
+    keep_picture(page, "overview-failed-over")
     for queue in OTHERS:
         grows(demo_client, queue, "received")
+        in_state(page, queue, "healthy")
     one_process_pings(demo_client, "orders")
-    eventually(lambda: "failed over" in demo_client.http.get("").text.lower(), 10, "the page says so")
-    demo_client.demo_button("mend", "orders")
-    recovers(demo_client, "orders")
+    page.get_by_role("button", name="Mend orders").click()
+    in_state(page, "orders", "draining")
+    keep_picture(page, "overview-draining")
+    in_state(page, "orders", "healthy")
+    expect(page.locator('tr[data-queue="orders"] td.num').nth(3)).to_have_text("0")  # missing
+    assert page.evaluate("window.neverReloaded") is True
     everything_is_home(demo_client)
     reported = eventually(lambda: complete(demo_client.kinds_of_events("orders", begin)), 10, "the events are reported")
     assert [reported.index(kind) for kind in ("failing", "failed_over", "recovered")] == sorted(
@@ -99,9 +122,8 @@ def complete(reported: list[str]) -> list[str] | None:
     return reported if {"failing", "failed_over", "recovered"} <= set(reported) else None
 
 
-@pytest.mark.parametrize(
-    "how", ["silent", pytest.param("resets", marks=pytest.mark.nightly)]
-)  # rejecting: see the killed worker
+@pytest.mark.nightly
+@pytest.mark.parametrize("how", ["rejects", "resets"])  # silent: see the killed worker
 def test_the_whole_primary_goes_away_and_nothing_is_lost(demo_client: DemoClient, how: str) -> None:
     demo_client.demo_button("break", "*", how)
     for queue in QUEUES:
@@ -132,9 +154,11 @@ def locks_that_last(running_demo: Demo, duration: timedelta) -> Iterator[None]:
 
 def test_a_worker_is_killed_in_the_middle_of_a_drain(demo_client: DemoClient, running_demo: Demo) -> None:
     demo_client.act("pause_syphon", path="*", reason="let it pile up")
-    demo_client.demo_button("break", "*")
+    demo_client.demo_button("break", "*", "silent")
     for queue in QUEUES:
         fails_over(demo_client, queue)
+    for queue in QUEUES:
+        grows(demo_client, queue, "accepted", by=5)
     eventually(lambda: outstanding(demo_client) >= 200, 60, "a backlog piles up")
     demo_client.demo_button("mend", "*")
     for queue in QUEUES:

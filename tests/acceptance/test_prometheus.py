@@ -6,8 +6,6 @@ received by a real server.
 
 import json
 import re
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -148,9 +146,9 @@ def place(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[
             client = redis.Redis.from_url(redis_url, decode_responses=True)
             client.flushall()  # tasks that wait since an earlier test would be counted as late ones
             started = time.monotonic()
-            celery = (sys.executable, "-m", "celery", "-A", "workers")
+            celery = ("-m", "celery", "-A", "workers")
             commands = ((*celery, "worker", "--concurrency", "8"), (*celery, "beat", "-l", "WARNING"))
-            processes = [subprocess.Popen(command, cwd=ROOT, env=environment) for command in commands]
+            processes = [forked.start(command, environment, 1, 2) for command in commands]
             try:
                 yield Place(address, receiver, mailbox, SharedState(client, "contoso"), started)
             finally:
