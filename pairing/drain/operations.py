@@ -114,7 +114,7 @@ class DrainOperations:
 
     def keep(self, ledger: Ledger) -> Operation[Kept]:
         """Store the ledger for a later syphon of this queue, if there is a store."""
-        if self.stored is None or self._host.coordination is None:
+        if self.stored is None:
             return Kept.STORED
         return (yield from call(self._world.block, self.stored.keep, ledger))
 

@@ -170,8 +170,11 @@ class SyphonCore:
             if operations.is_deleted:
                 yield from call(world.rest, stop, _MISSING_S)
                 return
-            stored = operations.stored = StoredLedger(host, queue, created_at, token, holds)
-            flow = yield from call(world.block, partial(self._drain_flow, operations, stored, queue, may_go_on))
+            ledger = Ledger(queue, created_at)
+            if host.coordination is not None:
+                operations.stored = StoredLedger(host.coordination, host.process, queue, created_at, token, holds)
+                ledger = yield from call(world.block, operations.stored.read)
+            flow = self._drain_flow(operations, queue, ledger, may_go_on)
             yield from flow.run()
         finally:
             if operations.stored is not None and operations.stored.unstored is not None:
@@ -185,10 +188,10 @@ class SyphonCore:
         return self._world.link(partial(self._host.sdk_sender, "primary", path))
 
     def _drain_flow(
-        self, operations: DrainOperations, stored: StoredLedger, queue: str, may_work: Callable[[], bool]
+        self, operations: DrainOperations, queue: str, kept: Ledger, may_work: Callable[[], bool]
     ) -> DrainFlow:
         options = self._host.options
-        progress, kept = self.progress.get(queue), stored.read()
+        progress = self.progress.get(queue)
         self._report_loss(queue, kept)
         if progress is None or not same_queue(progress.ledger.created_at, kept.created_at):
             progress = self.progress[queue] = Progress(queue, kept)

@@ -25,22 +25,13 @@ from pairing.fleet.known_health import KnownHealth, has_forgotten
 from pairing.fleet.presence import Heard, Presence, Presences
 from pairing.fleet.redis_url import client_of
 from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
-from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
+from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import EVENTS, USAGE, Seen, SharedState
 from pairing.fleet.subscription import Subscription
 from pairing.stored_json import readable
 from pairing.telemetry.metering import UsageRecord
 
-__all__ = [
-    "EVENTS",
-    "USAGE",
-    "Pace",
-    "Pause",
-    "PingRecord",
-    "RedisCoordination",
-    "SharedHealth",
-    "SharedState",
-]
+__all__ = ["EVENTS", "USAGE", "RedisCoordination", "SharedHealth", "SharedState"]
 
 _LOGGER = logging.getLogger("pairing")
 
@@ -110,11 +101,6 @@ class RedisCoordination:
             threading.Thread(target=run, name=f"pairing-{name}-{pair}", daemon=True)
             for name, run in (("outbox", self._write), ("news", subscription.run))
         ]
-
-    @property
-    def dropped(self) -> int:
-        """How many events and usage records the full outbox had no room for."""
-        return self._facts.dropped
 
     def start(self, on_change: Callable[[SharedHealth], None]) -> None:
         """Start to listen and to report; ``on_change`` must neither block nor raise."""

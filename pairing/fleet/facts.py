@@ -21,8 +21,7 @@ class Facts:
     """Two queues of facts. A full one loses its oldest. ``lock`` wakes the thread that delivers."""
 
     def __init__(self, lock: threading.Condition) -> None:
-        self.dropped = 0
-        """How many facts there was no room for."""
+        self._dropped = 0
         self._lock = lock
         self._events: deque[Event] = deque()
         self._usage: deque[UsageRecord] = deque()
@@ -51,8 +50,8 @@ class Facts:
     def _append(self, facts: deque[F], fact: F) -> None:
         if len(facts) >= _MOST_FACTS:
             facts.popleft()
-            self.dropped += 1
-            if self.dropped % _MOST_FACTS == 1:
+            self._dropped += 1
+            if self._dropped % _MOST_FACTS == 1:
                 _LOGGER.error(
                     "pairing: Redis was unavailable for too long: the oldest of %d events or records are lost",
                     len(facts),

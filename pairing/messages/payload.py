@@ -156,7 +156,10 @@ class Payload:
 
         Messages without session, or with a scheduled time, have no order to keep: their session is None.
         """
-        found = by_session(self.messages, lambda message: message.scheduled_enqueue_time_utc is None)
+        found: dict[str | None, list[ServiceBusMessage]] = {}
+        for message in self.messages:
+            session = message.session_id if message.scheduled_enqueue_time_utc is None else None
+            found.setdefault(session, []).append(message)
         if len(found) == 1:
             return [(session, self) for session in found]
         return [(session, Payload(messages, messages, self.path)) for session, messages in found.items()]
@@ -293,11 +296,3 @@ def scheduled_payload(messages: Messages, when: datetime, path: str) -> Payload 
     for message in ready.messages if ready else ():
         message.scheduled_enqueue_time_utc = when
     return ready
-
-
-def by_session(messages: Iterable[Any], is_ordered: Callable[[Any], bool]) -> dict[str | None, list[Any]]:
-    """The messages by session, in the order of their first messages; None for messages without an order."""
-    found: dict[str | None, list[Any]] = {}
-    for message in messages:
-        found.setdefault(message.session_id if is_ordered(message) else None, []).append(message)
-    return found

@@ -8,6 +8,7 @@ import redis
 
 from pairing.events import Event
 from pairing.fleet.coordination import RedisCoordination
+from pairing.fleet.facts import Facts
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import EVENTS, SharedState
 from pairing.operations.pinger import PLACES
@@ -127,13 +128,14 @@ def test_what_was_missed_while_cut_off_is_read_afterwards(server, join):
     one.hears("failed_over")
 
 
-def test_the_outbox_is_bounded_and_drops_the_oldest_events_not_without_a_word(server, caplog):
-    coordination = RedisCoordination(server.url, "contoso", "one")
-    for number in range(20_010):
-        coordination.report(event(number))
-    assert coordination.dropped == 10
+def test_the_outbox_is_bounded_and_drops_the_oldest_events_not_without_a_word(caplog):
+    facts, events, delivered = Facts(threading.Condition()), [event(number) for number in range(20_010)], []
+    for one in events:
+        facts.add_event(one)
+    while facts:
+        facts.deliver(delivered.extend, delivered.extend)
+    assert delivered == events[10:]
     assert [record.levelname for record in caplog.records if "oldest" in record.getMessage()] == ["ERROR"]
-    coordination.close()
 
 
 def test_a_recovery_that_waits_in_the_outbox_is_not_lost_to_a_failure_after_it(server, join):

@@ -72,10 +72,10 @@ def test_the_gaps_wait_for_settlements_in_doubt() -> None:
 def test_a_ledger_that_is_left_while_the_holder_idles_fills_its_gaps_within_thirty_seconds(
     shared: SharedState, redis_client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host: Any = SimpleNamespace(coordination=SimpleNamespace(shared=shared, is_connected=True), process="host:1:a")
-    late = StoredLedger(host, QUEUE, "today", shared.acquire_lease(QUEUE, "late", 60), lambda: True)
+    fleet: Any = SimpleNamespace(shared=shared, is_connected=True)
+    late = StoredLedger(fleet, "host:1:a", QUEUE, "today", shared.acquire_lease(QUEUE, "late", 60), lambda: True)
     shared.release_lease(QUEUE, "late")
-    stored = StoredLedger(host, QUEUE, "today", shared.acquire_lease(QUEUE, "holder", 60), lambda: True)
+    stored = StoredLedger(fleet, "host:1:a", QUEUE, "today", shared.acquire_lease(QUEUE, "holder", 60), lambda: True)
     holder = Holder(ledger_of(1, 2, 5), stored)
     monkeypatch.setattr(stored_ledger, "time", SimpleNamespace(monotonic=lambda: holder.now))
     holder.ledger.drained(START)

@@ -16,8 +16,7 @@ def ledger_of(
     shared, token, *, created_at="today", process="host:1:a", is_connected=True, holds=lambda: True
 ) -> StoredLedger:
     coordination = SimpleNamespace(shared=shared, is_connected=is_connected)
-    client = SimpleNamespace(coordination=coordination, process=process)
-    return StoredLedger(client, "queue-0", created_at, token, holds)
+    return StoredLedger(coordination, process, "queue-0", created_at, token, holds)
 
 
 def restored(*numbers: int) -> Ledger:

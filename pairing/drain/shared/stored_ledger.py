@@ -13,12 +13,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from pairing.drain.backlog_queue import Kept
-from pairing.drain.host import SyphonHost
 from pairing.drain.ledger import Ledger, same_queue
 from pairing.drain.shared.dead_letter_results import SharedDecisions
 from pairing.fleet.access import redis_errors
 
 if TYPE_CHECKING:
+    from pairing.fleet.coordination import RedisCoordination
     from pairing.fleet.shared_state import SharedState
 
 _REPORTS_S = 5.0
@@ -31,50 +31,50 @@ class StoredLedger:
     """The stored ledger of a queue, while one syphon serves it under a lease with this fencing token."""
 
     def __init__(
-        self, host: SyphonHost, queue: str, created_at: str, token: int | None, holds: Callable[[], bool]
+        self,
+        coordination: "RedisCoordination",
+        process: str,
+        queue: str,
+        created_at: str,
+        token: int | None,
+        holds: Callable[[], bool],
     ) -> None:
-        self._coordination = host.coordination
-        self._shared = self._coordination.shared if self._coordination is not None else None
-        self._queue, self._created_at, self._token = queue, created_at, token
-        self._process, self._holds = host.process, holds
-        self._is_read = self._shared is None
-        self._decisions = None if self._shared is None else SharedDecisions(self._shared, queue)
-        self._left = None if self._shared is None else LeftLedgers(self._shared, queue)
+        self._coordination, self._shared, self._process = coordination, coordination.shared, process
+        self._queue, self._created_at, self._token, self._holds = queue, created_at, token, holds
+        self._is_read = False
+        self._decisions, self._left = SharedDecisions(self._shared, queue), LeftLedgers(self._shared, queue)
         self._applied_at = float("-inf")
         self.unstored: str | None = None
         """The ledger whose last storing did not reach Redis, as JSON."""
 
     def read(self) -> Ledger:
         """The ledger as the last syphon of this queue stored it; a new one for a new queue. May take 2 s."""
-        ledger = Ledger(self._queue, self._created_at)
         try:
             kept = self._kept()
         except redis_errors():
-            return ledger
-        if kept is None:
-            return ledger
-        kept.created_at = kept.created_at or self._created_at
-        return kept
+            kept = None
+        ledger = kept or Ledger(self._queue)
+        ledger.created_at = ledger.created_at or self._created_at
+        return ledger
 
     def keep(self, ledger: Ledger) -> Kept:
         """Store the ledger; refused if a later syphon stores it now, which takes over what is in this one.
 
         May take 2 s. If Redis does not answer, ``holds`` decides by what this process knows of its lease.
         """
-        if self._shared is None:
-            return Kept.STORED
-        if self._coordination is None or not self._coordination.is_connected:
+        if not self._coordination.is_connected:
             return self._not_stored(ledger)
         try:
             if not self._is_read and (kept := self._kept()) is not None:
                 ledger.absorb(kept)
             ledger.reporter = self._process
-            reports = self._apply_reports(ledger)
+            decisions, left = self._apply_reports(ledger)
             text = _text(ledger)
             is_kept = self._shared.keep_ledger(self._queue, text, token=self._token)
             if is_kept:
-                self._remove(*reports)
-            elif self._left is not None:
+                self._decisions.remove(decisions)
+                self._left.remove(left)
+            else:
                 self._left.leave(text)
             self._is_stored()
             return Kept.STORED if is_kept else Kept.REFUSED
@@ -86,7 +86,7 @@ class StoredLedger:
         process again. False if Redis still does not answer. May take 2 s.
         """
         try:
-            if self._left is not None and self.unstored is not None:
+            if self.unstored is not None:
                 self._left.leave(self.unstored)
         except redis_errors():
             return False
@@ -106,19 +106,12 @@ class StoredLedger:
     def _apply_reports(self, ledger: Ledger) -> tuple[int, int]:
         """Decisions of operators and ledgers of predecessors; the numbers of both, to be removed once stored."""
         now = time.monotonic()
-        if self._decisions is None or self._left is None or now - self._applied_at < _REPORTS_S:
+        if now - self._applied_at < _REPORTS_S:
             return 0, 0
         self._applied_at = now
         return self._decisions.apply(ledger), self._left.absorb_into(ledger)
 
-    def _remove(self, decisions: int, left: int) -> None:
-        if self._decisions is not None and self._left is not None:
-            self._decisions.remove(decisions)
-            self._left.remove(left)
-
     def _kept(self) -> Ledger | None:
-        if self._shared is None:
-            return None
         text = self._shared.ledger(self._queue)
         self._is_read = True
         if text is None:
