@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import subprocess
 import sys
 import threading
 from typing import NoReturn
@@ -112,6 +113,8 @@ def set_up(command: str) -> None:
         ensure_nginx()
     if command in ARCHIVED_FOR:
         ensure_java_classes()
+    if command in ("test", "nightly"):
+        build_clients(command)
 
 
 def install_host_packages(command: str) -> None:
@@ -125,6 +128,11 @@ def install_host_packages(command: str) -> None:
         if command not in ("campaign", "soak"):
             ensure_browser()
         ensure_postgres()
+
+
+def build_clients(command: str) -> None:
+    """Programs of SDKs for other languages, which the tests run; it prints a sentence where one cannot be built."""
+    subprocess.run([PYTHON, "-m", "tests.emulator.clients.programs", command], check=True)
 
 
 def ensure_spark(command: str) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from amqp10.types import DecodeError, Described, Symbol, Timestamp
+from amqp10.types import DecodeError, Described, Long, Symbol, Timestamp
 from emulator.broker.message import Message, Properties
 from emulator.broker.sql import FilterError, Value
 
@@ -83,6 +83,8 @@ def to_amqp(value: Value) -> Any:
             return Timestamp((aware - _EPOCH) // timedelta(milliseconds=1))
         case timedelta():
             return Described(Symbol(TIME_SPAN), value // timedelta(microseconds=1) * 10)
+        case int() if type(value) is int:
+            return Long(value)  # whole numbers of SQL have 64 bits
         case _:
             return value
 

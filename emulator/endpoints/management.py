@@ -221,7 +221,8 @@ class ManagementEndpoint(RequestEndpoint):
             raise ArgumentError("The session state is not a binary.")
         if state is not None:
             check_size(len(state))
-        self.queue.receivers.set_session_state(_session_id(body), state, self.host.clock())
+        # SDKs for Go have no null here: an empty state is none, and is then answered as null.
+        self.queue.receivers.set_session_state(_session_id(body), state or None, self.host.clock())
         return OK, None
 
     def _get_message_sessions(self, body: Body) -> Answer:

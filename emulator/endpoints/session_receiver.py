@@ -58,9 +58,12 @@ class SessionReceiverEndpoint(ReceiverEndpoint):
     def session_granted(self, session_id: str, until: float) -> None:
         self.session_id = session_id
         source = self.link.source
+        assert source is not None
+        asked = source.filters[SESSION_FILTER]
+        granted = Described(asked.descriptor, session_id) if isinstance(asked, Described) else session_id
         self.link.accept(
             max_message_size=MAX_MESSAGE_SIZE,
-            source=source.encoded({Symbol(SESSION_FILTER): session_id}) if source is not None else None,
+            source=source.encoded({Symbol(SESSION_FILTER): granted}),
             properties={LOCKED_UNTIL: Long(_TICKS_AT_1970 + int(until * 1000) * 10000)},
         )
         self.client.request_flush()

@@ -272,6 +272,19 @@ def test_a_message_of_a_session_names_the_end_of_the_session_lock(client, namesp
         assert decode(delivered, part.value)[0]["x-opt-locked-until"] == end
 
 
+def test_a_described_session_filter_is_answered_with_its_descriptor_and_an_empty_state_is_none(client):
+    """As SDKs for Go send both; they end a connection on which the filter is answered without its descriptor."""
+    asked = {Symbol("com.microsoft:session-filter"): Described(ULong(0x13700000C), "s")}
+    in_session = Described(ULong(p.SOURCE), ["sessions", *[None] * 6, asked])
+    client.say(sent(p.Attach("s", 60, True, 0, 1, in_session, target("me"))))
+    ((attach, _),) = client.heard()
+    assert p.terminus(attach.source).filters == asked
+    manage = client.manage("sessions")
+    for state, kept in ((b"step", b"step"), (b"", None)):
+        assert manage("set-session-state", {"session-id": "s", "session-state": state})[0] == 200
+        assert manage("get-session-state", {"session-id": "s"})[2] == {"session-state": kept}
+
+
 # --- rules ----------------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amqp10.codec import encode, encode_list, encode_map
-from amqp10.types import Described, Symbol, Timestamp
+from amqp10.types import Described, Long, Symbol, Timestamp
 from emulator.broker.descriptions import (
     EntityStatus,
     RuleDescription,
@@ -183,7 +183,7 @@ def test_an_action_that_fails_buries_the_message(namespace, action):
 
 
 def test_an_action_converts_to_the_type_the_property_had(namespace):
-    action = SqlRuleAction("SET text = 5; SET number = '7'; SET fraction = 2; SET flag = 1; SET new = 1.5")
+    action = SqlRuleAction("SET text = 5; SET number = '7'; SET fraction = 2; SET flag = 1; SET new = 1.5; SET n = 5")
     queue = subscribe(namespace, "s", (SqlFilter("1=1"), action))
     publish(namespace, message({"text": "t", "number": 1, "fraction": 1.5, "flag": True}))
     [changed] = stored(queue)
@@ -193,8 +193,10 @@ def test_an_action_converts_to_the_type_the_property_had(namespace):
         "fraction": 2.0,
         "flag": 1,
         "new": 1.5,
+        "n": 5,
         "RuleName": "r0",
     }
+    assert type(changed.application_properties["n"]) is Long
 
 
 def test_a_topic_nobody_uses_goes_by_itself_though_it_takes_every_message(namespace):

@@ -32,32 +32,32 @@ def node_packages() -> Path:
         missing("The clients for JavaScript need node and npm on the PATH.", is_required=is_required)
     wanted = (JAVASCRIPT / "package.json").read_bytes()
     folder = CACHE / f"npm-{hashlib.sha256(wanted).hexdigest()[:12]}"
-    with _made_once(folder) as fresh:
+    with made_once(folder) as fresh:
         if fresh is not None:
             (fresh / "package.json").write_bytes(wanted)
-            _install(["npm", "install", "--no-package-lock", "--no-audit", "--no-fund"], fresh, is_required=is_required)
+            install(["npm", "install", "--no-package-lock", "--no-audit", "--no-fund"], fresh, is_required=is_required)
     return folder
 
 
 def python_with(*requirements: str) -> str:
     """The interpreter of an environment with these packages and nothing else."""
     folder = CACHE / ("python-" + hashlib.sha256("\n".join((sys.version, *requirements)).encode()).hexdigest()[:12])
-    with _made_once(folder) as fresh:
+    with made_once(folder) as fresh:
         if fresh is not None:
             python = str(fresh / "bin" / "python")
             uv = [sys.executable, "-m", "uv"]
-            _install([*uv, "venv", "-q", "--relocatable", "--python", sys.executable, "--clear", "."], fresh)
-            _install([*uv, "pip", "install", "-q", "--python", python, *requirements], fresh)
+            install([*uv, "venv", "-q", "--relocatable", "--python", sys.executable, "--clear", "."], fresh)
+            install([*uv, "pip", "install", "-q", "--python", python, *requirements], fresh)
     return str(folder / "bin" / "python")
 
 
 def downloaded_source(requirement: str) -> Path:
     """The folder of a package's source archive, as pip downloads it."""
     folder = CACHE / ("source-" + hashlib.sha256(requirement.encode()).hexdigest()[:12])
-    with _made_once(folder) as fresh:
+    with made_once(folder) as fresh:
         if fresh is not None:
             pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", requirement]
-            _install(pip, fresh)
+            install(pip, fresh)
             (archive,) = fresh.glob("*.tar.gz")
             shutil.unpack_archive(archive, fresh, filter="data")
             archive.unlink()
@@ -65,7 +65,7 @@ def downloaded_source(requirement: str) -> Path:
     return unpacked
 
 
-def _install(command: Sequence[str], folder: Path, *, is_required: bool = True) -> None:
+def install(command: Sequence[str], folder: Path, *, is_required: bool = True) -> None:
     outcome = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S, check=False
     )
@@ -74,7 +74,7 @@ def _install(command: Sequence[str], folder: Path, *, is_required: bool = True) 
 
 
 @contextmanager
-def _made_once(folder: Path) -> Iterator[Path | None]:
+def made_once(folder: Path) -> Iterator[Path | None]:
     """A fresh folder to fill, which becomes `folder` once it is whole; None if it is there already."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("w") as lock:

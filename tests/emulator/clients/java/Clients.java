@@ -1,0 +1,116 @@
+import com.azure.core.amqp.AmqpRetryOptions;
+import com.azure.core.http.HttpClient;
+import com.azure.messaging.servicebus.ServiceBusClientBuilder;
+import com.azure.messaging.servicebus.ServiceBusReceiverClient;
+import com.azure.messaging.servicebus.ServiceBusSenderClient;
+import com.azure.messaging.servicebus.ServiceBusSessionReceiverClient;
+import com.azure.messaging.servicebus.administration.ServiceBusAdministrationClient;
+import com.azure.messaging.servicebus.administration.ServiceBusAdministrationClientBuilder;
+import com.azure.messaging.servicebus.models.ServiceBusReceiveMode;
+import com.azure.messaging.servicebus.models.SubQueue;
+import java.io.FileInputStream;
+import java.io.InputStream;
+import java.net.URI;
+import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
+import java.time.Duration;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManagerFactory;
+
+/** The clients of the SDK that the steps share, and the names of their entities. */
+final class Clients {
+    static final String CONNECTION = System.getenv("SERVICEBUS_CONNECTION_STRING");
+    static final String PREFIX = "java-" + System.nanoTime() + "-";
+    static final String QUEUE = PREFIX + "queue", PAIR = PREFIX + "pair";
+    static final String SESSIONS = PREFIX + "sessions", TOPIC = PREFIX + "topic";
+    private static final URI ENDPOINT = URI.create(CONNECTION.replaceFirst("Endpoint=([^;]+);.*", "$1"));
+
+    static ServiceBusAdministrationClient administration;
+    static ServiceBusSenderClient sender;
+    static ServiceBusReceiverClient receiver, dead;
+
+    private Clients() {}
+
+    static void open() throws Exception {
+        if (!isEmulator()) {
+            trustAuthority();
+        }
+        HttpClient real = HttpClient.createDefault();
+        String plain = "http://" + ENDPOINT.getHost() + ":" + ENDPOINT.getPort();
+        administration = new ServiceBusAdministrationClientBuilder().connectionString(named(CONNECTION))
+            .httpClient(request -> real.send(request.setUrl(
+                request.getUrl().toString().replaceFirst("https?://[^/]+", plain)))).buildClient();
+    }
+
+    static boolean isEmulator() {
+        return CONNECTION.contains("UseDevelopmentEmulator=true");
+    }
+
+    /** A connection string with the name of a namespace in place of a host and port. */
+    private static String named(String connection) {
+        return connection.replaceFirst("sb://[^;]+", "sb://contoso.servicebus.windows.net")
+            .replace("UseDevelopmentEmulator=true;", "");
+    }
+
+    static ServiceBusClientBuilder builder(String connection, Duration patience) {
+        AmqpRetryOptions options = new AmqpRetryOptions().setMaxRetries(0).setTryTimeout(patience);
+        ServiceBusClientBuilder builder = new ServiceBusClientBuilder().retryOptions(options);
+        if (isEmulator()) {
+            return builder.connectionString(connection);
+        }
+        return builder.connectionString(named(connection))
+            .customEndpointAddress("https://" + ENDPOINT.getHost() + ":" + ENDPOINT.getPort());
+    }
+
+    static ServiceBusClientBuilder builder() {
+        return builder(CONNECTION, Duration.ofSeconds(20));
+    }
+
+    /** The SDK verifies certificates by the default context. */
+    private static void trustAuthority() throws Exception {
+        KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
+        store.load(null);
+        try (InputStream authority = new FileInputStream(System.getenv("SSL_CERT_FILE"))) {
+            store.setCertificateEntry("ca", CertificateFactory.getInstance("X.509").generateCertificate(authority));
+        }
+        TrustManagerFactory factory = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+        factory.init(store);
+        SSLContext context = SSLContext.getInstance("TLS");
+        context.init(null, factory.getTrustManagers(), null);
+        SSLContext.setDefault(context);
+    }
+
+    static ServiceBusSenderClient sender(String entity) {
+        return builder().sender().queueName(entity).buildClient();
+    }
+
+    static ServiceBusSenderClient publisher() {
+        return builder().sender().topicName(TOPIC).buildClient();
+    }
+
+    static ServiceBusReceiverClient receiver(String queue) {
+        return builder().receiver().queueName(queue).disableAutoComplete().buildClient();
+    }
+
+    static ServiceBusReceiverClient deleting(String queue) {
+        return builder().receiver().queueName(queue).receiveMode(ServiceBusReceiveMode.RECEIVE_AND_DELETE)
+            .buildClient();
+    }
+
+    static ServiceBusReceiverClient deadLetters(String queue) {
+        return builder().receiver().queueName(queue).subQueue(SubQueue.DEAD_LETTER_QUEUE).disableAutoComplete()
+            .buildClient();
+    }
+
+    static ServiceBusReceiverClient subscribed(String name) {
+        return builder().receiver().topicName(TOPIC).subscriptionName(name).disableAutoComplete().buildClient();
+    }
+
+    static ServiceBusSessionReceiverClient sessionsOf(String queue, Duration patience) {
+        return builder(CONNECTION, patience).sessionReceiver().queueName(queue).disableAutoComplete().buildClient();
+    }
+
+    static ServiceBusReceiverClient session(String id) {
+        return sessionsOf(SESSIONS, Duration.ofSeconds(20)).acceptSession(id);
+    }
+}
