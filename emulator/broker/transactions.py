@@ -134,6 +134,8 @@ class Transaction:
     size: int = 0
     _entity: str | None = None
     _operations: list[Operation] = field(default_factory=list)
+    _tokens: set[bytes] = field(default_factory=set)
+    _messages: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -146,11 +148,12 @@ class Transaction:
         if self._entity not in (None, entity):
             raise NotAllowed(SPANS_ENTITIES)
         operation.check(now)
-        if isinstance(operation, Settle) and any(
-            isinstance(other, Settle) and other.token == operation.token for other in self._operations
-        ):
-            raise MessageLockLost
-        if sum(len(other.messages) for other in (operation, *self._operations)) > MAX_MESSAGES:
+        if isinstance(operation, Settle):
+            if operation.token in self._tokens:
+                raise MessageLockLost
+            self._tokens.add(operation.token)
+        self._messages += len(operation.messages)
+        if self._messages > MAX_MESSAGES:
             raise QuotaExceeded(f"Cannot send more than {MAX_MESSAGES} messages in a single transaction.")
         self._entity = entity
         self._operations.append(operation)

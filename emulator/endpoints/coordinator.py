@@ -17,7 +17,7 @@ class CoordinatorEndpoint(Endpoint):
     """A control link. Transactions that are open when it ends are rolled back."""
 
     def open(self) -> None:
-        if len(self.link.session.links) == 1:
+        if next(iter(self.link.session.links.values())) is self.link:
             self.client.transactions.group(self.link.session)
         self.link.accept()
 

@@ -62,12 +62,11 @@ class SenderEndpoint(Endpoint):
             self.link.session.settle(event.delivery_id, in_transaction(event.transaction, _ACCEPTED))
 
     def _reject(self, event: e.MessageReceived, condition: str, text: str) -> None:
-        self._refuse(event, encode(p.rejected(p.error(condition, text))))
+        self._refuse(event, encode(p.rejected(p.error(condition, text))), text)
 
-    def _refuse(self, event: e.MessageReceived, state: bytes) -> None:
+    def _refuse(self, event: e.MessageReceived, state: bytes, reason: str = "A message was refused.") -> None:
         self.host.meter.refused(self.entity, "send")
-        if event.transaction is not None:
-            self.client.transactions.fail(event.transaction, "A message was refused.", self.host.clock())
+        self.client.transactions.fail(event.transaction, reason, self.host.clock())
         if not event.settled:
             self.link.session.settle(event.delivery_id, in_transaction(event.transaction, state))
 

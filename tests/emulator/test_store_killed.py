@@ -17,14 +17,16 @@ from azure.servicebus.exceptions import ServiceBusError
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from pairing import emulator_transport
+from tests.emulator.mover import Mover
 from tests.ports import free_port
+from tests.selection import is_nightly
 
 
 class Emulator:
     """One namespace on one port and in one folder, killed and started again."""
 
     def __init__(self, directory: Path, file_size_limit: int | None = None) -> None:
-        self._directory = directory
+        self.directory = directory
         self.file_size_limit = file_size_limit
         self._port = free_port()
         self._process: subprocess.Popen[str] | None = None
@@ -38,7 +40,7 @@ class Emulator:
             "--namespace",
             f"kept:{self._port}",
             "--store",
-            str(self._directory),
+            str(self.directory),
         ]
         limit, errors = self.file_size_limit, subprocess.PIPE if self.file_size_limit else None
         self._process = subprocess.Popen(
@@ -182,6 +184,34 @@ def test_nothing_acknowledged_is_lost_and_nothing_settled_comes_back(emulator, s
     assert traffic.accepted - traffic.settling <= set(found)
     assert not traffic.settled & set(found)
     assert set(found) <= traffic.sent
+
+
+def test_of_a_transaction_all_or_nothing_is_kept(emulator):
+    for queue in ("orders", "moved"):
+        emulator.administration().create_queue(queue)
+    number, chance, mover = 0, random.Random(1), Mover(emulator.connection_string)
+    for _ in range(300 if is_nightly() else 4):
+        before = number
+        for _ in range(chance.randrange(3)):
+            mover.move(chance, number := number + 1)
+        frames = mover.transaction(chance, number + 1)
+        log = next(emulator.directory.glob("*-wal"))
+        written = log.stat().st_mtime_ns
+        mover.socket.sendall(frames if chance.random() < 0.8 else frames[: chance.randrange(len(frames))])
+        if chance.random() < 0.8:
+            mover.wait_for_a_write(log, written)
+        emulator.restart()
+        mover.socket.close()
+
+        mover = Mover(emulator.connection_string)
+        orders, moved = mover.orders(), [int(body) for body in mover.moved()]
+        last = moved[-1] if moved else before
+        assert last in (number, number + 1)
+        assert moved == list(range(before + 1, last + 1))
+        assert orders == [b"%d of %d" % (last, len(orders))] * len(orders)
+        assert bool(orders) == bool(last)
+        number = last
+    mover.socket.close()
 
 
 def test_a_full_disk_ends_the_emulator_before_it_promises_what_it_cannot_keep(tmp_path):

@@ -130,9 +130,9 @@ def texts(queue):
     return look
 
 
-def put(client, text=b"a", queue="orders"):
+def put(client, text=b"a", queue="orders", session=None):
     handle, _ = client.attach(sends_to=queue)
-    client.say(sent(p.Transfer(handle, 1, b"t", 0, True), body(text)))
+    client.say(sent(p.Transfer(handle, 1, b"t", 0, True), body(text, session)))
     client.heard()
 
 
@@ -280,6 +280,29 @@ def test_messages_are_scheduled_and_cancelled_by_a_commit(client, transacting, q
     status, condition, _ = transacting.ask("cancel-scheduled-message", {"sequence-numbers": Array(numbers)}, name)
     assert (status, condition) == (404, "com.microsoft:message-not-found")
     assert transacting.discharge(name) == (p.REJECTED, ROLLED_BACK)
+
+
+def test_messages_of_a_session_are_settled_by_a_commit(client, transacting, namespace):
+    put(client, queue="sessions", session="s")
+    in_session = described(p.SOURCE, "sessions", *[None] * 6, {Symbol("com.microsoft:session-filter"): "s"})
+    client.say(sent(p.Attach("in session", 1, True, 0, 1, in_session, target("me")), channel=3))
+    transacting.receiver = (3, 1)
+    (transfer,) = transacting.receive()
+    for fails, left in ((True, 1), (False, 0)):
+        name = transacting.declare()
+        assert transacting.settle(transfer, name) == ACCEPTED
+        assert (transacting.discharge(name, fails=fails), len(namespace.queue("sessions"))) == (ACCEPTED, left)
+
+
+def test_deferred_messages_are_settled_by_a_commit(client, transacting, queue):
+    put(client)
+    (transfer,) = transacting.receive()
+    transacting.settle(transfer, state=described(p.MODIFIED, True, True))
+    asked = {"sequence-numbers": Array([1]), "receiver-settle-mode": 1}
+    _, _, answer = transacting.ask("receive-by-sequence-number", asked, name := transacting.declare())
+    asked = {"disposition-status": "completed", "lock-tokens": Array([answer["messages"][0]["lock-token"]])}
+    assert (transacting.ask("update-disposition", asked, name)[0], len(queue)) == (200, 1)
+    assert (transacting.discharge(name), len(queue)) == (ACCEPTED, 0)
 
 
 # --- several entities -----------------------------------------------------------------------------------------------
