@@ -114,9 +114,7 @@ def find_or_create(
     if found is None or not (created or found):
         raise _refused(namespace, unreachable or next(iter(failures.values()), None))
     present = [path for path in paths if path in found or path in created]
-    deviating = {
-        path: found_deviations for path in present if path in found and (found_deviations := deviations(found[path]))
-    }
+    deviating = {path: different for path, queue in found.items() if (different := deviations(queue))}
     return Paired(present, deviating, failures)
 
 

@@ -91,7 +91,10 @@ class RedisCoordination:
         self._is_closing = False
         subscription = Subscription(
             client,
-            {self.shared.channel: self._read, self._backlog.channel: self._read_queue},
+            {
+                self.shared.channel: lambda text: self._learn(SharedHealth.from_json(text)),
+                self._backlog.channel: lambda text: self._learn_queue(QueueNews.from_json(text)),
+            },
             on_gap=self._ask_for_a_read,
             is_cut=self._must_listen_anew,
             is_closing=lambda: self._is_closing,
@@ -277,12 +280,6 @@ class RedisCoordination:
         with self._lock:
             self._must_read = self._must_compare = True
             self._lock.notify_all()
-
-    def _read(self, text: str) -> None:
-        self._learn(SharedHealth.from_json(text))
-
-    def _read_queue(self, text: str) -> None:
-        self._learn_queue(QueueNews.from_json(text))
 
     def _learn_queue(self, news: QueueNews) -> None:
         if news.process != self._process:

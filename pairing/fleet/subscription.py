@@ -40,7 +40,7 @@ class Subscription:
         while not self._is_closing():
             self._is_cut.clear()
             try:
-                self._listen(self._pubsub())
+                self._listen(self._redis.pubsub(ignore_subscribe_messages=True))  # type: ignore[no-untyped-call]
             except (RedisError, OSError):
                 self._on_gap()
                 self._rest(_FIRST_PAUSE_S)
@@ -56,7 +56,3 @@ class Subscription:
                 message = pubsub.get_message(timeout=_SLICE_S)
                 if message is not None:
                     self._readers[message["channel"]](message["data"])
-
-    def _pubsub(self) -> PubSub:
-        pubsub: PubSub = self._redis.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
-        return pubsub

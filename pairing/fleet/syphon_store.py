@@ -1,6 +1,5 @@
 """The state that syphons of a pair share through Redis: pauses, rate limits, and the ledgers of backlog queues."""
 
-import math
 from datetime import UTC, datetime
 from typing import cast
 
@@ -38,14 +37,11 @@ class SyphonStore(PairKeys):
         """Limit the syphons of the fleet together to ``rate`` messages per second; None removes the limit.
 
         ``target`` is the path of a destination entity or of a backlog queue, None the whole pair. Effective within 2 s.
-        ValueError for a rate that is not above 0: ``pause_syphon`` stops the syphon.
         """
         if rate is None:
             self.redis.hdel(self._key("pace"), target or "*")
             return
-        if not (rate > 0 and math.isfinite(rate)):
-            raise ValueError(f"rate must be a number above 0, got {rate!r}")
-        pace = Pace(float(rate), operator, reason, datetime.now(UTC))
+        pace = Pace(rate, operator, reason, datetime.now(UTC))
         self.redis.hset(self._key("pace"), target or "*", pace.to_json())
 
     def paces(self) -> dict[str, Pace]:

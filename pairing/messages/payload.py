@@ -19,8 +19,8 @@ from pairing.messages.rewriting import (
     check_reserved,
     to_backlog,
 )
-from pairing.messages.sizes import EMPTY_BATCH, ENTRY, STEP, backlog_overhead, backlog_size, envelope_size, message_size
-from pairing.telemetry.metering import billing_units
+from pairing.messages.sizes import EMPTY_BATCH, ENTRY, backlog_overhead, backlog_size, envelope_size, message_size
+from pairing.telemetry.metering import STEP, billing_units
 
 STANDARD_LIMIT = 262_144
 """The message size limit of the Standard tier, assumed until a link to the backlog reports the real limit."""

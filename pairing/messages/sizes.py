@@ -10,9 +10,8 @@ from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 from azure.servicebus.amqp import AmqpMessageBodyType
 
 from pairing.messages.rewriting import to_backlog
+from pairing.telemetry.metering import STEP
 
-STEP = 65_536
-"""Bytes of one billing unit."""
 NEAR = 4_096
 """The distance from a step or limit within which the exact size is computed."""
 

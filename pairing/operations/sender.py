@@ -266,9 +266,6 @@ class SendOperations:
             yield from call(self._link.warm, min(LONGEST_OPENING_S, self._timeout_s / 2))
         if not self._has_warmed:
             self._warm_backlog()  # in the background: later the batch knows the limit of the backlog
-        return self._batch(max_size_in_bytes)
-
-    def _batch(self, max_size_in_bytes: int | None) -> PairedMessageBatch:
         client = self._client
         found = getattr(self._link.sender, "_max_batch_size_on_link", None)
         limit = int(found) if found else client._backlog_batch_limit

@@ -88,7 +88,9 @@ class SharedSessions:
 
     def leave(self, ended: Iterable[tuple[str, str, bool]]) -> None:
         """These sends (session key, token, whether the queue accepted them) have ended with a known result."""
-        arguments: _Arguments = [part for key, token, stored in ended for part in _ended(key, token, stored)]
+        arguments: _Arguments = []
+        for key, token, stored in ended:
+            arguments += [entity_of(key), key, token, int(stored)]
         if arguments:
             self._leave(keys=[self._gates, self._places], args=[self._barriers, *arguments])
 
@@ -122,10 +124,6 @@ class SharedSessions:
     def hold(self, queue: str, keys: Iterable[str], for_s: float) -> None:
         """Let the next sends of these sessions wait for this time, or until their barrier is lifted."""
         self._hold(keys=[self._barriers + queue], args=[int(for_s * 1000), *keys])
-
-
-def _ended(key: str, token: str, stored: bool) -> tuple[str, str, str, int]:
-    return entity_of(key), key, token, int(stored)
 
 
 def _ms(seconds: float) -> int:

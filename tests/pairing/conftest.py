@@ -176,7 +176,7 @@ class Reader:
         self.coordination._reconcile()
 
     def hears(self, news: SharedHealth) -> None:
-        self.coordination._read(news.to_json())
+        self.coordination._learn(news)
 
 
 @pytest.fixture

@@ -213,7 +213,7 @@ class FleetLife(RuleBasedStateMachine):
         if process.news:
             text = process.news.popleft()
             if not is_lost:
-                process.coordination._read(text)
+                process.coordination._learn(SharedHealth.from_json(text))
 
     @rule(name=names)
     def a_process_reconciles(self, name):

@@ -87,11 +87,6 @@ def test_memory_stays_bounded_and_no_number_is_lost_where_nobody_drains(clock):
     assert sum(record.messages for record in records) == 10 * sum(range(200))
 
 
-def test_an_unknown_kind_is_refused_by_name(meter):
-    with pytest.raises(ValueError, match="guess"):
-        meter.count("guess", "contoso", "orders")
-
-
 STEPS = st.lists(
     st.tuples(st.sampled_from(["count", "turn", "drain", "early", "set back"]), st.integers(1, 3)), max_size=60
 )

@@ -7,8 +7,8 @@ from typing import Any
 from pairing.drain.backlog_queue import Item, Settled
 from pairing.drain.host import SyphonHost
 from pairing.drain.sorting import path_of
-from pairing.messages.sizes import STEP, received_size
-from pairing.telemetry.metering import billing_units
+from pairing.messages.sizes import received_size
+from pairing.telemetry.metering import STEP, billing_units
 
 GRANT_S = 900.0
 """How long one grant of link credit lasts without a message."""
