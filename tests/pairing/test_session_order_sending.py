@@ -42,16 +42,21 @@ async def ordered(world, redis_url, *, connected=True):
     return client
 
 
+@pytest.fixture
+async def client(world, queue, redis_url, quick_gates):
+    """A client that keeps the order of sessions, with its queue failed over."""
+    client = await ordered(world, redis_url)
+    client.fail_over(queue, "drill")
+    return client
+
+
 def risks(world) -> list[tuple[str, str]]:
     """Of which entity the order is at risk, and why."""
     return [(event.entity, event.reason) for event in world.events if event.kind == "order_at_risk"]
 
 
-@pytest.mark.usefixtures("quick_gates")
-async def test_messages_of_several_sessions_each_go_to_the_queue_of_their_own(world, queue, redis_url):
-    client = await ordered(world, redis_url)
+async def test_messages_of_several_sessions_each_go_to_the_queue_of_their_own(world, queue, client):
     sender = client.get_queue_sender(queue)
-    client.fail_over(queue, "drill")
     texts = [(f"{session}{n}", session) for n in range(3) for session in "abcdef"]
     await world(sender.send_messages, [message(*each) for each in texts] + [message("x", None)])
     for n in (3, 4):
@@ -64,11 +69,8 @@ async def test_messages_of_several_sessions_each_go_to_the_queue_of_their_own(wo
     assert [by_session[""] for by_session in found.values() if by_session[""]] == [["x"]]
 
 
-@pytest.mark.usefixtures("quick_gates")
-async def test_a_healthy_entity_gets_nothing_of_a_session_still_in_the_backlog(world, queue, primary, redis_url):
-    client = await ordered(world, redis_url)
+async def test_a_healthy_entity_gets_nothing_of_a_session_still_in_the_backlog(world, queue, primary, client):
     sender = client.get_queue_sender(queue)
-    client.fail_over(queue, "drill")
     await world(sender.send_messages, message("first", "s"))
     client.mark_healthy(queue)
     await world(sender.send_messages, [message("other", "t"), message("second", "s")])
@@ -113,11 +115,8 @@ async def test_without_redis_sends_go_on_and_an_event_says_that_the_order_is_at_
 # Where the order is at risk, an event says so: each exception of docs/design/session-order.md
 
 
-@pytest.mark.usefixtures("quick_gates")
-async def test_a_second_writer_of_a_session_is_reported(world, queue, redis_url):
-    client = await ordered(world, redis_url)
+async def test_a_second_writer_of_a_session_is_reported(world, queue, client):
     sender = client.get_queue_sender(queue)
-    client.fail_over(queue, "drill")
     await world(sender.send_messages, message("0", "s"))
     await world(sender.send_messages, message("1", "s"))
     assert risks(world) == []
@@ -143,13 +142,10 @@ async def test_a_message_that_the_primary_may_have_is_reported_when_it_goes_to_t
     assert [str(each) for each in primary.receive(queue, 2)] == ["0", "1"], "that it was reported was no false alarm"
 
 
-@pytest.mark.usefixtures("quick_gates")
 async def test_a_message_that_a_backlog_queue_may_have_is_reported_when_it_goes_to_another(
-    world, queue, secondary, redis_url
+    world, queue, secondary, client
 ):
-    client = await ordered(world, redis_url)
     sender = client.get_queue_sender(queue)
-    client.fail_over(queue, "drill")
     deaf = client.backlog_paths[0]
     secondary.fault(entity=deaf, operation="send", effect="lose_ack")
     for number in range(30):  # queues are chosen at random
@@ -161,11 +157,8 @@ async def test_a_message_that_a_backlog_queue_may_have_is_reported_when_it_goes_
     assert secondary.stats(deaf)["enqueued"] >= 1, "that it was reported was no false alarm"
 
 
-@pytest.mark.usefixtures("quick_gates")
-async def test_a_redis_that_has_forgotten_the_sessions_is_reported(world, queue, redis_url, redis_client):
-    client = await ordered(world, redis_url)
+async def test_a_redis_that_has_forgotten_the_sessions_is_reported(world, queue, client, redis_client):
     sender = client.get_queue_sender(queue)
-    client.fail_over(queue, "drill")
     await world(sender.send_messages, message("0", "s"))
     redis_client.flushall()
     reason = "Redis has forgotten which sessions have messages in the backlog; they are reported again"

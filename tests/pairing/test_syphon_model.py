@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -90,6 +90,10 @@ class World:
         self.last_number = number = self.last_number + 1
         message = ServiceBusReceivedMessage.from_bytes(encoded(path, message_id, poisoned=poisoned))
         self.queue[number] = Stored(number, message)
+
+    def fill(self, path: str, count: int) -> None:
+        for number in range(count):
+            self.store(path, f"{number}", poisoned=False)
 
     def strike(self) -> str:
         """The next trouble, if any."""
@@ -509,8 +513,7 @@ def test_a_paced_destination_holds_up_no_other_and_keeps_its_pace_and_order():
 
 def test_messages_of_a_held_entity_are_deferred_without_a_pause_and_then_come_in_turn_with_new_ones():
     world = World([], failed_over={"payments"})
-    for number in range(700):
-        world.store("payments", f"{number}", poisoned=False)
+    world.fill("payments", 700)
     world.store("orders", "first", poisoned=False)
     steps = steps_of(world, syphon(world, Ledger("queue-0"), steps=100_000))
     while not world.home:
@@ -566,8 +569,7 @@ def test_nothing_is_fetched_for_which_no_place_is_left(monkeypatch):
 
 def test_what_this_process_lacks_is_no_failure_of_an_entity_and_lets_no_message_overtake_another():
     world, short = World([]), 3 * [Sent(0, "shortage", "Too many open files")]
-    for number in range(3 * RECEIVED):
-        world.store("orders", f"{number}", poisoned=False)
+    world.fill("orders", 3 * RECEIVED)
     send = world.send
     world.send = lambda action, trouble: short.pop() if short else send(action, trouble)
     flow = syphon(world, Ledger("queue-0"), steps=4000)
@@ -581,8 +583,7 @@ def test_what_this_process_lacks_is_no_failure_of_an_entity_and_lets_no_message_
 def test_what_is_only_for_a_paced_destination_waits_where_it_is():
     """To defer costs operations: it is done only where others would wait."""
     world = World([])
-    for number in range(30):
-        world.store("orders", f"{number}", poisoned=False)
+    world.fill("orders", 30)
     pacing = Pacing(max_rate=0.05)  # a receive takes longer than its locks, which are renewed
     drive(world, syphon(world, Ledger("queue-0"), steps=10_000, pacing=pacing))
     assert world.now > 500
@@ -592,8 +593,7 @@ def test_what_is_only_for_a_paced_destination_waits_where_it_is():
 
 def test_who_has_lost_the_queue_to_another_completes_nothing_and_ends():
     world = World([])
-    for number in range(3):
-        world.store("orders", f"{number}", poisoned=False)
+    world.fill("orders", 3)
     world.store("orders", "poisoned", poisoned=True)
     world.is_lease_ours = False
     drive(world, syphon(world, Ledger("queue-0"), steps=10_000))
@@ -604,16 +604,9 @@ def test_who_has_lost_the_queue_to_another_completes_nothing_and_ends():
 
 def test_an_incident_ends_when_the_queue_is_drained():
     world = World([])
-    for number in range(3):
-        world.store("orders", f"{number}", poisoned=False)
-    left = [200]
-
-    def may_work() -> bool:
-        left[0] -= 1
-        return left[0] > 0
-
+    world.fill("orders", 3)
     syphon_flow = syphon(world, Ledger("queue-0"), steps=200)
-    syphon_flow._has_leave = may_work
+    syphon_flow._has_leave = partial(next, iter([True] * 200), False)
     drive(world, syphon_flow)
     [incident] = world.kept().incidents
     assert incident.ended_at is not None
