@@ -136,10 +136,12 @@ def slowed(seconds: float) -> float:
     return seconds * max((time.monotonic() - began) / _PROBE_S / 2, 1.0)
 
 
-def eventually(holds: Callable[[], Any], within_s: float = 120, or_show: Callable[[], object] = str) -> Any:
-    """What it gives once that is true; fails where it is not in time."""
+def eventually(
+    holds: Callable[[], Any], within_s: float = 120, or_show: Callable[[], object] = str, every_s: float = 0.02
+) -> Any:
+    """What it gives once that is true; fails where it is not in time. What takes long is asked less often."""
     deadline, pause = time.monotonic() + within_s, threading.Event()
     while not (found := holds()):
         assert time.monotonic() < deadline, f"not in time: {or_show()}"
-        pause.wait(0.02)
+        pause.wait(every_s)
     return found

@@ -33,7 +33,7 @@ def eventually(condition: Callable[[], Any], limit_s: float, what: str) -> Any:
 
     The limit is for a quiet machine; a busy one gets several times as long.
     """
-    return pace.eventually(condition, GUARD * limit_s, lambda: what)
+    return pace.eventually(condition, GUARD * limit_s, lambda: what, every_s=0.1)
 
 
 class Demo:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.postgres import cluster, programs
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -57,6 +58,5 @@ def test_the_same_tests_pass_on_postgresql(database_url, marked):
 def test_it_was_postgresql(database_url):
     ask = "from django.db import connection as c; print(c.vendor)"
     environment = {**os.environ, "DATABASE_URL": database_url}
-    command = [sys.executable, "manage.py", "shell", "-v0", "-c", ask]
 
-    assert subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True).stdout == "postgresql\n"
+    assert forked.run(("manage.py", "shell", "-v0", "-c", ask), environment).stdout == "postgresql\n"
