@@ -335,6 +335,16 @@ def test_a_topic_and_its_subscriptions_are_one_entity(client, transacting, topic
     assert [len(each.queue) for each in topic.subscriptions()] == [1, 2]
 
 
+def test_a_coordinator_that_comes_together_with_the_next_links_begins_its_session(client, transacting):
+    """SDKs for Java send the links of `$cbs` in the same segment."""
+    links = [p.Attach("c", 0, False, 0, 1, source("me"), COORDINATOR, initial_delivery_count=0)]
+    links.append(p.Attach("cbs", 1, False, 0, 1, source("me"), target("$cbs"), initial_delivery_count=0))
+    client.say(b"".join(sent(each, channel=5) for each in (p.Begin(None, 0, 5000, 5000), *links)))
+    name = transacting.declare()
+    for handle, queue in ((2, "orders"), (3, "orders/eu")):
+        assert transacting.send(b"a", name, transacting.link(5, handle, queue)) == ACCEPTED
+
+
 def test_the_first_link_after_a_coordinator_in_its_session_is_the_entity_all_others_send_through(
     client, transacting, namespace, texts
 ):

@@ -7,7 +7,7 @@ import pytest
 from tests.emulator.clients.programs import command
 
 pytestmark = pytest.mark.slow
-STEPS = {"Go": 48, "Java": 50, "Java of 2024": 50}
+STEPS = {"Go": 48, "Java": 56, "Java of 2024": 56}
 
 
 @pytest.fixture

@@ -51,7 +51,8 @@ final class ReceivingSteps {
             }
             BlockingQueue<String> bodies = new LinkedBlockingQueue<>();
             processes(Clients.SESSIONS, Clients.builder().sessionProcessor().queueName(Clients.SESSIONS)
-                .maxConcurrentSessions(2).disableAutoComplete().processMessage((ServiceBusReceivedMessageContext context) -> {
+                .maxConcurrentSessions(2).disableAutoComplete()
+                .processMessage((ServiceBusReceivedMessageContext context) -> {
                     context.complete();
                     bodies.add(context.getMessage().getSessionId());
                 }).processError(context -> System.out.println("# " + context.getException())).buildProcessorClient(),

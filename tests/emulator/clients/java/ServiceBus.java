@@ -17,7 +17,7 @@ public final class ServiceBus {
     public static void main(String[] arguments) throws Exception {
         List<Step> steps = new ArrayList<>(FirstSteps.STEPS);
         for (List<Step> more : List.of(AdministrationSteps.STEPS, MessageSteps.STEPS, SettlementSteps.STEPS,
-                SessionSteps.STEPS, ReceivingSteps.STEPS, RefusalSteps.STEPS)) {
+                SessionSteps.STEPS, ReceivingSteps.STEPS, TransactionSteps.STEPS, RefusalSteps.STEPS)) {
             steps.addAll(more);
         }
         String wanted = System.getenv("STEPS");
