@@ -30,6 +30,7 @@ from emulator.web.conversation import WebConversation
 from tests.amqp10.peer import OPENING, SESSION, sent, source, target
 
 NOW = 1_800_000_000.0
+READ = 512
 
 
 def attach(handle: int, role: bool, address: str) -> bytes:
@@ -52,6 +53,11 @@ LINKS = b"".join(
         ]
     )
 )
+TRANSACTION = b"txn"
+"""The id of each transaction."""
+COORDINATOR = sent(
+    p.Attach("link6", 6, False, 0, 1, source("x"), Described(ULong(p.COORDINATOR), []), initial_delivery_count=0)
+) + sent(p.Transfer(6, 0, b"t", 0), b"\x00\x53\x77" + encode(Described(ULong(p.DECLARE), [None])))
 
 
 ACCEPTED = frame(0, p.encode_performative(p.SaslOutcome(0)), SASL_FRAME)
@@ -107,7 +113,7 @@ def to_a_stranger(data: bytes) -> None:
 
 
 def to_a_client(data: bytes) -> None:
-    converse(data, opening=HANDSHAKE + LINKS)
+    converse(data, opening=HANDSHAKE + LINKS + COORDINATOR + sent(p.Flow(0, 5000, 0, 5000, 1, 0, 3)))
 
 
 def to_our_client(data: bytes) -> None:
@@ -141,17 +147,26 @@ def to_frame_fields(data: bytes) -> None:
 def converse(data: bytes, *, opening: bytes) -> None:
     """A conversation with a namespace, and time passing after it."""
     namespace = Namespace("contoso")
-    namespace.create_queue("orders", QueueDescription("orders"), NOW)
+    queue = namespace.create_queue("orders", QueueDescription("orders"), NOW)
+    for _ in range(3):
+        queue.enqueue(message.parse(MESSAGE), NOW)
     calls: list[Callable[[], None]] = []
-    host = Host(namespace, "key", lambda: NOW, lambda delay_s, call: calls.append(call))
+    now = NOW
+    host = Host(namespace, "key", lambda: now, lambda delay_s, call: calls.append(call))
     talk = conversation.Conversation(host, Nowhere())
     talk.add_grant(access.Grant("", NOW * 2))
     # An error of ours is logged and answered there; here it has to be seen.
-    with patch.object(conversation.log, "exception", side_effect=_raise_current):
-        talk.receive(opening + data)
+    with (
+        patch.object(conversation.log, "exception", side_effect=_raise_current),
+        patch("emulator.broker.transactions.urandom", lambda size: TRANSACTION),
+    ):
+        for piece in (opening, *(data[start : start + READ] for start in range(0, len(data), READ))):
+            talk.receive(piece)  # all of it at once would end the connection before its first message is looked at
     for call in calls:
         call()
-    namespace.advance(NOW + 1000)
+    now += 1000
+    host.advance()
+    talk.lost()
 
 
 def _raise_current(*_: object) -> None:

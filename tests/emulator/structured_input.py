@@ -12,6 +12,7 @@ from random import Random
 
 from amqp10.codec import encode
 from amqp10.frames import AMQP_FRAME, SASL_FRAME
+from amqp10.types import Described, Raw
 from tests.emulator import fuzzing
 
 Generator = Callable[[Random], bytes]
@@ -208,9 +209,15 @@ def _terminus(random: Random) -> bytes:
 
 
 def _state(random: Random) -> bytes:
-    code = random.choice((0x23, 0x24, 0x25, 0x26, 0x27, 0x34))
+    code = random.choice((0x23, 0x24, 0x25, 0x26, 0x27, fuzzing.p.TRANSACTIONAL))
+    if code == fuzzing.p.TRANSACTIONAL and not is_wrong(random):
+        return _in_transaction(random.choice((b"\x40", b"\x00\x53\x24\x45", _state(random))))
     fields = [random.choice((_flag, _described, mapping, text))(random, 2) for _ in range(random.randint(0, 3))]
     return b"\x00\x53" + bytes([code]) + compound(random, 0xC0, fields)
+
+
+def _in_transaction(state: bytes) -> bytes:
+    return encode(fuzzing.p.transactional(fuzzing.TRANSACTION, Raw(state)))
 
 
 _FIELDS: dict[str, Generator] = {
@@ -223,7 +230,8 @@ _FIELDS: dict[str, Generator] = {
     ),
     **dict.fromkeys(("next_outgoing_id", "incoming_window", "outgoing_window", "message_format"), number),
     **dict.fromkeys(
-        ("role", "settled", "more", "drain", "echo", "closed", "batchable", "aborted", "resume"), _other_field
+        ("role", "settled", "more", "drain", "echo", "closed", "batchable", "aborted", "resume"),
+        lambda random: _flag(random, 0),
     ),
     **dict.fromkeys(("source", "target"), _terminus),
     **dict.fromkeys(("name", "container_id", "hostname"), text),
@@ -253,10 +261,28 @@ def conversation(random: Random) -> bytes:
 def _said(random: Random) -> bytes:
     if random.random() < 0.4:
         return performative(random)
-    handle, settled = random.choice((0, 2, 2, 2, 4)), random.random() < 0.5
+    if random.random() < 0.1:
+        state = Raw(_in_transaction(_state(random)))
+        disposition = fuzzing.p.Disposition(True, random.randrange(4), None, random.random() < 0.5, state)
+        return frame(random, fuzzing.p.encode_performative(disposition))
+    handle, settled = random.choice((0, 0, 2, 2, 2, 4, 6)), random.random() < 0.5
+    if handle == 6:
+        transfer = fuzzing.p.Transfer(handle, random.randrange(4), b"t", 0, is_wrong(random))
+        return frame(random, fuzzing.p.encode_performative(transfer) + _control(random))
     more = None if random.random() < 0.9 else True
-    transfer = fuzzing.p.Transfer(handle, random.randrange(4), b"t", random.choice((0, 0x80013700)), settled, more)
+    state = Raw(_in_transaction(b"\x40")) if random.random() < 0.3 else None
+    message_format = random.choice((0, 0x80013700))
+    transfer = fuzzing.p.Transfer(handle, random.randrange(4), b"t", message_format, settled, more, state=state)
     return frame(random, fuzzing.p.encode_performative(transfer) + payload(random))
+
+
+def _control(random: Random) -> bytes:
+    """What is sent to a coordinator."""
+    declare, fails = random.random() < 0.4, random.random() < 0.3
+    fields = [None] if declare else [fuzzing.TRANSACTION, fails]
+    code = fuzzing.p.DECLARE if declare else fuzzing.p.DISCHARGE
+    value_of = value(random) if is_wrong(random) else encode(Described(fuzzing.ULong(code), fields))
+    return b"\x00\x53\x77" + value_of
 
 
 def stranger(random: Random) -> bytes:
