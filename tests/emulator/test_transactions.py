@@ -12,6 +12,7 @@ from emulator.broker.descriptions import QueueDescription, SubscriptionDescripti
 from emulator.broker.journal import NoJournal
 from emulator.broker.message import BATCH_FORMAT
 from emulator.broker.transactions import MAX_MESSAGES, MAX_OPEN, SPANS_ENTITIES, TIME_LIMIT_S
+from emulator.faults import fault_from_json
 from tests.amqp10.peer import sent, source, target
 from tests.emulator.client import Client, body
 
@@ -454,6 +455,19 @@ def test_a_control_message_that_is_none_is_refused(transacting, value, condition
     state = transacting.transfer(transacting.controller, b"\x00\x53\x77" + encode(value))
     assert outcome(state) == (p.REJECTED, condition)
     assert outcome(transacting.transfer(transacting.controller, b"\x00")) == (p.REJECTED, "amqp:decode-error")
+
+
+@pytest.mark.parametrize("operation", ["send", "settle"])
+def test_a_fault_of_an_operation_undoes_its_transaction(client, host, transacting, texts, operation):
+    put(client)
+    (transfer,) = transacting.receive()
+    name = transacting.declare()
+    transacting.send(b"b", name)
+    fault = {"operation": operation, "effect": "reject", "condition": "com.microsoft:server-busy", "count": 1}
+    host.add_fault(fault_from_json(fault, time.time()))
+    refused = transacting.send(b"c", name) if operation == "send" else transacting.settle(transfer, name)
+    assert refused == (p.REJECTED, "com.microsoft:server-busy")
+    assert (transacting.discharge(name), texts()) == ((p.REJECTED, ROLLED_BACK), [(b"a", True)])
 
 
 def test_a_settled_message_that_is_refused_makes_the_commit_fail(transacting, texts):
