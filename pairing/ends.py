@@ -270,8 +270,8 @@ class End:
 class SdkEnd(End, Generic[BusT, AdministrationT, LinkT]):
     """An end with the SDK's clients for it, each created on first use."""
 
-    bus_class: Callable[..., Any]
-    administration_class: Callable[..., Any]
+    bus_class: type[BusT]
+    administration_class: type[AdministrationT]
     plain_transport: Callable[..., Any]
     proxy_scheme = ""
 
@@ -290,14 +290,12 @@ class SdkEnd(End, Generic[BusT, AdministrationT, LinkT]):
     @property
     def sdk(self) -> BusT:
         """The SDK's client for sending; without its retries, because this library retries."""
-        bus: BusT = self._cached("sdk", lambda: self._sending_endpoint().service_bus(self.bus_class, own_retries=True))
-        return bus
+        return self._cached("sdk", lambda: self._sending_endpoint().service_bus(self.bus_class, own_retries=True))
 
     @property
     def receiving(self) -> BusT:
         """The SDK's client for the application's receivers; with the SDK's retries."""
-        bus: BusT = self._cached("receiving", lambda: self.endpoint.service_bus(self.bus_class, own_retries=False))
-        return bus
+        return self._cached("receiving", lambda: self.endpoint.service_bus(self.bus_class, own_retries=False))
 
     @property
     def administration(self) -> AdministrationT:
@@ -306,11 +304,10 @@ class SdkEnd(End, Generic[BusT, AdministrationT, LinkT]):
         Another one once the key of the credential was replaced: the SDK's keeps its token, and the key, for an hour.
         """
         make = self.endpoint.administration
-        client: AdministrationT = self._cached(
+        return self._cached(
             f"administration {hash(self.endpoint.shared_access)}",
             lambda: make(self.administration_class, self.plain_transport, self._tls_transport()),
         )
-        return client
 
     def _tls_transport(self) -> Callable[..., Any] | None:
         return None
@@ -318,13 +315,14 @@ class SdkEnd(End, Generic[BusT, AdministrationT, LinkT]):
     def _sending_endpoint(self) -> Endpoint:
         return self.endpoint
 
-    def _cached(self, name: str, make: Callable[[], Any]) -> Any:
+    def _cached(self, name: str, make: Callable[[], S]) -> S:
         with self._lock:
             if name not in self._made:
                 if self.is_down:  # by an operation that continues while the end closes; nothing else would close it
                     raise ServiceBusError("This end of the pair has been closed.")
                 self._made[name] = make()
-            return self._made[name]
+            made: S = self._made[name]
+            return made
 
     def _taken(self) -> list[Any]:
         """Take the SDK's clients, which the caller closes."""

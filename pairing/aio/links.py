@@ -102,12 +102,7 @@ class Link:
     """A link to one entity, opened by the first operation and again after a failure."""
 
     def __init__(
-        self,
-        make: Callable[[], ServiceBusSender],
-        background: Background,
-        *,
-        warm: bool = False,
-        idle_s: float = inf,
+        self, make: Callable[[], ServiceBusSender], background: Background, *, warm: bool = False, idle_s: float = inf
     ) -> None:
         self._make = make
         self._background = background

@@ -42,13 +42,8 @@ class InTurn:
         self.note: Callable[[Iterable[Any]], None] = lambda found: None
         """Called with messages that were seen in the queue."""
         self._queue, self._may_work, self._now = queue, may_work, now
-        self.peek, self.count, self.keep, self.renew, self.rest = (
-            queue.peek,
-            queue.count,
-            queue.keep,
-            queue.renew,
-            queue.rest,
-        )
+        self.peek, self.count, self.keep = queue.peek, queue.count, queue.keep
+        self.renew, self.rest = queue.renew, queue.rest
         self._sending = dict[str, list[Item]]()
         self._turns = Turns()
         self._holds = Holds()

@@ -78,10 +78,8 @@ class Settling:
             self._note_deferred(item, round_)
         if fetched:
             yield from self._queue.operations.settle("abandon", fetched)
-        if fresh and not self._may_send():
-            yield from self._queue.operations.settle(
-                "abandon", fresh
-            )  # the next syphon gets them immediately and in order, or this one later
+        if fresh and not self._may_send():  # the next syphon gets them immediately and in order, or this one later
+            yield from self._queue.operations.settle("abandon", fresh)
         elif fresh:
             outcomes = yield from self._queue.operations.settle("defer", fresh)
             for item, outcome in zip(fresh, outcomes, strict=True):

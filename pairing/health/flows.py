@@ -100,18 +100,18 @@ def send(
     backlog: Backlog,
     now: Callable[[], float],
     *,
+    began_at: float,
     timeout_s: float,
     wait_when_busy: bool = False,
-    began_at: float | None = None,
 ) -> Operation[str | None]:
     """Send once, within the timeout: to the primary, or to a backlog queue while the entity is failed over.
 
-    ``began_at``: the start of the timeout, if it was earlier. Returns the used backlog queue, None for the primary.
-    Raises the primary's own error during the failover interval or for errors of the caller, BacklogUnavailableError if
-    no backlog queue accepts the message either.
+    The timeout began at ``began_at``. Returns the used backlog queue, None for the primary. Raises the primary's own
+    error during the failover interval or for errors of the caller, BacklogUnavailableError if no backlog queue accepts
+    the message either.
     """
     redirected = yield from send_to_primary(
-        attempts, work, entity, now, timeout_s=timeout_s, wait_when_busy=wait_when_busy, began_at=began_at
+        attempts, work, entity, now, began_at=began_at, timeout_s=timeout_s, wait_when_busy=wait_when_busy
     )
     if redirected is None:
         return None
@@ -124,14 +124,13 @@ def send_to_primary(
     entity: Entity,
     now: Callable[[], float],
     *,
+    began_at: float,
     timeout_s: float,
     wait_when_busy: bool = False,
-    began_at: float | None = None,
 ) -> Operation[Redirected | None]:
     """Send to the primary; None if it accepted the message, or how the message is redirected. Raises like ``send``."""
-    at = now() if began_at is None else began_at
-    deadline = at + timeout_s
-    primary_until = at + timeout_s / 2
+    at = began_at
+    deadline, primary_until = at + timeout_s, at + timeout_s / 2
     failure: Failed | None = None
     repeated = False
     while not entity.is_failed_over(at):

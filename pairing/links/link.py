@@ -22,13 +22,7 @@ from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
 from pairing.clock import joined, left_until, start
 from pairing.links.credentials import opens_until
 from pairing.links.failures import LinkCrowdedError, LinkFailure, keeps_link, raise_interruption
-from pairing.links.sockets import (
-    break_transport,
-    close_socket_with,
-    is_alive,
-    on_each_handler,
-    token_is_aging,
-)
+from pairing.links.sockets import break_transport, close_socket_with, is_alive, on_each_handler, token_is_aging
 
 _TICK_S = 0.25
 _AHEAD_S = 0.3

@@ -11,14 +11,7 @@ from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType, AmqpMessageProperties
 from azure.servicebus.exceptions import MessageSizeExceededError
 
-from pairing.messages.rewriting import (
-    LONGEST_TTL_MS,
-    PATH,
-    SESSION_ID,
-    as_message,
-    check_reserved,
-    to_backlog,
-)
+from pairing.messages.rewriting import LONGEST_TTL_MS, PATH, SESSION_ID, as_message, check_reserved, to_backlog
 from pairing.messages.sizes import EMPTY_BATCH, ENTRY, backlog_overhead, backlog_size, envelope_size, message_size
 from pairing.telemetry.metering import STEP, billing_units
 
@@ -30,9 +23,7 @@ _AT_ONCE = 64
 _DATA = AmqpMessageBodyType.DATA
 _TEXT = frozenset({str, type(None)})
 _NAMES = ("application_properties", "annotations", "footer", "delivery_annotations", "body_type")
-_KEPT_AS = tuple(
-    f"_{name}" for name in _NAMES
-)  # the public ones are properties, which would cost half a microsecond in total
+_KEPT_AS = tuple(f"_{name}" for name in _NAMES)  # the public ones are properties, which cost half a microsecond
 _sections = attrgetter(*(_KEPT_AS if set(_KEPT_AS) <= vars(AmqpAnnotatedMessage(data_body=b"")).keys() else _NAMES))
 _PLAIN_SECTIONS: tuple[tuple[Any, ...], ...] = ((None, {}, None, None, _DATA), (None, None, None, None, _DATA))
 _PLAIN = 104 + 13 * 5  # the sections, and the length of each of the 13 properties
@@ -72,9 +63,7 @@ class PairedMessageBatch(ServiceBusMessageBatch):
         if not self.messages:
             reserve += envelope_size(ready)
         before, whole = self.size_in_bytes, self.max_size_in_bytes
-        if (
-            self._backlog_limit is not None
-        ):  # the primary may accept more, for example a Premium one paired with a Standard one
+        if self._backlog_limit is not None:  # the primary, a Premium one for example, may accept more
             self._max_size_in_bytes = min(whole, self._backlog_limit() - self._reserved - reserve)
         try:
             super().add_message(ready)

@@ -99,13 +99,8 @@ def copy_for_send(received: ServiceBusMessage) -> ServiceBusMessage:
     Property types are guessed from the decoded values; a past schedule is dropped.
     """
     raw = received.raw_amqp_message
-    header = AmqpMessageHeader()
-    if raw.header is not None:
-        header.durable, header.priority, header.time_to_live = (
-            raw.header.durable,
-            raw.header.priority,
-            raw.header.time_to_live,
-        )
+    header = _header(raw)
+    header.time_to_live = None if raw.header is None else raw.header.time_to_live
     properties = _properties(raw, {})
     return _build(raw, header, properties, _retyped(raw.application_properties, None), _annotations(raw, None), {})
 
@@ -129,15 +124,12 @@ def to_backlog(message: ServiceBusMessage, path: str) -> ServiceBusMessage:
             types[letter] = "x"
     if properties.group_id is not None:
         carried[SESSION_ID], properties.group_id = text(properties.group_id), None
-    header = AmqpMessageHeader()
-    if raw.header is not None:
-        header.durable, header.priority = raw.header.durable, raw.header.priority
-        if raw.header.time_to_live is not None:
-            carried[TIME_TO_LIVE] = typed("LONG", raw.header.time_to_live * _TICKS_PER_MILLISECOND)
-            properties.absolute_expiry_time = None  # the SDK computes it from the time-to-live on every send
+    if raw.header is not None and raw.header.time_to_live is not None:
+        carried[TIME_TO_LIVE] = typed("LONG", raw.header.time_to_live * _TICKS_PER_MILLISECOND)
+        properties.absolute_expiry_time = None  # the SDK computes it from the time-to-live on every send
     if when is not None:
         carried[SCHEDULED_ENQUEUE_TIME] = typed("TIMESTAMP", when)
-    return _build(raw, header, properties, carried, annotations, types, outward=True)
+    return _build(raw, _header(raw), properties, carried, annotations, types, outward=True)
 
 
 def restore(received: ServiceBusMessage) -> tuple[str, ServiceBusMessage]:
@@ -155,9 +147,7 @@ def restore(received: ServiceBusMessage) -> tuple[str, ServiceBusMessage]:
     ttl_ticks = _take_number(carried, TIME_TO_LIVE)
     scheduled = _take_number(carried, SCHEDULED_ENQUEUE_TIME)
     written = _take_text(carried, PROPERTY_TYPES)
-    header = AmqpMessageHeader()
-    if raw.header is not None:
-        header.durable, header.priority = raw.header.durable, raw.header.priority
+    header = _header(raw)
     header.time_to_live = _ttl_ms(ttl_ticks)
     try:
         types = _read_types(written)
@@ -239,6 +229,14 @@ def _inward_body(raw: AmqpAnnotatedMessage, types: dict[str, Any]) -> dict[str, 
     if raw.body_type == AmqpMessageBodyType.SEQUENCE:
         return {"sequence_body": retype_whole(list(raw.body), types.get("b"))}
     return {"value_body": retype_whole(raw.body, types.get("b"))}
+
+
+def _header(raw: AmqpAnnotatedMessage) -> AmqpMessageHeader:
+    """A header with the durability and the priority of a message, and without its time-to-live."""
+    header = AmqpMessageHeader()
+    if raw.header is not None:
+        header.durable, header.priority = raw.header.durable, raw.header.priority
+    return header
 
 
 def _copy(properties: AmqpMessageProperties | None) -> AmqpMessageProperties:

@@ -81,9 +81,7 @@ class SessionGates:
             return None
         try:
             ruling = self._sessions.enter(key, candidate, token, within_s=within_s)
-            if ruling.others.startswith(
-                f"{self._process}:"
-            ):  # a send of ours, maybe over by now: that is reported late
+            if ruling.others.startswith(f"{self._process}:"):  # a send of ours, maybe over: that is reported late
                 self._sessions.leave([one for one in list(self._ended) if one[1] == ruling.others])
                 ruling = self._sessions.enter(key, candidate, token, within_s=within_s)
         except Exception as error:

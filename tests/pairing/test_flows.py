@@ -56,6 +56,7 @@ class World:
             self.entity,
             SenderBacklog(self.pair),
             self.clock.now,
+            began_at=self.clock.now(),
             timeout_s=timeout_s,
             wait_when_busy=wait_when_busy,
         )

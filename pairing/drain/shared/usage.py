@@ -60,14 +60,8 @@ class Tally:
         """Messages were settled in the backlog."""
         done = Counter(item.path for item, outcome in zip(items, outcomes, strict=False) if outcome == "done")
         for path, count in done.items():
-            self._count(
-                "syphon_settle",
-                self._secondary,
-                path or self._queue,
-                operations=count,
-                messages=count,
-                billing_units=count,
-            )
+            entity, each = path or self._queue, {"operations": count, "messages": count, "billing_units": count}
+            self._count("syphon_settle", self._secondary, entity, **each)
 
     def sent(self, path: str, items: list[Item]) -> None:
         """Messages were accepted by the primary."""
