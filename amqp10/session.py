@@ -26,6 +26,7 @@ HANDLE_MAX = 0xFFFFFFFF
 
 _U32 = struct.Struct(">I")
 _ACCEPTED = encode(p.accepted())
+_TAG_HEADS = [bytes((0xA0, size)) for size in range(256)]
 # The last six fields of a transfer: whether more fragments follow, and nulls. SDKs before 7.15 expect all fields.
 _MORE, _LAST = b"\x41" + b"\x40" * 5, b"\x42" + b"\x40" * 5
 
@@ -207,7 +208,7 @@ class Session:
         self._next_delivery_id = (delivery_id + 1) & 0xFFFFFFFF
         if not settled:
             self._unsettled[delivery_id] = (link, tag)
-        head = _uint(link.handle) + _uint(delivery_id) + b"\xa0" + bytes((len(tag),)) + tag
+        head = _uint(link.handle) + _uint(delivery_id) + _TAG_HEADS[len(tag)] + tag
         head += (_uint(message_format) if message_format else b"\x43") + (b"\x41" if settled else b"\x42")
         room = self.connection.peer_max_frame_size - 64 - len(tag)
         position = 0
