@@ -327,6 +327,7 @@ def test_rules_are_added_listed_and_removed_over_amqp(rules, namespace):
     [
         ("add-rule", {"rule-name": "$Default", "rule-description": {"sql-filter": {"expression": "1=1"}}}, "exists"),
         ("add-rule", {"rule-name": "x", "rule-description": {"sql-filter": {"expression": "1="}}}, "argument"),
+        ("add-rule", {"rule-name": "x", "rule-description": {"sql-filter": {"expression": "a = @x"}}}, "argument"),
         ("add-rule", {"rule-name": "x", "rule-description": {}}, "argument"),
         ("add-rule", {"rule-description": {}}, "argument"),
         ("remove-rule", {"rule-name": "nobody"}, "not-found"),

@@ -42,6 +42,7 @@ PROGRAMS = {
     "Go": Program("go", "REQUIRE_GO", (("go", "build", "-o", "steps", "."),), ("{0}/steps",)),
     "Java": _java("java", "ServiceBus", is_nightly=False),
     "Java of 2024": _java("java", "ServiceBus", "-Dservicebus.version=7.17.7", is_nightly=True),
+    "JMS": _java("jms", "Jms", is_nightly=True),
 }
 
 

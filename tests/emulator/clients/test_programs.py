@@ -3,7 +3,9 @@
 import re
 
 import pytest
+from azure.servicebus.management import ServiceBusAdministrationClient
 
+from pairing import emulator_transport
 from tests.emulator.clients.programs import command
 
 pytestmark = pytest.mark.slow
@@ -38,3 +40,16 @@ def test_an_sdk_of_another_language_walks_all_its_steps_over_tls(walked, served,
     """Without the hint that this is an emulator the SDKs use TLS; the name has to be that of the certificate."""
     text = served.namespace.connection_string.replace("UseDevelopmentEmulator=true;", "")
     assert walked(name, text.replace("127.0.0.1", "localhost")) == STEPS[name]
+
+
+@pytest.mark.nightly
+def test_qpid_jms_walks_all_its_steps(walked, served):
+    with ServiceBusAdministrationClient.from_connection_string(
+        served.namespace.connection_string, transport=emulator_transport()
+    ) as administration:
+        administration.create_queue("jms", max_delivery_count=3, lock_duration="PT5S")
+        administration.create_queue("jms-other")
+        administration.create_queue("jms-sessions", requires_session=True)
+        administration.create_topic("jms-topic")
+        administration.create_subscription("jms-topic", "all")
+    assert walked("JMS") == 45
