@@ -13,7 +13,8 @@ const rhea = require("rhea");
 const Long = require("long");
 
 const connectionString = process.env.SERVICEBUS_CONNECTION_STRING;
-const [queue, pair, sessions, quick, topic] = ["js-queue", "js-pair", "js-sessions", "js-quick", "js-topic"];
+const names = ["queue", "pair", "sessions", "quick", "topic"];
+const [queue, pair, sessions, quick, topic] = names.map((name) => `js-${process.pid}-${name}`);
 const options = { retryOptions: { maxRetries: 0, timeoutInMs: 20_000 } };
 if (process.env.OVER_WEBSOCKETS === "1") options.webSocketOptions = { webSocket: require("ws") };
 const soon = { maxWaitTimeInMs: 10_000 };
