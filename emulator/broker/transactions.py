@@ -8,7 +8,6 @@ that is refused undoes its transaction, which can then only be discharged.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from os import urandom
 from typing import Any, Protocol
@@ -55,9 +54,6 @@ class Operation(Protocol):
     def apply(self, now: float) -> None:
         """Apply it; it was checked."""
 
-    def undo(self, now: float) -> None:
-        """Its transaction was rolled back."""
-
 
 @dataclass(frozen=True, slots=True)
 class Send:
@@ -74,8 +70,6 @@ class Send:
     def apply(self, now: float) -> None:
         for message in self.messages:
             self.queue.add(message, now, number=self.number)
-
-    def undo(self, now: float) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,20 +89,14 @@ class Cancel:
             if not stored.is_removed:
                 self.queue.contents.remove(stored)
 
-    def undo(self, now: float) -> None: ...
-
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """A locked message to be settled. `applied` is called then.
-
-    A receiver that `released` the delivery cannot settle it again: a roll-back abandons the message.
-    """
+    """A locked message to be settled; `applied` is called then. A roll-back leaves the lock as it is."""
 
     queue: Queue
     token: bytes
     settlement: Settlement
-    released: bool = False
     applied: Callable[[], None] = lambda: None
     messages: Sequence[Message] = ()
 
@@ -118,11 +106,6 @@ class Settle:
     def apply(self, now: float) -> None:
         self.queue.deliveries.settle(self.token, self.settlement, now)
         self.applied()
-
-    def undo(self, now: float) -> None:
-        if self.released:
-            with suppress(MessageLockLost):
-                self.queue.deliveries.abandon(self.token, now)
 
 
 @dataclass(eq=False, slots=True)
@@ -164,7 +147,7 @@ class Transaction:
         try:
             self._check(now)
         except BrokerError as error:
-            self.roll_back(TransactionRolledBack(str(error)), now)
+            self.roll_back(TransactionRolledBack(str(error)))
         if self.failure is not None:
             raise self.failure
         # What is settled first makes room, and none of it can be lost by what a delivery causes.
@@ -177,17 +160,16 @@ class Transaction:
         for queue in {operation.queue for operation in self._operations if operation.messages}:
             queue.check([message for each in self._operations if each.queue is queue for message in each.messages])
 
-    def roll_back(self, reason: BrokerError, now: float) -> None:
-        """Undo everything; from now on operations and a commit are refused."""
+    def roll_back(self, reason: BrokerError) -> None:
+        """Forget everything; from now on operations and a commit are refused."""
         if self.failure is None:
             self.failure = reason
-        operations, self._operations, self.size = self._operations, [], 0
-        for operation in operations:
-            operation.undo(now)
+        self._operations.clear()
+        self.size = 0
 
     def expire(self, now: float) -> None:
         """Roll back, as the time is over."""
-        self.roll_back(TransactionTimedOut(), now)
+        self.roll_back(TransactionTimedOut())
 
 
 class Transactions:
@@ -237,10 +219,10 @@ class Transactions:
         if is_first:
             self._time_limits.set(transaction, now + TIME_LIMIT_S)
 
-    def fail(self, name: bytes | None, reason: str, now: float) -> None:
+    def fail(self, name: bytes | None, reason: str) -> None:
         """Undo a transaction one of whose operations was refused, if it was in one."""
         if name is not None and name in self._open:
-            self._open[name].roll_back(TransactionRolledBack(reason), now)
+            self._open[name].roll_back(TransactionRolledBack(reason))
 
     def discharge(self, name: bytes, now: float, *, fails: bool) -> None:
         """Commit a transaction, or roll it back. Raises BrokerError if it cannot be committed."""
@@ -248,12 +230,10 @@ class Transactions:
         if transaction is None:
             raise TransactionUnknown
         self._time_limits.discard(transaction)
-        if fails:
-            transaction.roll_back(TransactionRolledBack(), now)
-        else:
+        if not fails:
             transaction.commit(now)
 
-    def end(self, coordinator: object, now: float) -> None:
+    def end(self, coordinator: object) -> None:
         """Roll back what was declared on a link that has ended."""
         for name in [name for name, each in self._open.items() if each.coordinator is coordinator]:
-            self.discharge(name, now, fails=True)
+            self._time_limits.discard(self._open.pop(name))

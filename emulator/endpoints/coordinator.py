@@ -44,7 +44,7 @@ class CoordinatorEndpoint(Endpoint):
         return p.accepted()
 
     def detached(self) -> None:
-        self.client.transactions.end(self, self.host.clock())
+        self.client.transactions.end(self)
 
 
 def _control(payload: bytes) -> tuple[int, list[Any]]:

@@ -65,7 +65,7 @@ class ManagementEndpoint(RequestEndpoint):
                 self.host.admit(1)
             status, body = operation(request.body if isinstance(request.body, dict) else {})
         except (AmqpError, BrokerError) as error:
-            self.client.transactions.fail(request.transaction, str(error), self.host.clock())
+            self.client.transactions.fail(request.transaction, str(error))
             status = error.status if isinstance(error, BrokerError) else 400
             self._respond(request, status, str(error), None, error.condition)
             return

@@ -163,7 +163,7 @@ class ReceiverEndpoint(Endpoint):
 
     def _refusal(self, event: e.Settled, condition: str, text: str) -> bytes:
         """The encoded outcome of a refused settlement, which undoes its transaction."""
-        self.client.transactions.fail(event.transaction, text, self.host.clock())
+        self.client.transactions.fail(event.transaction, text)
         return encode(p.rejected(p.error(condition, text)))
 
     def _apply(self, event: e.Settled) -> bytes:
@@ -175,7 +175,7 @@ class ReceiverEndpoint(Endpoint):
             self.queue.deliveries.settle(event.tag, settlement, self.host.clock())
         else:
             session, number = self.link.session, event.delivery_id
-            settle = Settle(self.queue, event.tag, settlement, event.settled, lambda: session.forget_delivery(number))
+            settle = Settle(self.queue, event.tag, settlement, lambda: session.forget_delivery(number))
             self.client.transactions.enlist(event.transaction, self._via, settle, self.host.clock())
         return answer
 

@@ -33,7 +33,7 @@ class RequestEndpoint(Endpoint):
             request = Request(event.payload, event.transaction)
             self._check_room(request)
         except AmqpError as error:
-            self.client.transactions.fail(event.transaction, str(error), self.host.clock())
+            self.client.transactions.fail(event.transaction, str(error))
             rejected = encode(p.rejected(p.error(error.condition, str(error))))
             session.settle(event.delivery_id, in_transaction(event.transaction, rejected))
             return

@@ -66,7 +66,7 @@ class SenderEndpoint(Endpoint):
 
     def _refuse(self, event: e.MessageReceived, state: bytes, reason: str = "A message was refused.") -> None:
         self.host.meter.refused(self.entity, "send")
-        self.client.transactions.fail(event.transaction, reason, self.host.clock())
+        self.client.transactions.fail(event.transaction, reason)
         if not event.settled:
             self.link.session.settle(event.delivery_id, in_transaction(event.transaction, state))
 

@@ -166,13 +166,17 @@ def test_the_same_receiver_settles_again_after_a_roll_back_and_not_after_a_commi
     assert not client.conversation.connection.sessions[3]._unsettled
 
 
-def test_a_delivery_that_its_receiver_has_forgotten_is_delivered_again_after_a_roll_back(client, transacting):
+def test_a_message_that_its_receiver_has_settled_for_itself_stays_locked_after_a_roll_back(
+    client, transacting, queue, passing
+):
     put(client)
     (transfer,) = transacting.receive(2)
     name = transacting.declare()
     assert transacting.settle(transfer, name, settled=True) is None
     transacting.discharge(name, fails=True)
-    (stored,) = client.conversation.host.namespace.queue("orders").contents.messages()
+    (stored,) = queue.contents.messages()
+    assert (stored.delivery_count, stored.lock_token) == (0, transfer.delivery_tag)
+    passing(61)
     assert (stored.delivery_count, stored.lock_token not in (None, transfer.delivery_tag)) == (1, True)
 
 
