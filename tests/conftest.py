@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 import emulator.running
-from tests import migrated, selection, static_files
+from tests import forked, migrated, selection, static_files
 from tests.ports import free_port
 
 TOGETHER = {
@@ -87,6 +87,8 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until all tests are collected: a quarter of that time would go into looking at what stays anyway
     os.environ.setdefault("SPARK_SUBMIT_OPTS", _quick_java())
     selection.configure(config)
+    if config.getoption("numprocesses", None):
+        forked.share()
     emulator.running.START_TIMEOUT_S = 300.0  # many start at the same time
     DatabaseCreation.create_test_db = migrated.create_test_db
     static_files.search_once()

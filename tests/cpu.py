@@ -1,7 +1,7 @@
 """Processor time by file, child processes included: `make test ARGS="-p tests.cpu"` prints it at the end.
 
 Children that outlive their test are counted where they compute. What detaches from its parent, as Spark's JVM does when
-a job starts it, is counted no further once its parent has ended.
+a job starts it, is counted no further once its parent has ended; nor is what is forked in a parallel run (forked.py).
 """
 
 import os

@@ -41,7 +41,9 @@ IMPORTED = (
     "django.test",
     "environ",
     "kombu.transport.redis",
+    "prometheus_client",
     "psycopg",
+    "pyarrow.parquet",
     "pydantic.json_schema",
     "pydantic.networks",
     "redis.asyncio",
@@ -50,6 +52,8 @@ IMPORTED = (
 )
 """None of them reads the settings of Django, or what a test sets in the environment, when it is imported."""
 LARGEST = 1 << 20
+SHARED = "FORKED_PROCESSES_AT"
+"""The environment variable with the name of the process that forks for all workers of a parallel run."""
 
 
 class Process:
@@ -59,7 +63,7 @@ class Process:
         self.args = list(words)
         self.returncode: int | None = None
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._server.connect(_started())
+        self._server.connect(f"\0{_started()}")  # abstract: nothing is left in a folder
         request = {"words": self.args, "env": dict(env), "own_session": own_session}
         socket.send_fds(self._server, [json.dumps(request).encode()], [out, err])
         self.pid = int(self._server.recv(64))
@@ -108,12 +112,19 @@ def run(words: Sequence[str], env: Mapping[str, str], *, check: bool = False) ->
     return ran
 
 
+def share() -> None:
+    """Let the processes that this one starts use its process that forks: each takes a second to import."""
+    os.environ[SHARED] = _started()
+
+
 @cache
 def _started() -> str:
-    """The address of the process that forks; it ends with this one, because its standard input does."""
-    address = f"\0forked-{secrets.token_hex(8)}"
+    """The name of the process that forks; it ends with this one, because its standard input does."""
+    if shared := os.environ.get(SHARED):
+        return shared
+    name = f"forked-{secrets.token_hex(8)}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(address)  # abstract: nothing is left in a folder
+        listener.bind(f"\0{name}")
         listener.listen()
         process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(listener.fileno())],
@@ -125,7 +136,7 @@ def _started() -> str:
         )
     assert process.stdin is not None
     atexit.register(process.stdin.close)
-    return address
+    return name
 
 
 # -- the process that forks -------------------------------------------------------------------------------------------
