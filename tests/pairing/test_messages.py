@@ -73,10 +73,7 @@ def test_a_reserved_property_is_refused_by_name_and_never_overwritten(name, key)
 
 
 def test_a_message_of_the_original_client_is_restored_by_value():
-    ticks = (
-        {"TYPE": "SYMBOL", "VALUE": "com.microsoft:timespan"},
-        {"TYPE": "LONG", "VALUE": 3_000_000_000},
-    )
+    ticks = ({"TYPE": "SYMBOL", "VALUE": "com.microsoft:timespan"}, {"TYPE": "LONG", "VALUE": 3_000_000_000})
     _, message = restore(backlogged(**{"x-ms-timetolive": ticks, "big": {"TYPE": "LONG", "VALUE": 2**40}, "name": "n"}))
     assert message.time_to_live == timedelta(minutes=5)
     assert message.application_properties == {"big": {"TYPE": "LONG", "VALUE": 2**40}, "name": "n"}

@@ -29,16 +29,7 @@ OUTAGES = [
     sdk.MessagingEntityDisabledError(),
     sdk.ServiceBusServerBusyError(),
 ]
-KINDS = {
-    "failing",
-    "failed_over",
-    "recovered",
-    "forced",
-    "held",
-    "released",
-    "queue_pulled",
-    "queue_returned",
-}
+KINDS = {"failing", "failed_over", "recovered", "forced", "held", "released", "queue_pulled", "queue_returned"}
 RUNS = lives(150)
 entities = st.sampled_from(ENTITIES)
 

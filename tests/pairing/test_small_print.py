@@ -72,12 +72,8 @@ async def test_a_link_opens_on_a_thread_of_its_own_and_an_open_one_sends_on_the_
     threads: dict[str, threading.Thread] = {}
     noting(monkeypatch, sender._link, "_make", lambda: threads.update(opening=threading.current_thread()))
     sender.send_messages(ServiceBusMessage("x"))
-    noting(
-        monkeypatch,
-        sender._link.sender,
-        "send_messages",
-        lambda: threads.update(sending=threading.current_thread()),
-    )
+    sdk = sender._link.sender
+    noting(monkeypatch, sdk, "send_messages", lambda: threads.update(sending=threading.current_thread()))
     sender.send_messages(ServiceBusMessage("y"))
     assert threads["sending"] is threading.current_thread()
     assert threads["opening"] is not threading.current_thread()
