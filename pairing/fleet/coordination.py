@@ -89,20 +89,9 @@ class RedisCoordination:
         self._warned_of = ""
         self._must_listen_anew = threading.Event()
         self._is_closing = False
-        subscription = Subscription(
-            client,
-            {
-                self.shared.channel: lambda text: self._learn(SharedHealth.from_json(text)),
-                self._backlog.channel: lambda text: self._learn_queue(QueueNews.from_json(text)),
-            },
-            on_gap=self._ask_for_a_read,
-            is_cut=self._must_listen_anew,
-            is_closing=lambda: self._is_closing,
-            rest=self._rest,
-        )
         self._threads = [
             threading.Thread(target=run, name=f"pairing-{name}-{pair}", daemon=True)
-            for name, run in (("outbox", self._write), ("news", subscription.run))
+            for name, run in (("outbox", self._write), ("news", self._subscription().run))
         ]
 
     def start(self, on_change: Callable[[SharedHealth], None]) -> None:
@@ -252,6 +241,20 @@ class RedisCoordination:
             self._lock.wait_for(lambda: self._is_closing, seconds)
 
     # The news ------------------------------------------------------------------------------------------------------
+
+    def _subscription(self) -> Subscription:
+        readers: dict[str, Callable[[str], None]] = {
+            self.shared.channel: lambda text: self._learn(SharedHealth.from_json(text)),
+            self._backlog.channel: lambda text: self._learn_queue(QueueNews.from_json(text)),
+        }
+        return Subscription(
+            self._redis,
+            readers,
+            on_gap=self._ask_for_a_read,
+            is_cut=self._must_listen_anew,
+            is_closing=lambda: self._is_closing,
+            rest=self._rest,
+        )
 
     def _reconcile(self) -> None:
         """Read missed changes, and restore what Redis has lost."""
