@@ -53,7 +53,11 @@ class FrameFields:
 
     def replaced(self, **values: Any) -> bytes:
         """The body with these fields, each a plain value, None or Raw, and everything else as it is."""
-        return self._performative(values) + self.body[self.payload :]
+        return self.with_payload(self.body[self.payload :], **values)
+
+    def with_payload(self, payload: bytes, **values: Any) -> bytes:
+        """The body with another payload, and with these fields."""
+        return self._performative(values) + payload
 
     def split(self, max_size: int) -> Iterator[bytes]:
         """A transfer as bodies of at most `max_size` bytes, each with a part of the payload and all of the fields.

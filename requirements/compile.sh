@@ -8,7 +8,7 @@ compile() {
 }
 # The control plane, with those extras of the library that it requires: what [tool.build-packages] in its file says.
 plane="pyproject.toml packages/control-plane/pyproject.toml packages/amqp10/pyproject.toml"
-plane="$plane packages/emulator/pyproject.toml"
+plane="$plane packages/emulator/pyproject.toml packages/gateway/pyproject.toml"
 plane="$plane --extra aio --extra identity --extra redis --extra tracing --extra websockets"
 # shellcheck disable=SC2086
 compile "$@" $plane --extra pipeline --group setup -o requirements/run.txt

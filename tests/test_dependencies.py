@@ -14,15 +14,16 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-LIBRARY, AMQP10, EMULATOR, CONTROL_PLANE = (
+LIBRARY, AMQP10, EMULATOR, GATEWAY, CONTROL_PLANE = (
     tomllib.loads((ROOT / folder / "pyproject.toml").read_text())
-    for folder in (".", "packages/amqp10", "packages/emulator", "packages/control-plane")
+    for folder in (".", "packages/amqp10", "packages/emulator", "packages/gateway", "packages/control-plane")
 )
-OURS = {"pairing", "amqp10", "emulator", "dashboard", "workers", "pipeline", "examples"}
+OURS = {"pairing", "amqp10", "emulator", "gateway", "dashboard", "workers", "pipeline", "examples"}
 INSTALLED_WITH = {
     "pairing": (LIBRARY, ["aio", "identity", "redis", "tracing", "websockets"]),
     "amqp10": (AMQP10, []),
     "emulator": (EMULATOR, []),
+    "gateway": (GATEWAY, []),
     "dashboard": (CONTROL_PLANE, []),
     "workers": (CONTROL_PLANE, []),
     "pipeline": (CONTROL_PLANE, ["pipeline"]),
@@ -87,7 +88,7 @@ def test_whatever_a_package_imports_is_declared_for_it(package):
 
 
 def test_whatever_is_declared_is_imported_or_somebody_else_needs_it():
-    projects = (LIBRARY, AMQP10, EMULATOR, CONTROL_PLANE)
+    projects = (LIBRARY, AMQP10, EMULATOR, GATEWAY, CONTROL_PLANE)
     everything = set().union(*(declared(one, *one["project"].get("optional-dependencies", [])) for one in projects))
     used = {name for package in INSTALLED_WITH for module in imported(package) for name in distributions(module)}
 

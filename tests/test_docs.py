@@ -26,7 +26,7 @@ from pairing.telemetry import metering
 from tools import tables
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("pairing", "amqp10", "emulator", "dashboard", "workers", "pipeline", "examples", "tools", "tests")
+ROOMS = ("pairing", "amqp10", "emulator", "gateway", "dashboard", "workers", "pipeline", "examples", "tools", "tests")
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 STRING = "Endpoint=sb://{}.servicebus.windows.net/;SharedAccessKeyName=K;SharedAccessKey=V"
 SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "migrations" not in path.parts)
@@ -148,6 +148,7 @@ FACTS = {
     "events of the contract": Fact(lambda: set(KINDS), "contract", {"forced"}),
     "events of the dashboard": Fact(lambda: set(KINDS), "dashboard", {"forced"}),
     "options of the emulator": Fact(lambda: options_of("emulator"), "emulator", {"--namespace"}),
+    "options of the gateway": Fact(lambda: options_of("gateway"), "gateway", {"--listen-tls"}),
     "options of commands": Fact(lambda: options_of("dashboard"), "contract production dashboard costs", {"--month"}),
     "metrics": Fact(
         lambda: set(re.findall(r"^# TYPE (\S+)", exposition(datetime.now(UTC)), re.MULTILINE)),

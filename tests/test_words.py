@@ -7,7 +7,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("pairing", "amqp10", "emulator", "dashboard", "workers", "pipeline", "examples", "tools", "tests")
+PACKAGES = (
+    "pairing",
+    "amqp10",
+    "emulator",
+    "gateway",
+    "dashboard",
+    "workers",
+    "pipeline",
+    "examples",
+    "tools",
+    "tests",
+)
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 TABLE = GLOSSARY.split("## Terms not used")[1]
 UNUSED = {row.split("|")[1].strip() for row in TABLE.splitlines() if row.startswith("|") and "---" not in row} - {"not"}

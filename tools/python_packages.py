@@ -90,7 +90,15 @@ def ensure_packages(name: str) -> None:
     # Compiled now: else each of the processes that start at the same time compiles all of it by itself.
     uv("sync", "--quiet", "--compile-bytecode", "--require-hashes", REQUIREMENTS / f"{name}.txt")
     uv("install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", ROOT)
+    _write_command("paired-namespaces-gateway", "gateway")
     _stamp(name).write_text(_digest(name))
+
+
+def _write_command(name: str, module: str) -> None:
+    """The command of a package of this repository, which is not installed by itself here."""
+    command = VENV / "bin" / name
+    command.write_text(f'#!/bin/sh\nexec "{PYTHON}" -m {module} "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
 
 
 def add_packages(name: str) -> None:

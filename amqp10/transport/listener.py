@@ -55,6 +55,7 @@ class Listener:
     def __init__(self, serve_amqp: Serve, serve_http: Serve) -> None:
         self.serve_amqp, self.serve_http = serve_amqp, serve_http
         self.tls: ssl.SSLContext | None = None
+        self.requires_tls = False
         self.connections: set[AcceptedConnection] = set()
         self.read_buffer = bytearray(READ_BUFFER)
         """All connections are read into this one, as each read is processed before the next."""
@@ -69,10 +70,14 @@ class Listener:
             _bound_segments(listening)
         return cast(int, opened.sockets[0].getsockname()[1])
 
-    def close(self) -> None:
-        """Close all ports and abort every connection."""
+    def stop_accepting(self) -> None:
+        """Close all ports; connections stay."""
         for port in self._ports:
             port.close()
+
+    def close(self) -> None:
+        """Close all ports and abort every connection."""
+        self.stop_accepting()
         for connection in list(self.connections):
             connection.reset()
 
@@ -233,7 +238,10 @@ class AcceptedConnection(asyncio.BufferedProtocol):
 
     def _sniff(self) -> None:
         first = self._first
-        if first[:4] == b"AMQP":
+        if self.listener.requires_tls and self._tls is None and first[:1] != b"\x16":
+            log.info("a client does not use TLS")
+            self.reset()
+        elif first[:4] == b"AMQP":
             self._begin(self.listener.serve_amqp)
         elif b"AMQP".startswith(first) or b"\x16\x03".startswith(first):
             return

@@ -9,22 +9,28 @@ _PART = 64 * 1024
 
 
 class TlsChannel:
-    """The server's end of a TLS connection. `send` writes encrypted bytes to the socket."""
+    """One end of a TLS connection. `send` writes encrypted bytes to the socket.
 
-    def __init__(self, context: ssl.SSLContext, send: Callable[[bytes], None]) -> None:
+    It is the client's end if there is a `server_name`, which the server's certificate has to have; `receive` begins it.
+    """
+
+    def __init__(self, context: ssl.SSLContext, send: Callable[[bytes], None], server_name: str | None = None) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._tls = context.wrap_bio(
+            self._incoming, self._outgoing, server_side=server_name is None, server_hostname=server_name
+        )
         self._send = send
-        self._is_ready = False
+        self.is_ready = False
+        """Whether the handshake is over: nothing may be written before."""
 
     def receive(self, data: bytes) -> bytes:
         """Decrypt bytes from the socket. Raises ssl.SSLError if the connection cannot continue."""
         self._incoming.write(data)
         plain: list[bytes] = []
         try:
-            if not self._is_ready:
+            if not self.is_ready:
                 self._tls.do_handshake()
-                self._is_ready = True
+                self.is_ready = True
             while part := self._tls.read(_PART):
                 plain.append(part)
         except (ssl.SSLWantReadError, ssl.SSLZeroReturnError):

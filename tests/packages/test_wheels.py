@@ -18,6 +18,7 @@ pytestmark = pytest.mark.slow  # building the wheels takes seconds
 Contents = dict[str, dict[str, bytes]]
 TOP_LEVEL = {
     "paired-namespaces": {"pairing"},
+    "paired-namespaces-gateway": {"gateway"},
     "paired-namespaces-control-plane": {"dashboard", "pipeline", "workers"},
     "servicebus-amqp10": {"amqp10"},
     "servicebus-emulator": {"emulator"},
@@ -79,6 +80,14 @@ def test_the_emulator_requires_its_engine_and_h11_and_brings_a_command_and_a_pyt
     entries = metadata(files, "entry_points.txt")
     assert "servicebus-emulator = emulator.command_line.command:main" in entries
     assert "[pytest11]\nemulator.testing = emulator.testing" in entries
+
+
+def test_the_gateway_requires_the_library_and_its_engine_and_brings_a_command(contents: Contents) -> None:
+    files = contents["paired-namespaces-gateway"]
+
+    required = {Requirement(one).name for one in described(files).get_all("Requires-Dist")}
+    assert required == {"certifi", "h11", "paired-namespaces", "servicebus-amqp10"}
+    assert "paired-namespaces-gateway = gateway.command:main" in metadata(files, "entry_points.txt")
 
 
 def test_the_library_requires_the_sdk_and_no_framework(contents: Contents) -> None:

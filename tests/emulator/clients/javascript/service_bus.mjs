@@ -1,6 +1,7 @@
 // What @azure/service-bus can do, in 42 steps: `node service_bus.mjs`, with the connection string in
 // SERVICEBUS_CONNECTION_STRING and the authority of the server's certificate in NODE_EXTRA_CA_CERTS. With
-// OVER_WEBSOCKETS=1 messaging uses WebSockets, which this SDK opens over TLS only.
+// OVER_WEBSOCKETS=1 messaging uses WebSockets, which this SDK opens over TLS only. ADMINISTRATION_CONNECTION_STRING and
+// CUSTOM_ENDPOINT are for a gateway, which passes on messaging alone.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
@@ -13,9 +14,11 @@ const rhea = require("rhea");
 const Long = require("long");
 
 const connectionString = process.env.SERVICEBUS_CONNECTION_STRING;
+const administered = process.env.ADMINISTRATION_CONNECTION_STRING ?? connectionString;
 const names = ["queue", "pair", "sessions", "quick", "topic"];
 const [queue, pair, sessions, quick, topic] = names.map((name) => `js-${process.pid}-${name}`);
 const options = { retryOptions: { maxRetries: 0, timeoutInMs: 20_000 } };
+if (process.env.CUSTOM_ENDPOINT) options.customEndpointAddress = process.env.CUSTOM_ENDPOINT;
 if (process.env.OVER_WEBSOCKETS === "1") options.webSocketOptions = { webSocket: require("ws") };
 const soon = { maxWaitTimeInMs: 10_000 };
 const briefly = { maxWaitTimeInMs: 500 };
@@ -44,7 +47,7 @@ async function all(pages) {
 }
 
 before(async () => {
-  administration = new ServiceBusAdministrationClient(connectionString, { retryOptions: { maxRetries: 0 } });
+  administration = new ServiceBusAdministrationClient(administered, { retryOptions: { maxRetries: 0 } });
   client = new ServiceBusClient(connectionString, options);
 });
 
@@ -371,7 +374,10 @@ test("34 accepts the next session, and peeks and defers in it", async () => {
 });
 
 test("35 finds no next session where all are taken", async () => {
-  const impatient = new ServiceBusClient(connectionString, { retryOptions: { maxRetries: 0, timeoutInMs: 1000 } });
+  const impatient = new ServiceBusClient(connectionString, {
+    ...options,
+    retryOptions: { maxRetries: 0, timeoutInMs: 1000 },
+  });
   await assert.rejects(impatient.acceptNextSession(sessions), codeOf("ServiceTimeout"));
   await impatient.close();
   await session.close();
@@ -461,9 +467,9 @@ test("41 is told of entities that do not exist and keys that are wrong", async (
 
 test("42 is offered transactions, and deletes what it made", async () => {
   // The SDK has no transactions; its AMQP library below it shows what other SDKs get.
-  const [, host, port] = connectionString.match(/Endpoint=sb:\/\/([^:;/]+):(\d+)/);
-  const [, username] = connectionString.match(/SharedAccessKeyName=([^;]*)/);
-  const [, password] = connectionString.match(/SharedAccessKey=([^;]*)/);
+  const [, host, port] = administered.match(/Endpoint=sb:\/\/([^:;/]+):(\d+)/);
+  const [, username] = administered.match(/SharedAccessKeyName=([^;]*)/);
+  const [, password] = administered.match(/SharedAccessKey=([^;]*)/);
   const state = await new Promise((resolve, reject) => {
     const container = rhea.create_container();
     container.on("disconnected", ({ error: reason }) => reject(reason));

@@ -1,0 +1,63 @@
+"""The gateway's own keys, and its credential at the primary, which clients have that prove one of those keys.
+
+Everything else that a client shows is passed on as it is: the primary decides.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from amqp10 import performatives as p
+from amqp10 import sas, sasl
+from amqp10.cbs import SAS_TOKEN
+from gateway.pairs import PairError
+from gateway.primary import Primary
+from pairing.ends import Endpoint
+
+KEY_NAME = "gateway"
+
+
+class Access:
+    """Replaces what was signed with one of the gateway's keys by what the gateway's own credential signs."""
+
+    def __init__(self, keys: Mapping[str, str], primary: Primary, endpoint: Endpoint) -> None:
+        parts = dict(part.split("=", 1) for part in (endpoint.connection_string or "").split(";") if "=" in part)
+        self._keys, self._primary = keys, primary
+        self._name, self._key = parts.get("SharedAccessKeyName", ""), parts.get("SharedAccessKey", "")
+        if keys and not self._key:
+            raise PairError("Clients with keys of the gateway need a primary with a key: give connection_string_env.")
+
+    def plain(self, init: p.SaslInit) -> bytes | None:
+        """The `sasl-init` that the primary gets for one with a key of the gateway; None for any other."""
+        _, _, rest = (init.initial_response or b"").partition(b"\0")
+        name, _, key = rest.decode(errors="replace").partition("\0")
+        if init.mechanism != "PLAIN" or not sas.KeyRing(self._keys).has(name, key):
+            return None
+        own = sasl.Credentials.plain(self._name, self._key)
+        return p.encode_performative(p.SaslInit(own.mechanism, own.response, self._primary.hostname))
+
+    def token(self, token: str, audience: str) -> tuple[str, str] | None:
+        """Kind and token that the primary gets for one that a key of the gateway signed; None for any other.
+
+        The audience is the primary's; both tokens end at the same time.
+        """
+        try:
+            signed = sas.verify(token, self._keys, time.time())
+        except sas.TokenError:
+            return None
+        if not signed.covers(audience.partition("://")[2].partition("/")[2]):
+            return None
+        return SAS_TOKEN, sas.sign(self._name, self._key, audience, int(signed.expires_at))
+
+
+def read_keys(file: Path) -> dict[str, str]:
+    """Keys by name: a line with a name and a key for each, or a key alone. Raises PairError."""
+    try:
+        lines = [line.split() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except OSError as error:
+        raise PairError(f"The key file {file} cannot be read: {error.strerror}.") from None
+    if not lines or any(len(line) > 2 or ";" in "".join(line) for line in lines):
+        raise PairError(f"The key file {file} needs a name and a key on each line, or one key; none has a semicolon.")
+    return {line[0] if len(line) == 2 else KEY_NAME: line[-1] for line in lines}

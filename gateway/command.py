@@ -1,0 +1,201 @@
+"""The command line: a gateway as its options and the environment say, until a signal ends it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ipaddress
+import logging
+import os
+import secrets
+import signal
+import ssl
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gateway.access import KEY_NAME, read_keys
+from gateway.pairs import PairError, read_pair
+from gateway.server import Gateway
+
+COMMAND = "paired-namespaces-gateway"
+PREFIX = "GATEWAY_"
+LOOPBACK = "127.0.0.1"
+HEALTH = f"{LOOPBACK}:8081"
+DESCRIPTION = """\
+Accepts clients of Azure Service Bus in any language and passes them on to the primary namespace of a pair. One line is
+printed for each listener once it accepts clients:
+
+  ready contoso Endpoint=sb://127.0.0.1:5672;SharedAccessKeyName=...;SharedAccessKey=...;UseDevelopmentEmulator=true;
+  ready contoso amqps://127.0.0.1:5671
+"""
+EXAMPLES = f"""\
+Each option is also read from the environment: --pairs-file from {PREFIX}PAIRS_FILE. SIGTERM ends the process.
+"""
+_TRUE = ("1", "true", "yes")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the gateway; returns the exit code."""
+    given = _parser(os.environ).parse_args(arguments)
+    level = logging.INFO if given.verbose else logging.WARNING
+    logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    try:
+        asyncio.run(_serve(given, os.environ))
+    except PairError as error:
+        print(f"{COMMAND}: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+async def _serve(given: argparse.Namespace, variables: Mapping[str, str]) -> None:
+    if not given.pair:
+        raise PairError("No pair is named: give --pair NAME.")
+    pair = read_pair(given.pairs_file, given.pair, variables)
+    if not (given.listen or given.listen_tls or given.listen_websocket):
+        given.listen = f"{LOOPBACK}:5672"
+    tls, keys = _tls(given), _keys(given)
+    try:
+        gateway = Gateway(pair, keys, given.primary_address)
+    except ValueError as error:
+        raise PairError(f"The address of the primary is not understood: {error}.") from None
+    ended = _signalled()
+    try:
+        await _listen(gateway, given, tls, keys)
+        await ended
+    finally:
+        await gateway.stop()
+
+
+async def _listen(
+    gateway: Gateway, given: argparse.Namespace, tls: ssl.SSLContext | None, keys: Mapping[str, str]
+) -> None:
+    """Open each listener that is asked for, then say so."""
+    ready = []
+    host, port = _split("--health", given.health)
+    opened = await _opened(gateway.listen_health(host, port), "--health", given.health)
+    health = f"health http://{_reachable(host)}:{opened}"
+    for option, text, context in (
+        ("--listen", given.listen, None),
+        ("--listen-tls", given.listen_tls, tls),
+        ("--listen-websocket", given.listen_websocket, tls),
+    ):
+        if text:
+            host, port = _split(option, text)
+            opened = await _opened(gateway.listen(host, port, context), option, text)
+            ready.append(f"ready {given.pair} {_announced(option, f'{_reachable(host)}:{opened}', given, keys)}")
+    gateway.is_ready = True
+    print(health, *ready, sep="\n", flush=True)
+
+
+async def _opened(opening: object, option: str, text: str) -> int:
+    try:
+        return int(await opening)  # type: ignore[misc]
+    except OSError as error:
+        raise PairError(f"{option} {text} cannot be listened on: {error.strerror}; choose another port.") from None
+
+
+def _announced(option: str, place: str, given: argparse.Namespace, keys: Mapping[str, str]) -> str:
+    """How clients reach a listener. A key is only shown if it was made here."""
+    if option == "--listen-tls":
+        return f"amqps://{place}"
+    if option == "--listen-websocket":
+        return f"wss://{place}/$servicebus/websocket"
+    name = next(iter(keys))
+    key = f"SharedAccessKeyFile={given.key_file}" if given.key_file else f"SharedAccessKey={keys[name]}"
+    return f"Endpoint=sb://{place};SharedAccessKeyName={name};{key};UseDevelopmentEmulator=true;"
+
+
+def _signalled() -> asyncio.Future[None]:
+    """Done once SIGINT or SIGTERM has come."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _end, ended)
+    return ended
+
+
+def _end(ended: asyncio.Future[None]) -> None:
+    if not ended.done():
+        ended.set_result(None)
+
+
+# --- options ---------------------------------------------------------------------------------------------------------
+
+
+def _keys(given: argparse.Namespace) -> Mapping[str, str]:
+    """The keys of clients: from the file, or one that is made for this process where plain clients need one."""
+    if given.key_file:
+        return read_keys(given.key_file)
+    return {KEY_NAME: secrets.token_urlsafe(32)} if given.listen else {}
+
+
+def _tls(given: argparse.Namespace) -> ssl.SSLContext | None:
+    if given.listen and not given.insecure and not _is_loopback(_split("--listen", given.listen)[0]):
+        raise PairError(
+            f"--listen {given.listen} would send keys and messages unencrypted beyond this machine: listen with "
+            "--listen-tls, or say --insecure."
+        )
+    if not (given.listen_tls or given.listen_websocket):
+        return None
+    if not (given.tls_cert and given.tls_key):
+        raise PairError("--listen-tls and --listen-websocket need --tls-cert and --tls-key.")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(given.tls_cert, given.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        raise PairError(f"The certificate {given.tls_cert} cannot be used: {error.strerror or error}.") from None
+    return context
+
+
+def _split(option: str, text: str) -> tuple[str, int]:
+    """Host and port of HOST:PORT, [HOST]:PORT or PORT."""
+    host, _, port = text.rpartition(":")
+    if not port.isdigit() or int(port) > 65535:
+        raise PairError(f"{option} {text} is not understood: give an address and a port, as in {LOOPBACK}:5672.")
+    return host.strip("[]") or LOOPBACK, int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _reachable(host: str) -> str:
+    """The address by which a client of this machine reaches a listener."""
+    host = LOOPBACK if host in ("0.0.0.0", "::") else host  # noqa: S104
+    return f"[{host}]" if ":" in host else host
+
+
+def _parser(variables: Mapping[str, str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=COMMAND,
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+    def variable(option: str) -> str:
+        return variables.get(PREFIX + option.removeprefix("--").replace("-", "_").upper(), "")
+
+    def add(option: str, metavar: str, *, help: str, default: str | None = None, type: type = str) -> None:
+        parser.add_argument(option, metavar=metavar, help=help, default=variable(option) or default, type=type)
+
+    def switch(option: str, *, help: str) -> None:
+        parser.add_argument(option, action="store_true", help=help, default=variable(option).lower() in _TRUE)
+
+    add("--pair", "NAME", help="the pair, as the pairs file names it")
+    add("--pairs-file", "FILE", help="the pairs (default pairs.toml)", default="pairs.toml", type=Path)
+    add("--listen", "HOST:PORT", help=f"accept clients without TLS (default {LOOPBACK}:5672 unless others are)")
+    add("--listen-tls", "HOST:PORT", help="accept clients with TLS, as at 0.0.0.0:5671")
+    add("--listen-websocket", "HOST:PORT", help="accept clients with TLS and WebSockets, as at 0.0.0.0:443")
+    add("--tls-cert", "FILE", help="the certificate chain (PEM) for both", type=Path)
+    add("--tls-key", "FILE", help="the certificate's private key (PEM)", type=Path)
+    add("--primary-address", "HOST[:PORT]", help="where the primary is, if its name leads elsewhere")
+    add("--key-file", "FILE", help="keys that clients sign with: NAME KEY on each line, or one key", type=Path)
+    add("--health", "HOST:PORT", help=f"/healthz, /readyz, /metrics (default {HEALTH})", default=HEALTH)
+    switch("--insecure", help="allow --listen beyond this machine")
+    switch("--verbose", help="log connections to stderr")
+    return parser

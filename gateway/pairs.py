@@ -1,0 +1,63 @@
+"""The pair that a gateway serves, from the file that the control plane reads, too."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pairing.ends import Endpoint, Role
+
+
+class PairError(Exception):
+    """The pair cannot be served; the text says why, without any secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairEnds:
+    """A pair by its name, and its two namespaces. A namespace that is given by its host has no credential yet."""
+
+    name: str
+    primary: Endpoint
+    secondary: Endpoint
+
+
+def read_pair(file: Path, name: str, variables: Mapping[str, str]) -> PairEnds:
+    """The pair of this name. Raises PairError."""
+    try:
+        pairs = tomllib.loads(file.read_text(encoding="utf-8")).get("pairs", {})
+    except OSError as error:
+        raise PairError(f"The pairs file {file} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise PairError(f"{file}: {error}.") from None
+    if name not in pairs:
+        raise PairError(f"{file} has no pair {name}; it has {', '.join(sorted(pairs)) or 'none'}.")
+    try:
+        return PairEnds(
+            name,
+            _endpoint("primary", pairs[name]["primary"], variables),
+            _endpoint("secondary", pairs[name]["secondary"], variables),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise PairError(f"{file}, pair {name}: {error}.") from None
+
+
+def _endpoint(role: Role, table: Mapping[str, Any], variables: Mapping[str, str]) -> Endpoint:
+    variable = table.get("connection_string_env")
+    if variable is None:
+        return Endpoint.from_host(role, table["fully_qualified_namespace"], None, {})
+    text = variables.get(variable) or _file_of(variable, variables)
+    if not text:
+        raise ValueError(f"{variable} is not set: give it the connection string of the {role}")
+    return Endpoint.from_connection_string(role, text, {})
+
+
+def _file_of(variable: str, variables: Mapping[str, str]) -> str:
+    """The content of the file that `NAME_FILE` names."""
+    file = variables.get(f"{variable}_FILE")
+    try:
+        return Path(file).read_text(encoding="utf-8").strip() if file else ""
+    except OSError as error:
+        raise ValueError(f"{variable}_FILE cannot be read: {error.strerror}") from None

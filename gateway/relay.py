@@ -1,0 +1,206 @@
+"""One client, and its connection to the primary: frames pass as bytes, in the order and the block in which they came.
+
+Only what opens something is read: `open`, `attach`, and what goes to `$cbs`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+from amqp10 import performatives as p
+from amqp10.codec import decode, encode, encode_list, list_items
+from amqp10.frame_fields import FrameFields
+from amqp10.transport.listener import AcceptedConnection
+from amqp10.types import AmqpError, Raw
+from gateway.access import Access
+from gateway.front import Front
+from gateway.metrics import Metrics
+from gateway.primary import Primary
+from gateway.side import MAX_FRAME_SIZE, Phase
+from gateway.tokens import TokenRequests, is_token_node
+from gateway.upstream import Upstream
+
+log = logging.getLogger("gateway")
+
+FORCED = "amqp:connection:forced"
+MOST_HELD = 1024 * 1024
+_PASSED = (p.Transfer.CODE, p.Flow.CODE, p.Disposition.CODE)
+_HEADER_SIZE = 8
+
+
+class Gateway(Protocol):
+    """What a relay needs of the gateway."""
+
+    primary: Primary
+    access: Access
+    metrics: Metrics
+    read_buffer: bytearray
+
+    def ended(self, relay: Relay) -> None:
+        """A relay is over."""
+
+
+class Relay:
+    """A pair of connections. `front` is the client's, `upstream` the primary's."""
+
+    def __init__(self, gateway: Gateway, connection: AcceptedConnection) -> None:
+        self.gateway = gateway
+        self.front = Front(connection, self, gateway.access, gateway.metrics)
+        self.upstream = Upstream(gateway.primary, self, gateway.read_buffer)
+        self._opening: FrameFields | None = None  # the client's
+        self._max_body = MAX_FRAME_SIZE  # to the primary
+        self._closed_by: set[Front | Upstream] = set()
+        self._tokens: dict[int, dict[int, TokenRequests]] = {}  # by channel and handle
+        self._is_held = False
+
+    # --- frames ----------------------------------------------------------------------------------------------------
+
+    def from_client(self, channel: int, body: bytes) -> None:
+        """Pass a frame of the client on. Raises AmqpError."""
+        code = body[2] if body[:2] == b"\x00\x53" and len(body) > 2 else FrameFields(body).code
+        if code in _PASSED and channel not in self._tokens:
+            self.upstream.send(channel, body)
+        else:
+            for each in self._for_primary(code, channel, FrameFields(body)):
+                self.upstream.send(channel, each)
+
+    def from_primary(self, channel: int, body: bytes) -> None:
+        """Pass a frame of the primary on. Raises AmqpError."""
+        if not self.front.is_open:
+            body = self._opened(FrameFields(body))
+        elif body[:3] == b"\x00\x53\x18":
+            self._closed_by.add(self.upstream)
+        self.front.send(channel, body)
+
+    def _for_primary(self, code: int, channel: int, fields: FrameFields) -> list[bytes]:
+        """The frame bodies in the place of one of the client's."""
+        if self._opening is None:
+            return [self._open(fields)]
+        tokens = self._tokens.get(channel, {})
+        match code:
+            case p.Attach.CODE:
+                return [self._attach(channel, fields)]
+            case p.Transfer.CODE if (handle := fields.value("handle")) in tokens:
+                return list(tokens[handle].transfer(fields, self._max_body))
+            case p.Detach.CODE:
+                tokens.pop(fields.value("handle"), None)
+            case p.End.CODE:
+                self._tokens.pop(channel, None)
+            case p.Close.CODE:
+                self._closed_by.add(self.front)
+        return [fields.body]
+
+    def _open(self, opening: FrameFields) -> bytes:
+        """The client's `open` for the primary, which knows itself by its own name only."""
+        if opening.code != p.Open.CODE:
+            raise AmqpError("amqp:illegal-state", "open was expected")
+        self._opening = opening
+        self.upstream.buffer.max_frame_size = min(opening.value("max_frame_size") or MAX_FRAME_SIZE, MAX_FRAME_SIZE)
+        hostname = self.gateway.primary.hostname
+        return opening.body if opening.value("hostname") == hostname else opening.replaced(hostname=hostname)
+
+    def _opened(self, opened: FrameFields) -> bytes:
+        """The primary's `open` for the client: from now on both are as alive as they have said."""
+        if opened.code != p.Open.CODE or self._opening is None:
+            raise AmqpError("amqp:illegal-state", "open was expected")
+        size, idle_ms = opened.value("max_frame_size") or MAX_FRAME_SIZE, opened.value("idle_time_out")
+        self.front.is_open = True
+        self.front.buffer.max_frame_size = min(size, MAX_FRAME_SIZE)
+        self._max_body = min(size, MAX_FRAME_SIZE) - _HEADER_SIZE
+        client_idle_ms = self._opening.value("idle_time_out")
+        self.front.keep_alive(client_idle_ms, idle_ms)
+        self.upstream.keep_alive(idle_ms, client_idle_ms)
+        return opened.body if size <= MAX_FRAME_SIZE else opened.replaced(max_frame_size=MAX_FRAME_SIZE)
+
+    def _attach(self, channel: int, attach: FrameFields) -> bytes:
+        """An `attach` for the primary, with its own host in the addresses."""
+        ends = {}
+        for name in ("source", "target"):
+            address = _address(attach.encoded(name))
+            here = address if address is None else self.gateway.primary.address_here(address)
+            if here != address and here is not None:
+                ends[name] = _with_address(attach.encoded(name), here)
+        if not attach.value("role") and is_token_node(_address(attach.encoded("target"))):
+            requests = TokenRequests(self.gateway.access, self.gateway.primary)
+            self._tokens.setdefault(channel, {})[attach.value("handle")] = requests
+        return attach.replaced(**ends) if ends else attach.body
+
+    # --- reading and writing ----------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write what has been passed on since the last call."""
+        self.upstream.flush()
+        self.front.flush()
+        if len(self._closed_by) == 2:
+            self.end()
+        elif self.upstream.held > MOST_HELD or self._is_held:
+            self._hold()
+
+    def _hold(self) -> None:
+        """Read less of the client while the primary has not opened; read on afterwards."""
+        is_held = self.upstream.held > MOST_HELD
+        if is_held != self._is_held:
+            self._is_held = is_held
+            self.read_client(not is_held)
+
+    def begin(self, init: bytes | None) -> None:
+        """Speak to the primary as the client does: with this `sasl-init`, or without SASL."""
+        self.upstream.begin(init)
+
+    def read_primary(self, is_read: bool) -> None:
+        """Read the primary, or leave what it sends where it is."""
+        (self.upstream.resume_reading if is_read else self.upstream.pause_reading)()
+
+    def read_client(self, is_read: bool) -> None:
+        """Read the client, or leave what it sends where it is."""
+        (self.front.connection.resume_reading if is_read else self.front.connection.pause_reading)()
+
+    # --- the end ---------------------------------------------------------------------------------------------------
+
+    def sasl_ended(self, outcome: bytes, *, is_accepted: bool) -> None:
+        """The primary has accepted the client's SASL, or not."""
+        if self.front.phase is Phase.OUTCOME:
+            self.front.answer_sasl(outcome, is_accepted=is_accepted)
+        elif not is_accepted:
+            self.close("amqp:unauthorized-access", "The primary namespace refuses the client's SASL mechanism.")
+
+    def primary_lost(self, reason: str) -> None:
+        """The connection to the primary failed or has ended."""
+        if not self._closed_by:
+            self.gateway.metrics.primary_lost_total += 1
+        self.close(FORCED, f"The connection to the primary namespace is lost: {reason}.")
+
+    def client_lost(self) -> None:
+        """The client's socket was lost."""
+        self.front.stop()
+        self.upstream.end()
+        self.gateway.ended(self)
+
+    def close(self, condition: str, description: str) -> None:
+        """End both connections; the client gets the reason if it can."""
+        if self.front.phase is Phase.FRAMES and self.upstream not in self._closed_by:
+            if not self.front.is_open:
+                self.front.send(0, p.encode_performative(p.Open(self.gateway.primary.hostname)))
+            self.front.send(0, p.encode_performative(p.Close(p.error(condition, description))))
+            self.front.flush()
+        self.end()
+
+    def end(self) -> None:
+        """Close both sockets once everything is written."""
+        self.upstream.end()
+        self.front.stop()
+        self.front.connection.close()
+
+
+def _address(terminus: bytes) -> str | None:
+    """The address of an encoded source or target; None for one without, such as a coordinator."""
+    found = p.terminus(decode(terminus)[0])
+    return None if found is None or found.code == p.COORDINATOR else found.address
+
+
+def _with_address(terminus: bytes, address: str) -> Raw:
+    """The encoded source or target with another address."""
+    value = decode(terminus, 1)[1]
+    items = [terminus[start:end] for start, end in list_items(terminus, value)]
+    return Raw(terminus[:value] + encode_list([encode(address), *items[1:]]))

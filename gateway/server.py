@@ -1,0 +1,81 @@
+"""The gateway of a pair: its listeners, its relays, its health, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from contextlib import suppress
+
+from amqp10.transport.listener import READ_BUFFER, AcceptedConnection, Listener
+from gateway.access import Access
+from gateway.front import Front
+from gateway.metrics import Metrics
+from gateway.pairs import PairEnds
+from gateway.primary import Primary
+from gateway.relay import FORCED, Relay
+from gateway.web import Page, WebConversation
+
+_CLOSING_S, _LOOK_S = 2.0, 0.01
+
+
+class Gateway:
+    """One process's gateway; implements `relay.Gateway`."""
+
+    def __init__(self, pair: PairEnds, keys: Mapping[str, str], address: str | None) -> None:
+        self.pair = pair
+        self.primary = Primary.of(pair.primary, address)
+        self.access = Access(keys, self.primary, pair.primary)
+        self.metrics = Metrics()
+        self.read_buffer = bytearray(READ_BUFFER)
+        self.is_ready = False
+        self._relays: set[Relay] = set()
+        self._listeners: list[Listener] = []
+        self._health: Listener | None = None
+
+    async def listen(self, address: str, port: int, tls: ssl.SSLContext | None) -> int:
+        """Accept clients; returns the port. With TLS also those of WebSockets. Raises OSError."""
+        listener = Listener(self._serve, lambda connection: WebConversation(connection, {}))
+        listener.tls, listener.requires_tls = tls, tls is not None
+        self._listeners.append(listener)
+        return await listener.open(address, port)
+
+    async def listen_health(self, address: str, port: int) -> int:
+        """Answer /healthz, /readyz and /metrics; returns the port. Raises OSError."""
+        pages: dict[str, Page] = {
+            "/healthz": lambda: (200, "ok\n"),
+            "/readyz": lambda: (200, "ready\n") if self.is_ready else (503, "not ready\n"),
+            "/metrics": lambda: (200, self.metrics.exposition(self.pair.name)),
+        }
+
+        def serve(connection: AcceptedConnection) -> WebConversation:
+            return WebConversation(connection, pages)
+
+        self._health = Listener(serve, serve)
+        return await self._health.open(address, port)
+
+    def _serve(self, connection: AcceptedConnection) -> Front:
+        relay = Relay(self, connection)
+        self._relays.add(relay)
+        self.metrics.clients += 1
+        self.metrics.clients_total += 1
+        return relay.front
+
+    def ended(self, relay: Relay) -> None:
+        """A relay is over."""
+        self._relays.discard(relay)
+        self.metrics.clients -= 1
+
+    async def stop(self) -> None:
+        """Accept nobody any more, and tell each client to connect elsewhere."""
+        self.is_ready = False
+        for listener in self._listeners:
+            listener.stop_accepting()
+        for relay in list(self._relays):
+            relay.close(FORCED, "The gateway is shutting down.")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSING_S):
+                while self._relays:
+                    await asyncio.sleep(_LOOK_S)
+        for listener in [*self._listeners, *([self._health] if self._health else [])]:
+            listener.close()

@@ -1,0 +1,71 @@
+"""A namespace, a gateway before it, and what passes between them."""
+
+import re
+import ssl
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.emulator.clients.conftest import Served, serving
+from tests.gateway.recording import Recorder, recorder
+from tests.gateway.running import RunningGateway, gateway
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A gateway with TLS, between two points that record what passes."""
+
+    served: Served
+    named: str
+    """The connection string of the namespace, by the name that its clients know."""
+    endpoint: str
+    """Where clients connect to instead."""
+    before: Recorder
+    behind: Recorder
+
+    def unequal(self) -> list[str]:
+        """What the gateway has changed on its way, by the client's first frames; answers may come too late for it."""
+        arrived = dict(each.frames() for each in self.behind.connections)
+        return [
+            f"{len(said)} frames to the primary, {len(answered)} frames to the client"
+            for said, answered in (each.frames() for each in self.before.connections)
+            if said not in arrived or arrived[said][: len(answered)] != answered
+        ]
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    with ExitStack() as stack:
+        served = stack.enter_context(serving(tmp_path))
+        listens, dials = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=served.authority)
+        listens.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+        before, behind = (stack.enter_context(recorder(listens, dials)) for _ in range(2))
+        named = re.sub(r"127\.0\.0\.1:\d+", "localhost", served.namespace.connection_string)
+        named = named.replace("UseDevelopmentEmulator=true;", "")
+        behind.to = int(served.namespace.url.rpartition(":")[2])
+        options = with_tls(tmp_path, "--primary-address", f"127.0.0.1:{behind.port}")
+        running = stack.enter_context(gateway(tmp_path, named, *options, SSL_CERT_FILE=str(served.authority)))
+        before.to = int(running.places[0].rpartition(":")[2])
+        yield Watched(served, named, f"sb://localhost:{before.port}", before, behind)
+
+
+def with_tls(folder: Path, *options: str) -> tuple[str, ...]:
+    """Options of a gateway that listens with the certificate in this folder."""
+    files = ("--tls-cert", str(folder / "cert.pem"), "--tls-key", str(folder / "key.pem"))
+    return ("--listen-tls", "127.0.0.1:0", *files, *options)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("namespace")) as namespace:
+        yield namespace
+
+
+@pytest.fixture
+def plain(served: Served, tmp_path: Path) -> Iterator[RunningGateway]:
+    """A gateway for clients of this machine."""
+    with gateway(tmp_path, served.namespace.connection_string) as running:
+        yield running

@@ -1,0 +1,52 @@
+"""Gateways in processes of their own, in front of local namespaces."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+PAIRS = """
+[pairs.contoso]
+primary = { connection_string_env = "PRIMARY", namespace = "contoso" }
+secondary = { connection_string_env = "SECONDARY", namespace = "contoso-dr" }
+"""
+NOWHERE = "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;"
+
+
+@dataclass(frozen=True)
+class RunningGateway:
+    """A gateway that accepts clients: what it printed, and its process."""
+
+    process: "subprocess.Popen[str]"
+    health: str
+    places: tuple[str, ...]
+    """How clients reach each listener, in the order of the command's options."""
+
+    @property
+    def connection_string(self) -> str:
+        """That of the plain listener."""
+        return self.places[0]
+
+
+@contextmanager
+def gateway(
+    folder: Path, primary: str, *options: str, secondary: str = NOWHERE, listeners: int = 1, **variables: str
+) -> Iterator[RunningGateway]:
+    """A gateway before the namespace of this connection string, until the block ends."""
+    (folder / "pairs.toml").write_text(PAIRS)
+    command = [sys.executable, "-m", "gateway", "--pair", "contoso", "--pairs-file", str(folder / "pairs.toml")]
+    if "--listen-tls" not in options:
+        command += ["--listen", "127.0.0.1:0"]
+    environment = os.environ | {"PRIMARY": primary, "SECONDARY": secondary} | variables
+    with subprocess.Popen(
+        [*command, "--health", "127.0.0.1:0", *options], env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            lines = [process.stdout.readline().split() for _ in range(listeners + 1)]
+            yield RunningGateway(process, lines[0][1], tuple(line[2] for line in lines[1:]))
+        finally:
+            process.terminate()
+            process.wait(10)

@@ -1,0 +1,160 @@
+"""What a relay does of its own: names and keys, heartbeats, back-pressure, and the end of one of its connections."""
+
+import re
+import socket
+import urllib.request
+from contextlib import ExitStack
+
+import pytest
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus.exceptions import ServiceBusAuthenticationError
+
+from amqp10 import performatives as p
+from amqp10 import sasl
+from amqp10.connection import EMPTY_FRAME
+from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
+from tests.amqp10.peer import OPENING, SENDER, SESSION, sent
+from tests.gateway.running import gateway
+from tests.gateway.wire import NOTHING, FakePrimary, Wire
+
+pytestmark = pytest.mark.slow
+FORCED = "amqp:connection:forced"
+TRANSFER = sent(p.Transfer(0, 0, b"t", 0), b"\x00\x53\x75\xa0\x01x")
+ACCEPTED = frame(0, p.encode_performative(p.SaslOutcome(0)), SASL_FRAME)
+
+
+@pytest.fixture
+def through(tmp_path):
+    """A client and a primary by hand with a gateway between them, both opened."""
+    with ExitStack() as stack:
+        primary = stack.enter_context(FakePrimary())
+        running = stack.enter_context(gateway(tmp_path, primary.connection_string))
+
+        def connect(**opened):
+            client = Wire.to(running.connection_string)
+            client.say(OPENING)
+            client.expect(SASL_HEADER, sasl.greeting()[8:], ACCEPTED, AMQP_HEADER)
+            wire, _ = primary.accept_open(**opened)
+            assert client.performative().container_id == "primary"
+            assert wire.performative().hostname == "127.0.0.1"
+            return client, wire
+
+        yield running, connect
+
+
+def test_a_client_with_a_key_of_the_gateway_has_its_credential_at_the_primary(plain):
+    with (
+        ServiceBusClient.from_connection_string(plain.connection_string) as client,
+        client.get_queue_sender("orders") as sender,
+        client.get_queue_receiver("orders") as receiver,
+    ):
+        sender.send_messages(ServiceBusMessage("through"))
+        (message,) = receiver.receive_messages(max_wait_time=10)
+        receiver.complete_message(message)
+        assert str(message) == "through"
+
+
+def test_a_client_with_another_key_is_refused_by_the_primary(plain):
+    wrong = re.sub("SharedAccessKey=[^;]*", "SharedAccessKey=wrong", plain.connection_string)
+    with (
+        ServiceBusClient.from_connection_string(wrong, retry_total=0) as client,
+        pytest.raises(ServiceBusAuthenticationError),
+        client.get_queue_sender("orders") as sender,
+    ):
+        sender.send_messages(ServiceBusMessage("x"))
+
+
+@pytest.mark.parametrize(("key", "arrives"), [("mine", ("own", "secret")), ("theirs", ("app", "theirs"))])
+def test_a_name_and_a_key_are_replaced_if_they_are_the_gateways_and_passed_on_otherwise(tmp_path, key, arrives):
+    (tmp_path / "keys").write_text("app mine\n")
+    with (
+        FakePrimary() as primary,
+        gateway(tmp_path, primary.connection_string, "--key-file", str(tmp_path / "keys")) as running,
+    ):
+        assert f"SharedAccessKeyName=app;SharedAccessKeyFile={tmp_path / 'keys'};" in running.connection_string
+        client = Wire.to(running.connection_string)
+        init = p.SaslInit("PLAIN", f"\0app\0{key}".encode(), "host")
+        client.say(SASL_HEADER, frame(0, p.encode_performative(init), SASL_FRAME), AMQP_HEADER)
+        client.expect(SASL_HEADER, sasl.greeting()[8:])
+        _, said = primary.accept_open()
+        client.expect(ACCEPTED, AMQP_HEADER)
+        assert said.initial_response == "\0{}\0{}".format(*arrives).encode()
+
+
+def test_frames_wait_for_the_primary_and_arrive_in_order(through):
+    _, connect = through
+    client, primary = connect()
+    client.say(SESSION, SENDER, TRANSFER * 3)
+    primary.expect(SESSION, SENDER, *[TRANSFER] * 3)
+
+
+def test_each_peer_gets_heartbeats_as_it_asked_and_they_are_not_passed_on(through):
+    _, connect = through
+    client, primary = connect(idle_time_out=1000)
+    primary.expect(EMPTY_FRAME, EMPTY_FRAME)
+    client.say(EMPTY_FRAME, SESSION)
+    primary.expect(*[EMPTY_FRAME] * 0)
+    while (heard := primary.hear()) == EMPTY_FRAME:
+        pass
+    assert heard == SESSION
+
+
+def test_a_silent_client_is_ended_after_twice_the_idle_time_out_of_the_primary(through):
+    _, connect = through
+    client, primary = connect(idle_time_out=500)
+    assert p.error_parts(client.performative().error)[0] == "amqp:resource-limit-exceeded"
+    while primary.hear() != NOTHING:
+        pass
+
+
+@pytest.mark.parametrize("is_client", [True, False], ids=["client", "primary"])
+def test_who_does_not_read_is_not_written_to_without_end(through, is_client):
+    _, connect = through
+    ends = connect(max_frame_size=65536)
+    writer = ends[0 if is_client else 1].socket
+    writer.settimeout(2)
+    writer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
+    with pytest.raises(TimeoutError):
+        writer.sendall(frame(1, TRANSFER[8:] + bytes(60_000)) * 500)  # 30 MB
+
+
+def test_either_side_learns_that_the_other_is_lost(through):
+    _, connect = through
+    client, primary = connect()
+    primary.socket.close()
+    assert p.error_parts(client.performative().error)[0] == FORCED
+    assert client.hear() == NOTHING
+    client, primary = connect()
+    client.socket.close()
+    assert primary.hear() == NOTHING
+
+
+def test_an_orderly_close_passes_both_ways(through):
+    _, connect = through
+    client, primary = connect()
+    close = sent(p.Close(), channel=0)
+    client.say(close)
+    primary.expect(close)
+    primary.say(close)
+    client.expect(close, NOTHING)
+    primary.expect(NOTHING)
+
+
+def test_a_malformed_frame_ends_its_own_connection_alone(through):
+    _, connect = through
+    (client, _), (other, primary) = connect(), connect()
+    client.say(b"\0\0\0\1\2\0\0\0")
+    assert p.error_parts(client.performative().error)[0] == "amqp:connection:framing-error"
+    other.say(SESSION)
+    primary.expect(SESSION)
+
+
+def test_sigterm_sends_clients_elsewhere(through):
+    running, connect = through
+    client, primary = connect()
+    assert urllib.request.urlopen(f"{running.health}/readyz").read() == b"ready\n"
+    assert b'paired_gateway_clients{pair="contoso"} 1\n' in urllib.request.urlopen(f"{running.health}/metrics").read()
+    running.process.terminate()
+    assert p.error_parts(client.performative().error)[0] == FORCED
+    assert primary.hear() == NOTHING
+    assert running.process.wait(10) == 0
