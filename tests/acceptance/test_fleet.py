@@ -193,6 +193,6 @@ def test_a_backlog_queue_that_fails_one_process_is_left_by_all_until_it_is_back(
     fleet.all_of_them_send([sender], "orders")
     fleet.namespaces.mend()
     fleet.until(lambda: not any(fleet.ask(member, "pulled") for member in fleet.members), 20, "it is back")
-    assert sender.kinds(queue) == ["queue_pulled", "queue_returned"]
+    fleet.until(lambda: sender.kinds(queue) == ["queue_pulled", "queue_returned"], 20, "it is reported")
     assert not any(member.kinds(queue) for member in others), "what one has seen is reported once"
     assert not sender.raised

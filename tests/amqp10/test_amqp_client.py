@@ -62,7 +62,7 @@ def test_each_mechanism_opens_a_connection(credentials):
 
 
 @pytest.mark.parametrize("credentials", [Credentials.plain("name", "no"), Credentials("SCRAM")])
-def test_a_client_that_is_not_let_in_is_told_so(credentials):
+def test_a_client_that_is_not_let_in_gets_the_condition(credentials):
     (closed,) = World(credentials).heard
     assert closed.condition == "amqp:unauthorized-access"
 

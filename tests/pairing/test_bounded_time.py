@@ -251,4 +251,4 @@ async def test_closing_waits_for_the_end_of_a_client_whose_ends_were_closed(worl
     await world(client.secondary.close)
     await world.until(lambda: client.state == "closed")
     await world(client.close)
-    assert leftovers.threads() == []
+    await world.until(lambda: leftovers.threads() == [])

@@ -443,7 +443,7 @@ def test_messages_that_came_during_a_pause_longer_than_their_locks_are_delivered
     with here.syphon() as progress:
         eventually(lambda: primary.stats(queue).get("enqueued"))
         here.store(numbered(8)[5:], queue)  # their locks end before the first ones have gone at their pace
-        eventually(lambda: progress.ledger.count("restored") == 8)
+        eventually(lambda: progress.ledger.count("restored") == 8, within_s=120 + 5 * lock_s)
         assert progress.locks_lost == 0
     assert primary.stats(queue)["enqueued"] == 8
 
