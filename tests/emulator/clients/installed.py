@@ -17,7 +17,7 @@ import pytest
 
 JAVASCRIPT = Path(__file__).parent / "javascript"
 CACHE = Path(os.environ.get("CLIENT_CACHE") or Path.home() / ".cache" / "clients-of-the-local-namespace")
-INSTALL_TIMEOUT_S = 300
+INSTALL_TIMEOUT_S = 900
 
 
 def missing(problem: str, *, is_required: bool) -> None:

@@ -43,6 +43,7 @@ PROGRAMS = {
     "Java": _java("java", "ServiceBus", is_nightly=False),
     "Java of 2024": _java("java", "ServiceBus", "-Dservicebus.version=7.17.7", is_nightly=True),
     "JMS": _java("jms", "Jms", is_nightly=True),
+    "Rust": Program("rust", "REQUIRE_RUST", (("cargo", "build", "-q"),), ("{0}/target/debug/steps",), is_nightly=True),
 }
 
 
@@ -54,7 +55,8 @@ def command(name: str) -> list[str]:
     for tool in {step[0] for step in program.build}:
         if shutil.which(tool) is None:
             missing(f"The client for {name} needs {tool} on the PATH.", is_required=is_required)
-    inputs = repr(program).encode() + b"".join(path.read_bytes() for path in sorted(sources.iterdir()))
+    files = sorted(path for path in sources.rglob("*") if path.is_file())
+    inputs = repr(program).encode() + b"".join(path.read_bytes() for path in files)
     folder = CACHE / f"{program.folder}-{hashlib.sha256(inputs).hexdigest()[:12]}"
     with made_once(folder) as fresh:
         if fresh is not None:

@@ -43,13 +43,14 @@ def test_an_sdk_of_another_language_walks_all_its_steps_over_tls(walked, served,
 
 
 @pytest.mark.nightly
-def test_qpid_jms_walks_all_its_steps(walked, served):
+@pytest.mark.parametrize(("name", "prefix", "steps"), [("JMS", "jms", 45), ("Rust", "rust", 41)])
+def test_a_general_client_of_amqp_walks_all_its_steps(walked, served, name, prefix, steps):
     with ServiceBusAdministrationClient.from_connection_string(
         served.namespace.connection_string, transport=emulator_transport()
     ) as administration:
-        administration.create_queue("jms", max_delivery_count=3, lock_duration="PT5S")
-        administration.create_queue("jms-other")
-        administration.create_queue("jms-sessions", requires_session=True)
-        administration.create_topic("jms-topic")
-        administration.create_subscription("jms-topic", "all")
-    assert walked("JMS") == 45
+        administration.create_queue(prefix, max_delivery_count=3, lock_duration="PT5S")
+        administration.create_queue(f"{prefix}-other")
+        administration.create_queue(f"{prefix}-sessions", requires_session=True)
+        administration.create_topic(f"{prefix}-topic")
+        administration.create_subscription(f"{prefix}-topic", "all")
+    assert walked(name) == steps
