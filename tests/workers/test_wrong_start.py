@@ -102,13 +102,14 @@ def test_a_worker_for_a_queue_that_nobody_fills_ends(tmp_path, option):
     assert sentence.startswith("error: There is no queue 'ping': workers serve pings, syphons, ")
 
 
-def test_a_web_process_says_at_its_start_that_the_pairs_file_cannot_be_used(tmp_path):
+def test_a_web_process_says_at_its_start_that_the_pairs_file_and_the_database_cannot_be_used(tmp_path):
     words = (sys.executable, *PROGRAMS["uvicorn"])
     variables = environment(tmp_path, PAIRS_FILE="/nowhere/pairs.toml")
     with subprocess.Popen(words, cwd=ROOT, env=variables, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
             found = next(line for line in process.stderr if "the pairs file cannot be used" in line)
+            assert next(line for line in process.stderr if "is not migrated: run manage.py migrate first." in line)
         finally:
             process.terminate()
             process.communicate()

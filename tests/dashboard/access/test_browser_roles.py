@@ -366,15 +366,12 @@ def test_a_viewer_sees_every_page_and_no_button_that_changes_anything(browser: B
             assert posting.count() == page.locator(OWN_FORMS).count(), name
 
 
-@pytest.mark.parametrize("role", ["operator", "administrator"])
-def test_operators_find_their_buttons_on_every_page_that_acts(browser: Browser, place, role):
+def test_operators_find_their_buttons_on_every_page_that_acts(browser: Browser, place):
     with browser.new_context(base_url=place.address) as context:
-        page = sign_in(context, place.address, role)
+        page = sign_in(context, place.address, "operator")
         for address in ("/", "/pairs/contoso/", "/pairs/contoso/entities/orders/", "/backlog/", DEAD):
             page.goto(address)
             assert page.locator(CONTROLS).count() > 0, address
-        page.goto("/tokens/")
-        assert page.get_by_role("link", name="Administration").count() == (role == "administrator")
 
 
 def test_a_stranger_is_led_to_the_login_and_back_again(browser: Browser, place):

@@ -5,7 +5,6 @@ import os
 import re
 import stat
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from django.core.exceptions import ImproperlyConfigured
 from dashboard.site.places import KEY_LENGTH, kept_secret_key, private_file
 from tests import forked, migrated
 from tests.dashboard.served import PAIRS
-from tests.ports import free_port
 from tests.postgres import cluster, programs
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -195,16 +193,6 @@ def test_a_role_without_rights_and_one_that_does_not_exist_are_named(tmp_path):
         said = run(tmp_path, "manage.py migrate -v0", DATABASE_URL=unknown)
         assert 'role "nobody-is-called-so" does not exist' in said.stderr
         assert ran.stderr.count("\n") == said.stderr.count("\n") == 1
-
-
-def test_a_web_process_says_at_its_start_that_the_database_is_not_migrated(tmp_path):
-    command = (sys.executable, "-m", "uvicorn", "dashboard.asgi:application", "--port", str(free_port()))
-    environment = {"PATH": os.environ["PATH"], "STATE_DIR": str(tmp_path)}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        assert next(line for line in process.stderr if "is not migrated: run manage.py migrate first." in line)
-        process.terminate()
-        process.communicate(timeout=60)
 
 
 def test_nothing_is_missing_for_a_deployment_behind_https(tmp_path):
