@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from wsproto import ConnectionType, WSConnection
@@ -11,6 +12,11 @@ from wsproto.utilities import RemoteProtocolError
 
 PATH = "/$servicebus/websocket"
 SUBPROTOCOLS = ("AMQPWSB10", "amqp")
+
+
+def _path(target: str) -> str:
+    """The path of a request target, which is a whole URL from SDKs for Java."""
+    return re.sub(r"^https?://[^/]*", "", target).partition("?")[0].replace("%24", "$").rstrip("/")
 
 
 class WebSocketRefused(Exception):
@@ -31,7 +37,7 @@ class WebSocketChannel:
 
     def accept(self, target: str, headers: Mapping[str, str]) -> bytes:
         """The answer to a GET request that begins the WebSocket. Raises WebSocketRefused."""
-        if target.partition("?")[0].replace("%24", "$").rstrip("/") != PATH:
+        if _path(target) != PATH:
             raise WebSocketRefused(f"WebSockets are at {PATH}.", 404, [])
         # The host is the caller's to check; wsproto takes none that is not ASCII.
         given = [(name.encode(), value.encode("latin-1")) for name, value in {**headers, "host": "localhost"}.items()]

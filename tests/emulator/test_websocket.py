@@ -42,7 +42,9 @@ def unframed(data):
 
 
 @pytest.mark.parametrize("offered", ["AMQPWSB10", "amqp", "other, amqp"])
-@pytest.mark.parametrize("target", [PATH, f"{PATH}/", f"{PATH}?sb-hc-action=connect", "/%24servicebus/websocket"])
+@pytest.mark.parametrize(
+    "target", [PATH, f"{PATH}/", f"{PATH}?sb-hc-action=connect", "/%24servicebus/websocket", f"https://a:1{PATH}"]
+)
 def test_a_handshake_is_answered_with_a_subprotocol_of_the_client(target, offered):
     answer = WebSocketChannel().accept(*asked(target, sec_websocket_protocol=offered)).decode().lower()
     assert answer.startswith("http/1.1 101 ")

@@ -35,11 +35,13 @@ def test_an_sdk_of_another_language_walks_all_its_steps(walked, name):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", ["Go", "Java", "Java of 2024"])
-def test_an_sdk_of_another_language_walks_all_its_steps_over_tls(walked, served, name):
+@pytest.mark.parametrize(
+    ("name", "way"), [("Go", {}), ("Java", {}), ("Java", {"OVER_WEBSOCKETS": "1"}), ("Java of 2024", {})]
+)
+def test_an_sdk_of_another_language_walks_all_its_steps_over_tls(walked, served, name, way):
     """Without the hint that this is an emulator the SDKs use TLS; the name has to be that of the certificate."""
     text = served.namespace.connection_string.replace("UseDevelopmentEmulator=true;", "")
-    assert walked(name, text.replace("127.0.0.1", "localhost")) == STEPS[name]
+    assert walked(name, text.replace("127.0.0.1", "localhost"), **way) == STEPS[name]
 
 
 @pytest.mark.nightly

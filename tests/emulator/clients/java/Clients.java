@@ -1,4 +1,5 @@
 import com.azure.core.amqp.AmqpRetryOptions;
+import com.azure.core.amqp.AmqpTransportType;
 import com.azure.core.http.HttpClient;
 import com.azure.messaging.servicebus.ServiceBusClientBuilder;
 import com.azure.messaging.servicebus.ServiceBusReceiverClient;
@@ -57,6 +58,9 @@ final class Clients {
         ServiceBusClientBuilder builder = new ServiceBusClientBuilder().retryOptions(options);
         if (isEmulator()) {
             return builder.connectionString(connection);
+        }
+        if ("1".equals(System.getenv("OVER_WEBSOCKETS"))) {
+            builder.transportType(AmqpTransportType.AMQP_WEB_SOCKETS);
         }
         return builder.connectionString(named(connection))
             .customEndpointAddress("https://" + ENDPOINT.getHost() + ":" + ENDPOINT.getPort());
