@@ -12,8 +12,8 @@ from pathlib import Path
 from amqp10 import performatives as p
 from amqp10 import sas, sasl
 from amqp10.cbs import SAS_TOKEN
+from gateway.namespace import Namespace
 from gateway.pairs import PairError
-from gateway.primary import Primary
 from pairing.ends import Endpoint
 
 KEY_NAME = "gateway"
@@ -22,7 +22,7 @@ KEY_NAME = "gateway"
 class Access:
     """Replaces what was signed with one of the gateway's keys by what the gateway's own credential signs."""
 
-    def __init__(self, keys: Mapping[str, str], primary: Primary, endpoint: Endpoint) -> None:
+    def __init__(self, keys: Mapping[str, str], primary: Namespace, endpoint: Endpoint) -> None:
         parts = dict(part.split("=", 1) for part in (endpoint.connection_string or "").split(";") if "=" in part)
         self._keys, self._primary = keys, primary
         self._name, self._key = parts.get("SharedAccessKeyName", ""), parts.get("SharedAccessKey", "")

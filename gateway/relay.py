@@ -16,7 +16,7 @@ from amqp10.types import AmqpError, Raw
 from gateway.access import Access
 from gateway.front import Front
 from gateway.metrics import Metrics
-from gateway.primary import Primary
+from gateway.namespace import Namespace
 from gateway.side import MAX_FRAME_SIZE, Phase
 from gateway.tokens import TokenRequests, is_token_node
 from gateway.upstream import Upstream
@@ -32,7 +32,7 @@ _HEADER_SIZE = 8
 class Gateway(Protocol):
     """What a relay needs of the gateway."""
 
-    primary: Primary
+    primary: Namespace
     access: Access
     metrics: Metrics
     read_buffer: bytearray

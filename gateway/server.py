@@ -11,8 +11,8 @@ from amqp10.transport.listener import READ_BUFFER, AcceptedConnection, Listener
 from gateway.access import Access
 from gateway.front import Front
 from gateway.metrics import Metrics
+from gateway.namespace import Namespace
 from gateway.pairs import PairEnds
-from gateway.primary import Primary
 from gateway.relay import FORCED, Relay
 from gateway.web import Page, WebConversation
 
@@ -24,7 +24,7 @@ class Gateway:
 
     def __init__(self, pair: PairEnds, keys: Mapping[str, str], address: str | None) -> None:
         self.pair = pair
-        self.primary = Primary.of(pair.primary, address)
+        self.primary = Namespace.of(pair.primary, address)
         self.access = Access(keys, self.primary, pair.primary)
         self.metrics = Metrics()
         self.read_buffer = bytearray(READ_BUFFER)

@@ -10,7 +10,7 @@ from amqp10.frame_fields import FrameFields
 from amqp10.sections import APPLICATION_PROPERTIES, VALUE, Section, split
 from amqp10.types import AmqpError
 from gateway.access import Access
-from gateway.primary import Primary
+from gateway.namespace import Namespace
 
 MAX_REQUEST = 64 * 1024
 
@@ -18,7 +18,7 @@ MAX_REQUEST = 64 * 1024
 class TokenRequests:
     """The transfers of one link to `$cbs`: each request is held until it is whole, and passed on for the primary."""
 
-    def __init__(self, access: Access, primary: Primary) -> None:
+    def __init__(self, access: Access, primary: Namespace) -> None:
         self._access, self._primary = access, primary
         self._parts: list[FrameFields] = []
 

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -27,6 +28,7 @@ const patience = 30 * time.Second
 
 var (
 	connectionString = os.Getenv("SERVICEBUS_CONNECTION_STRING")
+	administered     = cmp.Or(os.Getenv("ADMINISTRATION_CONNECTION_STRING"), connectionString) // behind a gateway
 	prefix           = fmt.Sprintf("go-%d-", time.Now().UnixNano())
 	queue            = prefix + "queue"
 	pair             = prefix + "pair"
@@ -50,7 +52,7 @@ func (plainTransport) Do(request *http.Request) (*http.Response, error) {
 func open() {
 	client = must(connect(connectionString))
 	administration = must(admin.NewClientFromConnectionString(
-		connectionString, &admin.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: plainTransport{}}}))
+		administered, &admin.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: plainTransport{}}}))
 }
 
 func connect(text string) (*azservicebus.Client, error) {

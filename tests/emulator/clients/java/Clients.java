@@ -21,10 +21,13 @@ import javax.net.ssl.TrustManagerFactory;
 /** The clients of the SDK that the steps share, and the names of their entities. */
 final class Clients {
     static final String CONNECTION = System.getenv("SERVICEBUS_CONNECTION_STRING");
+    /** Another one behind a gateway, which passes on messaging alone. */
+    private static final String ADMINISTERED =
+        System.getenv().getOrDefault("ADMINISTRATION_CONNECTION_STRING", CONNECTION);
     static final String PREFIX = "java-" + System.nanoTime() + "-";
     static final String QUEUE = PREFIX + "queue", PAIR = PREFIX + "pair";
     static final String SESSIONS = PREFIX + "sessions", TOPIC = PREFIX + "topic";
-    private static final URI ENDPOINT = URI.create(CONNECTION.replaceFirst("Endpoint=([^;]+);.*", "$1"));
+    private static final URI ENDPOINT = endpoint(CONNECTION), ADMINISTRATION = endpoint(ADMINISTERED);
 
     static ServiceBusAdministrationClient administration;
     static ServiceBusSenderClient sender;
@@ -37,10 +40,14 @@ final class Clients {
             trustAuthority();
         }
         HttpClient real = HttpClient.createDefault();
-        String plain = "http://" + ENDPOINT.getHost() + ":" + ENDPOINT.getPort();
-        administration = new ServiceBusAdministrationClientBuilder().connectionString(named(CONNECTION))
+        String plain = "http://" + ADMINISTRATION.getHost() + ":" + ADMINISTRATION.getPort();
+        administration = new ServiceBusAdministrationClientBuilder().connectionString(named(ADMINISTERED))
             .httpClient(request -> real.send(request.setUrl(
                 request.getUrl().toString().replaceFirst("https?://[^/]+", plain)))).buildClient();
+    }
+
+    private static URI endpoint(String connection) {
+        return URI.create(connection.replaceFirst("Endpoint=([^;]+);.*", "$1"));
     }
 
     static boolean isEmulator() {

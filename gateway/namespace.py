@@ -14,7 +14,7 @@ _PORT, _PLAIN_PORT = 5671, 5672
 
 
 @dataclass(frozen=True, slots=True)
-class Primary:
+class Namespace:
     """The namespace that clients are passed on to. `address` need not be the one that its name resolves to."""
 
     host: str
@@ -25,7 +25,7 @@ class Primary:
     tls: ssl.SSLContext | None = field(repr=False)
 
     @classmethod
-    def of(cls, endpoint: Endpoint, address: str | None) -> Primary:
+    def of(cls, endpoint: Endpoint, address: str | None) -> Namespace:
         """The namespace of an endpoint, to be found at another address where one is given. Raises ValueError."""
         hostname = urlsplit(f"//{endpoint.host}").hostname or ""
         place = urlsplit(f"//{address or endpoint.host}")
