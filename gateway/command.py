@@ -37,7 +37,7 @@ _TRUE = ("1", "true", "yes")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the gateway; returns the exit code."""
-    given = _parser(os.environ).parse_args(arguments)
+    given = parser(os.environ).parse_args(arguments)
     level = logging.INFO if given.verbose else logging.WARNING
     logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
@@ -169,7 +169,8 @@ def _reachable(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _parser(variables: Mapping[str, str]) -> argparse.ArgumentParser:
+def parser(variables: Mapping[str, str]) -> argparse.ArgumentParser:
+    """The options; their defaults are in these variables."""
     parser = argparse.ArgumentParser(
         prog=COMMAND,
         description=DESCRIPTION,

@@ -139,7 +139,8 @@ class Maintenance:
     def _report(self) -> Operation[None]:
         client = self._client
         for end in (client.primary, client.secondary):
-            client.meter.connections(end.namespace, end.connections)  # brokered ones are billed
+            with contextlib.suppress(RuntimeError):  # another thread opens one: a second later they are counted again
+                client.meter.connections(end.namespace, end.connections)  # brokered ones are billed
         if client._fleet.answers and self._is_time("report", REPORT_S):
             client._fleet.record(client.meter.drain(client.clock.now(), everything=True))
         yield from ()

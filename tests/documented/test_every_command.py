@@ -17,6 +17,7 @@ import pytest
 from django.core.management import get_commands, load_command_class
 
 from emulator.command_line.arguments import parse
+from gateway import command as gateway
 from pipeline.jobs import charges
 from tests.campaign import __main__ as campaign
 from tests.campaign import soak
@@ -53,7 +54,8 @@ def test_every_test_that_the_list_names_is_there(test: str) -> None:
 
 
 PROGRAMS = (
-    "make|pip|python3?|curl|paired-namespaces|servicebus-emulator|spark-submit|kubectl|docker|systemctl|redis-cli"
+    "make|pip|python3?|curl|paired-namespaces(-gateway)?|servicebus-emulator|spark-submit|kubectl|docker|systemctl"
+    "|redis-cli"
 )
 
 
@@ -153,6 +155,7 @@ READERS: dict[str, Callable[[list[str]], None]] = {
     "celery": of_celery,
     "make": of_make,
     "paired-namespaces": of_django,
+    "paired-namespaces-gateway": lambda words: gateway.parser({}).parse_args(words),
     "pip": of_pip,
     "python": of_python,
     "python3": of_python,
