@@ -139,9 +139,6 @@ def _started() -> str:
     return name
 
 
-# -- the process that forks -------------------------------------------------------------------------------------------
-
-
 def serve(listener: socket.socket) -> None:
     gc.disable()
     for name in IMPORTED:

@@ -45,9 +45,6 @@ def undocumented(names: set[str], text: str) -> list[str]:
     return sorted(name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text))
 
 
-# -- what exists is documented ----------------------------------------------------------------------------------------
-
-
 def modules(*rooms: str) -> Iterator[ast.AST]:
     """Every node of the modules of these rooms."""
     for room in rooms:
@@ -181,9 +178,6 @@ def test_a_table_is_as_its_rows_are_declared(name: str) -> None:
     assert "|  |" not in tables.operations(), "every operation has a description"
 
 
-# -- what is documented exists ----------------------------------------------------------------------------------------
-
-
 def section(page: str, title: str) -> str:
     """The text of one section, its title left out."""
     return re.split(rf"^#+ {re.escape(title)}$", text_of(page), flags=re.MULTILINE)[1].split("\n## ")[0]
@@ -220,8 +214,6 @@ def test_every_member_of_the_contract_is_there(room: str) -> None:
     assert names >= {"open", "get_queue_sender", "entity_health"}
     assert not [name for name in sorted(names) if not hasattr(client, name)]
 
-
-# -- what is cited exists ---------------------------------------------------------------------------------------------
 
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -279,9 +271,6 @@ def test_every_page_can_be_reached() -> None:
         if link.partition("#")[0] != page.name
     }
     assert [name_of(page) for page in PAGES if page.name != "README.md" and page not in linked] == []
-
-
-# -- examples parse, and nothing of one machine is in the docs --------------------------------------------------------
 
 
 PARSERS: dict[str, Callable[[str], object]] = {"python": ast.parse, "json": json.loads, "toml": tomllib.loads}

@@ -151,9 +151,7 @@ def make_queues(connection_string: str) -> None:
     ) as client:
         for entity in ENTITIES:
             client.create_queue(
-                entity,
-                requires_duplicate_detection=True,
-                duplicate_detection_history_time_window=timedelta(days=1),
+                entity, requires_duplicate_detection=True, duplicate_detection_history_time_window=timedelta(days=1)
             )
 
 

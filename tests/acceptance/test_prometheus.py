@@ -111,9 +111,6 @@ def test_every_question_of_the_dashboard_can_be_asked(tmp_path: Path) -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-# -- whole processes --------------------------------------------------------------------------------------------------
-
-
 @dataclass
 class Place:
     """A control plane with workers, and who is reported by it."""

@@ -153,9 +153,6 @@ def test_the_end_of_a_session_or_connection_reaches_its_links_with_the_reason():
     assert world.client.is_closed
 
 
-# --- a server that gives numbers of its own -------------------------------------------------------------------------
-
-
 def opened_by_another(*answers):
     """A client that another server has let in, in a session that it answers on channel 9."""
     client = ClientConnection("client", "contoso")

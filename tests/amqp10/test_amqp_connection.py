@@ -25,9 +25,6 @@ def attached(peer, attach):
     return event.link
 
 
-# --- opening --------------------------------------------------------------------------------------------------------
-
-
 def test_the_handshake_is_answered_frame_by_frame():
     connection = Connection("server")
     assert connection.receive(SASL) == []
@@ -79,9 +76,6 @@ def test_a_client_may_leave_sasl_out():
     connection = Connection("server")
     (opened,) = connection.receive(AMQP_HEADER + sent(p.Open("client"), channel=0))
     assert isinstance(opened, e.ConnectionOpened)
-
-
-# --- breaking the protocol ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -136,9 +130,6 @@ def test_a_mistake_inside_a_session_ends_only_the_session(peer, data, condition)
 def test_open_answers_must_come_first():
     peer = Peer(SASL, AMQP_HEADER)
     assert peer.say(SESSION)[-1].condition == "amqp:illegal-state"
-
-
-# --- links ----------------------------------------------------------------------------------------------------------
 
 
 def test_an_accepted_sender_gets_its_own_termini_and_credit(peer):
@@ -293,9 +284,6 @@ def test_idle_frames_say_nothing(peer):
     assert peer.say(frame(0, b"")) == []
     peer.connection.send_empty_frame()
     assert peer.heard() == []
-
-
-# --- any bytes ------------------------------------------------------------------------------------------------------
 
 
 def test_incomplete_messages_are_bounded_over_all_links_of_a_connection(peer, monkeypatch):

@@ -94,12 +94,7 @@ def _blocking(namespace: RunningNamespace, secondary: str) -> dict[str, Any]:
         "redirected_ratio": redirected["ratio"],
         "switching_ratio": switching["ratio"],
         "switching_ratio_to_a_hot_send": switching["ratio_to_hot"],
-        "blocking": {
-            "single": singles,
-            "batch": batches,
-            "redirected": redirected,
-            "switching": switching,
-        },
+        "blocking": {"single": singles, "batch": batches, "redirected": redirected, "switching": switching},
     }
 
 
@@ -257,9 +252,7 @@ def _compare(
 
 
 async def _compare_async(
-    bare: Callable[[Any], Awaitable[object]],
-    paired: Callable[[Any], Awaitable[object]],
-    make: Callable[[], list[Any]],
+    bare: Callable[[Any], Awaitable[object]], paired: Callable[[Any], Awaitable[object]], make: Callable[[], list[Any]]
 ) -> dict[str, float]:
     blocks = Blocks()
     for which in _order_of_blocks():

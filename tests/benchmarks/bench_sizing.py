@@ -89,9 +89,6 @@ def path_of(number: int) -> str:
     return f"region/orders-{number:05}"
 
 
-# -- what Linux knows of a process -------------------------------------------------------------------------------------
-
-
 def memory_mb(pid: int) -> tuple[float, float]:
     """Resident memory and PSS of a process and its children."""
     resident = pss = 0.0
@@ -118,9 +115,6 @@ def costs_of(pids: dict[str, int]) -> dict[str, Cost]:
         used = used_s(pid) - before[name]
         found[name] = Cost(*(round(value, 1) for value in (1000 * used / elapsed, *memory_mb(pid))))
     return found
-
-
-# -- applications ------------------------------------------------------------------------------------------------------
 
 
 def crowd(count: int, entities: int) -> None:
@@ -198,9 +192,6 @@ def clients(namespaces: Namespaces, server: DurableRedis, folder: Path) -> dict[
 def average(costs: dict[str, Cost]) -> Cost:
     rows = [asdict(cost) for cost in costs.values()]
     return Cost(**{name: round(sum(row[name] for row in rows) / len(rows), 1) for name in rows[0]})
-
-
-# -- the control plane -------------------------------------------------------------------------------------------------
 
 
 class Plane(Deployment):

@@ -6,17 +6,8 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
-from azure.core.exceptions import (
-    HttpResponseError,
-    ResourceExistsError,
-    ResourceNotFoundError,
-)
-from azure.servicebus.management import (
-    AccessRights,
-    ApiVersion,
-    AuthorizationRule,
-    EntityStatus,
-)
+from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
+from azure.servicebus.management import AccessRights, ApiVersion, AuthorizationRule, EntityStatus
 
 pytestmark = pytest.mark.contract
 

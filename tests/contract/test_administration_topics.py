@@ -44,9 +44,6 @@ def target(administration) -> Iterator[str]:
     administration.delete_queue(name)
 
 
-# --- topics ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_new_topic_has_the_defaults_of_the_service(administration, topic):
     created = administration.get_topic(topic)
 
@@ -173,9 +170,6 @@ def test_topics_are_listed_by_name_with_their_runtime_properties(administration,
     assert all((each.subscription_count, each.scheduled_message_count) == (0, 0) for each in runtimes)
 
 
-# --- subscriptions --------------------------------------------------------------------------------------------------
-
-
 def test_a_new_subscription_has_the_defaults_of_the_service(administration, topic):
     created = administration.create_subscription(topic, "audit")
 
@@ -271,9 +265,6 @@ def test_a_subscription_forwards_to_what_is_named_by_name_or_address_or_no_more(
 
     found = administration.get_subscription(topic, subscription)
     assert (found.forward_to, found.forward_dead_lettered_messages_to) == (None, None)
-
-
-# --- rules ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_new_subscription_takes_everything(administration, topic, subscription):

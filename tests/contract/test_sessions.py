@@ -5,12 +5,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
-from azure.servicebus import (
-    NEXT_AVAILABLE_SESSION,
-    ServiceBusMessage,
-    ServiceBusReceiveMode,
-    ServiceBusSubQueue,
-)
+from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage, ServiceBusReceiveMode, ServiceBusSubQueue
 from azure.servicebus.exceptions import (
     MessageAlreadySettled,
     MessageNotFoundError,
@@ -131,9 +126,6 @@ def test_a_message_without_a_session_is_refused(sender):
         sender.send_messages(ServiceBusMessage("stray"))
 
 
-# --- messages of a session ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("session_id", ["", "orders"])
 def test_any_text_names_a_session_and_its_messages_keep_everything_even_sent_again(client, queue, sender, session_id):
     reported = {
@@ -237,9 +229,6 @@ def test_a_queue_without_sessions_takes_messages_that_name_one(client, make_queu
         assert (str(message), message.session_id) == ("x", "named")
 
 
-# --- deferred messages ----------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def deferred(receive_from, sender, session):
     """The numbers of ten messages of the test's session, deferred by a receiver that is gone."""
@@ -271,9 +260,6 @@ def test_deferred_messages_are_settled_by_the_next_receiver(client, queue, recei
         options = {"sub_queue": ServiceBusSubQueue.DEAD_LETTER, "receive_mode": DELETING}
         with client.get_queue_receiver(queue, **options) as dead_letters:
             assert [str(message) for message in take(dead_letters, 10)] == list("0123456789")
-
-
-# --- the lock of a session ------------------------------------------------------------------------------------------
 
 
 def test_the_lock_of_a_session_stands_for_those_of_its_messages(receive_from, sender, session):
@@ -320,9 +306,6 @@ def test_a_renewed_session_outlives_its_lock_duration_and_is_free_when_closed(re
     assert lost == []
 
 
-# --- schedules ------------------------------------------------------------------------------------------------------
-
-
 def test_scheduled_messages_come_to_the_holder_of_their_session_when_due(client, unhurried_queue, session):
     due = (datetime.now(UTC) + timedelta(seconds=slowed(5))).replace(microsecond=0)
     with (
@@ -343,9 +326,6 @@ def test_scheduled_messages_come_to_the_holder_of_their_session_when_due(client,
             assert due <= message.enqueued_time_utc < due + timedelta(seconds=5 + watch.withheld)
             receiver.complete_message(message)
         assert receiver.receive_messages(1, max_wait_time=1) == []
-
-
-# --- which session --------------------------------------------------------------------------------------------------
 
 
 def test_what_could_not_be_opened_leaves_the_client_as_it_was(client, make_queue):

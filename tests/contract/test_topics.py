@@ -7,12 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from azure.servicebus import (
-    ServiceBusMessage,
-    ServiceBusReceivedMessage,
-    ServiceBusReceiveMode,
-    ServiceBusSubQueue,
-)
+from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage, ServiceBusReceiveMode, ServiceBusSubQueue
 from azure.servicebus.exceptions import (
     MessagingEntityDisabledError,
     MessagingEntityNotFoundError,

@@ -21,14 +21,7 @@ SETTINGS = {
     and ast.unparse(node.func).startswith("_env.")
     and isinstance(node.args[0], ast.Constant)
 }
-SECRETS = {
-    "DATABASE_URL",
-    "EMAIL_URL",
-    "METRICS_TOKEN",
-    "OIDC_CLIENT_SECRET",
-    "REDIS_URL",
-    "SECRET_KEY",
-}
+SECRETS = {"DATABASE_URL", "EMAIL_URL", "METRICS_TOKEN", "OIDC_CLIENT_SECRET", "REDIS_URL", "SECRET_KEY"}
 """Settings that a file in `deploy/` names by their NAME_FILE only."""
 PAIR = {"CONTOSO_PRIMARY", "CONTOSO_SECONDARY"}
 """What the pairs file of the examples names: connection strings, and so secrets."""

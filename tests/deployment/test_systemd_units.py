@@ -131,8 +131,6 @@ def test_a_service_is_started_again_whatever_ends_it_and_after_the_migrations(un
     assert "paired-namespaces-migrate.service" in values["After"][0].split()
 
 
-# -- as plain processes -----------------------------------------------------------------------------------------------
-
 PAIRS = """
 [pairs.contoso]
 primary = { connection_string_env = "CONTOSO_PRIMARY", namespace = "contoso" }

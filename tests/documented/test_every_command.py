@@ -30,9 +30,6 @@ GRAMMARS = {ROOT / "docs" / "contract.md"}
 """Pages whose commands have no language, because brackets in them mean "optional"."""
 
 
-# -- the list is complete ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("one", BLOCKS.values(), ids=lambda one: one.name)
 def test_every_block_is_run_by_a_test_or_each_of_its_commands_is_named_with_a_reason(one: Block) -> None:
     assert one.commands
@@ -63,9 +60,6 @@ def test_a_command_is_in_a_block_that_says_so() -> None:
     for page in (page for page in PAGES if page not in GRAMMARS):
         for text in (text for language, text in fenced(page) if not language):
             assert not re.search(rf"^(\$ )?(\.venv/bin/)?({PROGRAMS}) ", text, re.MULTILINE), f"{page.name}: {text}"
-
-
-# -- every command can be typed ---------------------------------------------------------------------------------------
 
 
 def of_django(words: list[str]) -> None:

@@ -40,9 +40,6 @@ def is_wrong(random: Random) -> bool:
     return random.random() < WRONG
 
 
-# --- values ---------------------------------------------------------------------------------------------------------
-
-
 def value(random: Random, depth: int = 4) -> bytes:
     """Any value of AMQP, in any of its encodings."""
     if is_wrong(random):
@@ -122,9 +119,6 @@ _SIMPLE = (_null, _flag, number, text, _uuid)
 _ANY = (*_SIMPLE, _list, mapping, _array, _described)
 
 
-# --- messages -------------------------------------------------------------------------------------------------------
-
-
 def message(random: Random) -> bytes:
     """A message: sections in their order, unless something is wrong."""
     parts = [section(random, code) for code in range(0x70, 0x79) if random.random() < 0.5]
@@ -163,9 +157,6 @@ def batch(random: Random) -> bytes:
 
 def messages(random: Random) -> bytes:
     return random.choice((message, batch))(random)
-
-
-# --- frames ---------------------------------------------------------------------------------------------------------
 
 
 def frame(random: Random, body: bytes) -> bytes:
@@ -308,9 +299,6 @@ def http(random: Random) -> bytes:
     if random.random() < 0.7:
         data[random.randrange(len(data))] = random.randrange(256)
     return bytes(data[: random.randint(1, len(data))] if random.random() < 0.5 else data)
-
-
-# --- documents, SQL ---------------------------------------------------------------------------------------
 
 
 ELEMENTS = (

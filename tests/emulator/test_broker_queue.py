@@ -10,13 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from amqp10.codec import encode, encode_list, encode_map
 from amqp10.types import DecodeError, Raw, Symbol, Timestamp
 from emulator.broker.descriptions import EntityStatus, QueueDescription
-from emulator.broker.errors import (
-    BrokerError,
-    EntityDisabled,
-    MessageLockLost,
-    MessageNotFound,
-    QuotaExceeded,
-)
+from emulator.broker.errors import BrokerError, EntityDisabled, MessageLockLost, MessageNotFound, QuotaExceeded
 from emulator.broker.message import PING_CONTENT_TYPE, MessageState, parse
 from emulator.broker.namespace import Namespace, parse_address
 from emulator.broker.schedule import Schedule
@@ -82,9 +76,6 @@ class Receiver:
         self.session_id = None
 
 
-# --- messages -------------------------------------------------------------------------------------------------------
-
-
 def test_the_bare_message_is_never_touched():
     odd = b"\x00\x53\x74" + encode_map([(encode("decimal"), b"\x94" + bytes(16)), (encode("short"), b"\x61\x00\x07")])
     bare = b"\x00\x53\x73" + encode_list([b"\xa1\x01i"]) + odd + b"\x00\x53\x75\xb0\x00\x00\x00\x01x"
@@ -128,9 +119,6 @@ def test_the_longest_lives_stand_in_the_timestamps():
     assert parse(encoded(ttl_ms=2**32 - 1, properties=properties)).ttl_s == 100 * 86400
 
 
-# --- order, locks, counts -------------------------------------------------------------------------------------------
-
-
 def test_a_lock_that_has_ended_settles_nothing_even_before_anybody_noticed(make):
     queue = make(lock_duration_s=30)
     queue.enqueue(message(), NOW)
@@ -148,9 +136,6 @@ def test_a_dead_letter_queue_keeps_its_messages_whatever_happens_to_them(namespa
         dead.deliveries.abandon(dead.deliveries.receive(NOW + turn).lock_token, NOW + turn)
     namespace.advance(NOW + 10_000)
     assert (len(dead), dead.deliveries.receive(NOW + 10_000).delivery_count) == (1, 20)
-
-
-# --- time -----------------------------------------------------------------------------------------------------------
 
 
 def test_an_expired_message_is_not_delivered_even_before_anybody_noticed(make):
@@ -197,9 +182,6 @@ def test_an_idle_entity_goes_by_itself(namespace, make):
     assert namespace.queues() == []
 
 
-# --- what an entity refuses -----------------------------------------------------------------------------------------
-
-
 def test_a_full_entity_refuses_pings_too(make):
     queue = make(max_size_in_megabytes=1)
     while queue.contents.size_bytes + 200_000 < 1024 * 1024:
@@ -237,9 +219,6 @@ def test_messages_are_given_to_waiting_receivers_in_turn(make):
     assert [[stored.sequence_number for stored in receiver.got] for receiver in receivers] == [[1, 3], [2]]
 
 
-# --- duplicates and forwarding --------------------------------------------------------------------------------------
-
-
 def test_cancelling_a_scheduled_duplicate_cancels_no_other_message(make):
     queue = make(requires_duplicate_detection=True)
     in_a_minute = {"x-opt-scheduled-enqueue-time": Timestamp(int((NOW + 60) * 1000))}
@@ -270,9 +249,6 @@ def test_what_waits_is_forwarded_when_forwarding_begins(namespace, make):
     assert (len(queue), len(namespace.queue("b"))) == (0, 1)
 
 
-# --- sessions -------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def sessions(make):
     return make("sessions", requires_session=True, lock_duration_s=30)
@@ -298,9 +274,6 @@ def test_sessions_that_hold_nothing_are_forgotten(sessions):
         sessions.deliveries.complete(holder.got[0].lock_token, NOW)
         sessions.receivers.close_session(str(number), holder, NOW)
     assert sessions.contents.sessions._sessions == {}
-
-
-# --- addresses and small things -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -342,9 +315,6 @@ def test_credits_come_back_with_each_second_and_debts_are_paid_first():
     with pytest.raises(BrokerError):
         throttle.spend(1, 102.9)
     throttle.spend(10, 500.0)
-
-
-# --- nothing is lost ------------------------------------------------------------------------------------------------
 
 
 class Accounting(RuleBasedStateMachine):

@@ -18,8 +18,6 @@ from emulator.host import KEY_NAME
 from tests.amqp10.peer import SASL, sent, source, target
 from tests.emulator.client import KEY, Client, body
 
-# --- who may do what ------------------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("audience", "more", "status"),
@@ -102,9 +100,6 @@ def test_a_token_signed_for_another_entity_is_refused(stranger):
     assert token not in answer["status-description"]
 
 
-# --- refusals -------------------------------------------------------------------------------------------------------
-
-
 def test_a_link_without_an_address_is_refused(client):
     _, answers = client.attach(sends_to="")
     assert client.condition(answers) == ["com.microsoft:argument-error"]
@@ -183,9 +178,6 @@ def test_a_presettled_message_is_stored_without_an_answer(client, namespace):
     assert len(namespace.queue("orders")) == 1
 
 
-# --- receiving ------------------------------------------------------------------------------------------------------
-
-
 def receiving(client, namespace, count, credit=10):
     """So many messages sent and delivered on a new link; returns its handle and the transfers."""
     sender, _ = client.attach(sends_to="orders")
@@ -221,10 +213,7 @@ def test_a_settlement_whose_answer_was_lost_may_be_repeated_over_management(clie
     _, (transfer,) = receiving(client, namespace, 1)
     client.say(sent(p.Disposition(True, transfer.delivery_id, None, False, p.accepted())))
     assert client.heard() == []
-    asked = {
-        "disposition-status": "completed",
-        "lock-tokens": Array([uuid.UUID(bytes_le=transfer.delivery_tag)]),
-    }
+    asked = {"disposition-status": "completed", "lock-tokens": Array([uuid.UUID(bytes_le=transfer.delivery_tag)])}
     manage = client.manage("orders")
     assert manage("update-disposition", asked)[0] == 200
     other = {**asked, "lock-tokens": Array([uuid.uuid4()])}
@@ -278,9 +267,6 @@ def test_an_empty_receive_is_credit_that_ends_without_a_delivery(client, namespa
     client.say(sent(p.Flow(0, 5000, 0, 5000)))  # a window only
     client.say(sent(p.Detach(handle, closed=True)))
     assert host.meter.billed("orders")["receive_empty"] == 3
-
-
-# --- our own errors -------------------------------------------------------------------------------------------------
 
 
 def test_an_error_of_our_own_ends_one_connection_with_an_answer(client, namespace, monkeypatch):

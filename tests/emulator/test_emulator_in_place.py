@@ -80,9 +80,6 @@ def test_a_queue_named_health_is_administered_all_the_same():
         assert administration.get_queue("health").name == "health"
 
 
-# --- the command line ------------------------------------------------------------------------------------------------
-
-
 def ports(*arguments):
     """Namespaces with their ports, as arguments ask for them."""
     settings = parse(arguments)
@@ -126,9 +123,6 @@ def test_a_file_that_cannot_be_run_is_refused(tmp_path, namespaces, reason):
 def test_arguments_that_cannot_be_followed_are_refused(arguments, reason):
     with pytest.raises(UsageError, match=reason):
         parse(arguments)
-
-
-# --- faults for the duration of a block ------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -71,9 +71,6 @@ def read_until(connection, wanted):
     return data
 
 
-# --- the command line -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -120,9 +117,6 @@ def test_the_key_is_never_in_the_arguments_when_it_comes_from_a_file(tmp_path):
             client.get_queue_sender("orders") as sender,
         ):
             sender.send_messages(ServiceBusMessage("x"))
-
-
-# --- its own interface ----------------------------------------------------------------------------------------------
 
 
 def test_statistics_name_every_entity(local):
@@ -182,9 +176,6 @@ def test_beyond_the_loopback_the_interface_asks_for_the_key():
             assert error.code == 401
 
 
-# --- bad clients ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -217,9 +208,6 @@ def test_a_thousand_connections_at_once_are_served(connect, local):
         each.sendall(GREETING)
     assert all(each.recv(8) == GREETING for each in sockets)
     assert "orders" in local.stats()
-
-
-# --- drills and throttling ------------------------------------------------------------------------------------------
 
 
 @contextmanager

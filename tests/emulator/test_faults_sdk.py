@@ -292,9 +292,6 @@ async def connect_under(namespace: RunningNamespace, world: str, operation: str,
     return None
 
 
-# --- what came of it ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_fault_looks_to_the_sdk_as_it_should(outcomes, case, world):

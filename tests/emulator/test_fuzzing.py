@@ -47,9 +47,6 @@ def test_well_formed_input_of_tonight_makes_nothing_but_the_rooms_own_errors(tar
         try_well_formed(target, seed, next(numbers))
 
 
-# --- what was found ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "section",
     [

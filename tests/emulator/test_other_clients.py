@@ -47,9 +47,6 @@ def sections_of(data):
     return {part.code: decode(data, part.value)[0] for part in split(data)}
 
 
-# --- settlement -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("state", "count", "where"),
     [
@@ -129,14 +126,9 @@ def test_the_state_received_is_no_outcome(client, namespace):
     assert settle(client, transfer, Described(ULong(p.ACCEPTED), [])) == [(p.ACCEPTED, [])]
 
 
-# --- what a delivery holds ------------------------------------------------------------------------------------------
-
-
 def test_a_delivery_has_its_lock_token_as_an_annotation(client):
     transfer, data = received(client)
-    assert sections_of(data)[DELIVERY_ANNOTATIONS] == {
-        "x-opt-lock-token": uuid.UUID(bytes_le=transfer.delivery_tag),
-    }
+    assert sections_of(data)[DELIVERY_ANNOTATIONS] == {"x-opt-lock-token": uuid.UUID(bytes_le=transfer.delivery_tag)}
 
 
 def test_a_deferred_message_has_its_lock_token_as_an_annotation(client):
@@ -221,9 +213,6 @@ def test_an_id_of_the_sender_keeps_its_bytes(client):
     assert sections_of(data)[PROPERTIES] == [7, None, "me"]
 
 
-# --- sessions -------------------------------------------------------------------------------------------------------
-
-
 def test_a_lapsed_session_is_detached_after_a_grace_in_which_settling_shows_why(client, passing):
     client.put_token("sb://host/", life_s=600)
     sender, _ = client.attach(sends_to="sessions")
@@ -283,9 +272,6 @@ def test_a_described_session_filter_is_answered_with_its_descriptor_and_an_empty
     for state, kept in ((b"step", b"step"), (b"", None)):
         assert manage("set-session-state", {"session-id": "s", "session-state": state})[0] == 200
         assert manage("get-session-state", {"session-id": "s"})[2] == {"session-state": kept}
-
-
-# --- rules ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -349,9 +335,6 @@ def test_no_rules_are_no_content(rules):
     assert rules("enumerate-rules", {"skip": 0, "top": 5})[0] == 204
 
 
-# --- SASL PLAIN -----------------------------------------------------------------------------------------------------
-
-
 class PlainClient(Client):
     """A client that gives name and key over SASL PLAIN."""
 
@@ -389,9 +372,6 @@ def test_a_key_of_one_entity_gives_its_rights_over_sasl_plain(host, calls, names
     assert client.attach(sends_to="own")[1][0].target is not None
     assert client.condition(client.attach(receives_from="own")[1]) == ["amqp:unauthorized-access"]
     assert client.condition(client.attach(sends_to="orders")[1]) == ["amqp:unauthorized-access"]
-
-
-# --- requests and responses -----------------------------------------------------------------------------------------
 
 
 def requested(operation, reply_to=None):
@@ -467,9 +447,6 @@ def test_each_response_of_management_is_followed_by_credit_unless_the_link_ended
     assert [type(each) for each, _ in client.heard()] == [p.Detach, p.Disposition, p.Transfer]
 
 
-# --- filters --------------------------------------------------------------------------------------------------------
-
-
 def filtered(name, value):
     return Described(ULong(p.SOURCE), ["orders", *[None] * 6, {Symbol(name): value}])
 
@@ -487,9 +464,6 @@ def test_a_jms_selector_is_refused(client, descriptor):
     client.say(sent(p.Attach("r", 60, True, 0, 1, selector, target("me"))))
     attach, detach = [performative for performative, _ in client.heard()]
     assert (attach.source, p.error_parts(detach.error)[0]) == (None, "amqp:not-implemented")
-
-
-# --- older SDKs -----------------------------------------------------------------------------------------------------
 
 
 def test_performatives_are_sent_with_all_their_fields(client):

@@ -12,12 +12,7 @@ import pytest
 
 from amqp10.codec import encode, encode_list, encode_map
 from amqp10.types import Symbol, Timestamp, UInt
-from emulator.broker.descriptions import (
-    QueueDescription,
-    RuleDescription,
-    SubscriptionDescription,
-    TopicDescription,
-)
+from emulator.broker.descriptions import QueueDescription, RuleDescription, SubscriptionDescription, TopicDescription
 from emulator.broker.errors import BrokerError
 from emulator.broker.filters import CorrelationFilter, FalseFilter, SqlFilter, SqlRuleAction
 from emulator.broker.message import Message, StoredMessage, parse

@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 from amqp10.codec import encode, encode_list, encode_map
 from amqp10.types import Described, Long, Symbol, Timestamp
-from emulator.broker.descriptions import (
-    EntityStatus,
-    RuleDescription,
-    SubscriptionDescription,
-    TopicDescription,
-)
+from emulator.broker.descriptions import EntityStatus, RuleDescription, SubscriptionDescription, TopicDescription
 from emulator.broker.errors import QuotaExceeded
 from emulator.broker.filters import SqlFilter, SqlRuleAction
 from emulator.broker.message import Message, parse

@@ -310,9 +310,6 @@ def test_deferred_messages_are_settled_by_a_commit(client, transacting, queue):
     assert (transacting.discharge(name), len(queue)) == (ACCEPTED, 0)
 
 
-# --- several entities -----------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def topic(namespace):
     namespace.create_topic("news", TopicDescription("news"), time.time())
@@ -424,9 +421,6 @@ def test_a_commit_is_one_write_of_the_journal(host, namespace, calls):
     Recorded.seen.clear()
     transacting.discharge(name)
     assert Recorded.seen == ["removed", "enqueued", "enqueued", "commit"]
-
-
-# --- what is refused ------------------------------------------------------------------------------------------------
 
 
 def test_a_transaction_has_a_limited_number_of_messages(transacting, texts):

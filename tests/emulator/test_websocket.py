@@ -98,9 +98,6 @@ def test_what_ends_a_websocket_is_answered_once_and_nothing_follows(channel, dat
     assert (channel.is_closed, closing.code) == (True, code)
 
 
-# --- in a process ---------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def local():
     with running("contoso", entities=["contoso/orders", "contoso/aio"]) as namespaces:

@@ -97,12 +97,7 @@ class Gateway:
     @property
     def proxy(self) -> dict[str, Any]:
         """The SDK's ``http_proxy`` setting."""
-        return {
-            "proxy_hostname": "127.0.0.1",
-            "proxy_port": self.proxy_port,
-            "username": USER,
-            "password": PASSWORD,
-        }
+        return {"proxy_hostname": "127.0.0.1", "proxy_port": self.proxy_port, "username": USER, "password": PASSWORD}
 
     # The proxy -----------------------------------------------------------------------------------------------------
 

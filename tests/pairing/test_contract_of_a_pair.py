@@ -135,9 +135,6 @@ def bodies(messages):
     return [b"".join(message.body).decode() for message in messages]
 
 
-# Sending ------------------------------------------------------------------------------------------------------------
-
-
 async def test_one_message_a_list_and_a_batch_arrive_in_their_order(pair):
     client = await pair.open()
     sender = client.get_queue_sender(pair.queue)
@@ -266,9 +263,6 @@ async def test_a_backlog_queue_that_fails_is_pulled_and_where_all_fail_the_messa
     assert reported[3:] == ["queue_returned"]
 
 
-# Pings and forced states --------------------------------------------------------------------------------------------
-
-
 async def test_a_ping_heals_shows_why_it_did_not_and_is_never_received(pair):
     client = await pair.open()
     pair.fail("amqp:internal-error")
@@ -299,9 +293,6 @@ async def test_a_failed_over_entity_says_nothing_of_its_neighbour(pair):
     client.fail_over("another", "test")
     await pair.do(client.get_queue_sender(pair.queue).send_messages, ServiceBusMessage("x"))
     assert bodies(pair.received(1)) == ["x"]
-
-
-# Metering and life --------------------------------------------------------------------------------------------------
 
 
 async def test_sends_are_metered_by_kind_and_entity(pair):

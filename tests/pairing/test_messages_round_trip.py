@@ -91,12 +91,7 @@ properties = st.fixed_dictionaries(
     },
 )
 headers = st.fixed_dictionaries(
-    {},
-    optional={
-        "durable": st.booleans(),
-        "priority": st.integers(0, 255),
-        "time_to_live": st.integers(1, 2**32 - 1),
-    },
+    {}, optional={"durable": st.booleans(), "priority": st.integers(0, 255), "time_to_live": st.integers(1, 2**32 - 1)}
 )
 annotations = st.dictionaries(st.text("abc-", min_size=1, max_size=8), simple | st.binary(max_size=9), max_size=3)
 

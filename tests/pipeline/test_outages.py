@@ -121,10 +121,7 @@ def test_episodes_availability_and_the_operations_of_each(outcome: Outcome) -> N
     # each operation is on the bill of the namespace it was made in: pings and sends home on the primary's
     assert [
         (place.scope, place.namespace, place.added("settlements"), place.crossing_bytes) for place in first.places
-    ] == [
-        ("sub", "contoso", 3, 0),
-        ("sub-dr", "contoso-dr", 305, 1_800),
-    ]
+    ] == [("sub", "contoso", 3, 0), ("sub-dr", "contoso-dr", 305, 1_800)]
 
     known = {each.entity: (each.episodes, each.down_s, each.repair_s) for each in outcome.availability}
     assert known == {

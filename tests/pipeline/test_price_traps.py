@@ -31,10 +31,7 @@ def billed(rows: list[Item]) -> Invoice:
     """100 million operations of the queue, then 50 million of the topic."""
     usage = [
         Line(namespace="contoso", entity=entity, kind="send", units=sum(tiers), tiers=tiers)
-        for entity, tiers in (
-            ("orders", (13 * MILLION, 87 * MILLION, 0, 0)),
-            ("shipments", (0, 0, 50 * MILLION, 0)),
-        )
+        for entity, tiers in (("orders", (13 * MILLION, 87 * MILLION, 0, 0)), ("shipments", (0, 0, 50 * MILLION, 0)))
     ]
     return invoice(Terms(month=OCTOBER, prices=price_list(rows, OCTOBER)), "sub", usage, [])
 

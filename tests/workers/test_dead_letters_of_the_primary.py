@@ -105,8 +105,6 @@ def test_they_are_downloaded(died, ada):
     assert [one["dead_letter_reason"] for one in reported["messages"]] == ["Unreadable"] * 3
 
 
-# Of subscriptions ---------------------------------------------------------------------------------------------------
-
 BILLING = "invoices/Subscriptions/billing"
 
 

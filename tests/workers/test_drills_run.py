@@ -280,9 +280,6 @@ def test_a_drill_of_a_pair_that_is_configured_no_more_ends(pair, primary, monkey
     assert "contoso is no longer in PAIRS_FILE" in row.detail
 
 
-# The schedule -------------------------------------------------------------------------------------------------------
-
-
 def test_the_schedule_begins_a_drill_once_an_interval(pair, primary, fleet):
     now = datetime.now(UTC)
     projection.record_heartbeat("host:1:aaaa", "pings", now)

@@ -73,9 +73,6 @@ def carried_out(row: DeadLetterJob) -> DeadLetterJob:
     return row
 
 
-# Finding ------------------------------------------------------------------------------------------------------------
-
-
 def test_the_sampler_finds_queues_beyond_the_count_and_of_unpaired_primaries(secondary):
     secondary.make(ORPHAN)
     secondary.make("fabrikam/x-servicebus-transfer/0")
@@ -113,9 +110,6 @@ def test_what_a_live_process_uses_is_not_shown_as_an_orphan(secondary, fleet):
 )
 def test_unpaired_primaries_are_known_by_the_names_of_backlog_queues(paths, paired, found):
     assert sampling.unpaired(paths, paired) == found
-
-
-# Draining -----------------------------------------------------------------------------------------------------------
 
 
 def test_an_orphan_in_quarantine_is_drained_home_and_the_row_shows_how_many(secondary, monkeypatch):
@@ -159,9 +153,6 @@ def test_a_due_deletion_is_carried_out_by_a_worker(secondary):
 
     assert QueueDeletion.objects.get().stage == "deleted"
     assert secondary.status(ORPHAN) is None
-
-
-# Dead letters -------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

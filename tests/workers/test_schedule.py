@@ -124,9 +124,6 @@ def test_beat_says_once_in_one_line_that_redis_is_away_and_once_that_it_is_back(
     ]
 
 
-# -- syphons that deliver nothing --------------------------------------------------------------------------------------
-
-
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 QUEUE = "contoso/x-servicebus-transfer/0"
 

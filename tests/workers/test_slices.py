@@ -55,9 +55,6 @@ def test_errands_take_a_part_of_the_threads_only_and_a_place_is_free_again_when_
         assert stop is not None
 
 
-# -- the threads of a pool ---------------------------------------------------------------------------------------------
-
-
 LIMIT = 5
 
 
@@ -79,9 +76,6 @@ def test_none_of_them_is_taken_by_having_been_started(pool):
         pool.apply_async(lambda: together.wait(30))
     together.wait(30)
     assert pool.info["threads"] == LIMIT
-
-
-# -- signals to beat ---------------------------------------------------------------------------------------------------
 
 
 class Service:

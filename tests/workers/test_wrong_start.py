@@ -15,10 +15,7 @@ PAIRS = '[pairs.contoso]\nprimary = { connection_string_env = "ONE" }\nsecondary
 LONG = {"dashboard.urls", "dashboard.api", "workers.syphons"}
 """Modules that take most of the time of a start, with what they import."""
 LISTING = "import atexit, sys\natexit.register(lambda: print('loaded:', *sys.modules, file=sys.stderr))\n"
-WRONG = {
-    "REDIS_URL": "http://redis.example",
-    "DATABASE_URL": "mysql://database.example/n",
-}
+WRONG = {"REDIS_URL": "http://redis.example", "DATABASE_URL": "mysql://database.example/n"}
 PROGRAMS = {
     "web": ("manage.py", "web", "--port", "0"),
     "worker": ("manage.py", "worker"),

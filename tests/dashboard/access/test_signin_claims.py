@@ -55,9 +55,6 @@ def test_every_name_is_one_that_django_takes(claims):
     User.username_validator(name)
 
 
-# -- the backend ------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def here(db, settings, people):
     """A control plane with a provider."""

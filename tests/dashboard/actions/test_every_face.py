@@ -255,12 +255,7 @@ CASES = {
         api=("/pairs/contoso/start-drill", {"path": CANARY, "messages": 12}),
         needs="canary_queue",
     ),
-    "abort_drill": Case(
-        rule=aborted,
-        page=("/drills/7/abort/", {}),
-        api=("/drills/7/abort", {}),
-        prepare=(begun,),
-    ),
+    "abort_drill": Case(rule=aborted, page=("/drills/7/abort/", {}), api=("/drills/7/abort", {}), prepare=(begun,)),
     "acknowledge_alert": Case(
         rule=lambda place, role: alerts.acknowledge(place.alert_request(role), 7),
         page=("/alerts/7/acknowledge/", {}),

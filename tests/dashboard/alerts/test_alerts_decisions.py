@@ -20,9 +20,6 @@ def about(**changes: object) -> Alert:
     return Alert(**{"kind": "failover", "severity": "critical", "pair": "contoso", "entity": "orders", **changes})
 
 
-# -- rules ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("pattern", "name", "is_meant"),
     [
@@ -57,9 +54,6 @@ def test_a_backlog_is_the_business_of_the_rules_with_its_threshold():
     assert not matches(AlertRule(), deep)
 
 
-# -- conditions -------------------------------------------------------------------------------------------------------
-
-
 def condition(key: str) -> Alert:
     return Alert(key=key, kind="stalled", severity="critical", pair="contoso", title=key, began_at=NOW)
 
@@ -89,9 +83,6 @@ def test_a_backlog_around_its_threshold_is_one_alert():
 def test_the_key_of_a_backlog_shows_its_threshold():
     assert threshold_of("backlog", key_of("backlog", "contoso", "orders", 1000)) == 1000
     assert threshold_of("failover", key_of("failover", "contoso", "1000")) is None
-
-
-# -- failovers --------------------------------------------------------------------------------------------------------
 
 
 def away(second: float, reason: str = "no answer") -> Report:
@@ -156,9 +147,6 @@ def test_whatever_is_reported_when_an_alert_is_open_once_away_and_each_failover_
                 began, ended = None, step.at
     assert opened == sum(gone for _, gone in dict(life).items())
     assert (began is not None) == is_away
-
-
-# -- results ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

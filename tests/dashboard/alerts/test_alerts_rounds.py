@@ -45,9 +45,6 @@ def recover(*paths, at, version=2):
     projection.apply_all_health("contoso", [health(path, "healthy", since=at, version=version) for path in paths])
 
 
-# -- failovers --------------------------------------------------------------------------------------------------------
-
-
 def test_a_failover_is_reported_once_and_its_recovery_once(pair):
     rule()
     fail_over("orders")
@@ -122,9 +119,6 @@ def test_each_entity_that_fails_over_is_one_message_to_each_channel(pair):
         ("mail", "opened", "orders"),
         ("mail", "opened", "payments"),
     ]
-
-
-# -- other conditions -------------------------------------------------------------------------------------------------
 
 
 def test_a_backlog_over_the_threshold_of_a_rule_is_reported_until_it_is_well_below(pair):
@@ -282,9 +276,6 @@ def test_readiness_that_is_less_bad_is_reported_to_nobody_until_it_is_as_it_was(
     look(NOW + 2 * M)
 
     assert list(Notice.objects.order_by("pk").values_list("phase", flat=True)) == ["opened", "resolved"]
-
-
-# -- who is notified -----------------------------------------------------------------------------------------------
 
 
 def test_a_channel_that_two_rules_name_is_notified_once(pair):

@@ -57,9 +57,6 @@ def forced(**more):
     return {"paths": ["orders"], "reason": "storage is down", **more}
 
 
-# -- many pairs -------------------------------------------------------------------------------------------------------
-
-
 def many_pairs() -> None:
     names = [f"pair-{number:02}" for number in range(30)]
     rows = [Pair(name=name, primary_namespace=name, secondary_namespace=f"{name}-dr", synced_at=NOW) for name in names]
@@ -93,9 +90,6 @@ def test_a_redis_that_does_not_answer_is_asked_for_the_paces_of_one_pair_only(pr
 
     assert program("viewer", "read").get("/health").status_code == 200
     assert len(asked) == 1
-
-
-# -- who comes in -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["/health", "/openapi.json", "/charges?month=2026-10", "/pairs/contoso"])
@@ -171,9 +165,6 @@ def test_throttling_outlives_redis(program, settings, redis_away):
     mine = program()
 
     assert {mine.get("/me").status_code for _ in range(3)} == {200, 429}
-
-
-# -- what it tells ----------------------------------------------------------------------------------------------------
 
 
 def test_health_shows_the_headline_and_the_pairs(program, pair):
@@ -277,9 +268,6 @@ def test_charges_are_reported_to_the_cent(program):
     assert program().get("/charges", month="October").status_code == 422
 
 
-# -- what it does -----------------------------------------------------------------------------------------------------
-
-
 def test_a_failover_is_done_and_audited_with_the_tokens_name(program, shared, as_role):
     answer = program().post("/pairs/contoso/fail-over", forced(minutes=15))
 
@@ -378,9 +366,6 @@ def test_a_budget_is_set_and_its_state_reported(program):
     assert (reported["pair"], reported["amount"], reported["percent"]) == ("*", "120.00", 0)
 
 
-# -- the queues of a namespace ----------------------------------------------------------------------------------------
-
-
 def test_an_orphan_is_deleted_only_as_it_was_looked_at(program, pair, reachable):
     orphan = "contoso/x-servicebus-transfer/7"
     reachable.make(orphan)
@@ -395,9 +380,6 @@ def test_an_orphan_is_deleted_only_as_it_was_looked_at(program, pair, reachable)
     assert done.json()["outcome"] == "done"
     assert mine.get("/pairs/contoso/jobs").json()[0]["kind"] == "delete"
     assert mine.post("/pairs/contoso/take-back", body).json()["outcome"] == "done"
-
-
-# -- readiness, drills, alerts ----------------------------------------------------------------------------------------
 
 
 def test_readiness_is_reported_with_its_reasons(program, pair):

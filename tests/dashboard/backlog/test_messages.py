@@ -43,9 +43,6 @@ def numbers() -> list[int]:
         return [message.sequence_number or 0 for message in here.peek(ORPHAN, 0, dead=True)]
 
 
-# Browsing -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("wanted", "fits"),
     [
@@ -154,9 +151,6 @@ def test_viewers_see_no_button(dead, as_role):
     assert "Resubmit" not in as_role("viewer").get(HERE, {"queue": ORPHAN, "show": "dead"}).text
 
 
-# Downloading --------------------------------------------------------------------------------------------------------
-
-
 def test_dead_letters_are_downloaded_whole_and_that_is_on_record(dead, as_role):
     first = numbers()[1]
 
@@ -215,9 +209,6 @@ def test_what_lies_between_chosen_ones_is_not_read(dead, reachable, as_role, mon
     )
 
     assert (bodies(reported), reported["goes_on_at"]) == (["plain", "third"], None)
-
-
-# Resubmitting and discarding ----------------------------------------------------------------------------------------
 
 
 def test_chosen_dead_letters_are_resubmitted_without_scripts(dead, as_role):

@@ -41,9 +41,6 @@ def later() -> None:
         deletions.carry_on(row, now)
 
 
-# Proof --------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("bodies", "dead"), [((), 0), (("one",), 0), (("one",), 1)], ids=["empty", "active", "dead"])
 def test_a_single_message_of_any_kind_disproves_that_a_queue_is_empty(reachable, bodies, dead):
     reachable.fill(reachable.make(), *bodies)
@@ -85,9 +82,6 @@ def test_a_queue_in_the_rotation_of_a_live_process_is_no_orphan(pair):
     assert "far-away:1:bbbb has it in its rotation" in use.belongs
 
 
-# Quarantine ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_quarantine_and_its_end_are_seen_in_the_namespace_the_page_and_the_trail(reachable, pair, request_of):
     reachable.make()
     BacklogQueue.objects.create(pair=pair, path=ORPHAN, seen_at=NOW)
@@ -123,9 +117,6 @@ def test_what_a_live_process_uses_is_left_alone(reachable, request_of, shared):
         actions.DELETE_QUEUE.run(request_of())
 
     assert reachable.status(ORPHAN) == "Active"
-
-
-# Deletion -----------------------------------------------------------------------------------------------------------
 
 
 def test_an_empty_orphan_is_quarantined_at_once_and_deleted_after_the_undo_window(reachable, request_of, settings):
@@ -242,9 +233,6 @@ def test_a_queue_that_is_not_as_it_was_confirmed_is_kept_and_active(reachable, r
     assert AuditEntry.objects.filter(verb="queue_kept").count() == 1
 
 
-# Several workers, and an outage -------------------------------------------------------------------------------------
-
-
 def test_a_worker_whose_claim_has_lapsed_changes_nothing_more(reachable, request_of):
     reachable.make()
     actions.DELETE_QUEUE.run(request_of())
@@ -271,9 +259,6 @@ def test_an_outage_is_reported_on_the_row_and_tried_again(reachable, request_of,
     for row in deletions.due(now):
         deletions.carry_on(row, now)
     assert reachable.status(ORPHAN) is None
-
-
-# Drain and repair ---------------------------------------------------------------------------------------------------
 
 
 def test_a_drain_is_wanted_once_and_stopped_once(reachable, request_of):

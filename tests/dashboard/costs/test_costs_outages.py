@@ -190,9 +190,6 @@ def test_only_an_entity_that_was_never_down_is_reported_as_always_available():
     assert Availability(down_s=0.0, period_s=1_750_000.0).percent_shown == 100.0
 
 
-# -- the time of all entities ------------------------------------------------------------------------------------------
-
-
 MONTH_S = 744 * 3600.0
 
 

@@ -115,9 +115,6 @@ def test_a_namespace_elsewhere_is_never_broken(demo, as_role, monkeypatch):
     assert "is not a local namespace" in answer.text
 
 
-# -- orphans -----------------------------------------------------------------------------------------------------------
-
-
 def test_what_is_left_of_another_primary_is_none_of_this_pair_s_stock(reachable, local_namespaces):
     orphan = reachable.make(ORPHANS[1])
 

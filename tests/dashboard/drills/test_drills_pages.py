@@ -60,9 +60,6 @@ def drill(pair, **changes):
     return Drill.objects.create(**{**given, **changes})
 
 
-# Asking and beginning -----------------------------------------------------------------------------------------------
-
-
 def test_the_question_says_what_will_happen_and_begins_nothing(canary_queue, as_role):
     page = as_role("operator").get("/drills/start/?pair=contoso")
 
@@ -132,9 +129,6 @@ def test_nonsense_is_reported_and_begins_nothing(canary_queue, as_role, wrong):
 
     assert answer.status_code == 400
     assert not Drill.objects.exists()
-
-
-# Looking at a canary ------------------------------------------------------------------------------------------------
 
 
 def test_a_topic_is_a_canary_once_it_has_the_drills_subscription_and_no_other(primary):
@@ -213,9 +207,6 @@ def test_each_hindrance_is_reported(queue, now, reported):
 
 def test_nothing_speaks_against_a_fit_canary_in_calm():
     assert hindrances(FIT, Moment()) == []
-
-
-# Watching and calling off -------------------------------------------------------------------------------------------
 
 
 def test_a_running_drill_shows_its_steps_and_can_be_called_off(pair, redis_here, as_role):

@@ -62,9 +62,6 @@ def test_errors_of_the_sdk_that_start_a_failover_are_understood_as_this_library_
     assert plain_cause(describe(error)) == words
 
 
-# -- several processes -------------------------------------------------------------------------------------------------
-
-
 def reported(*processes: str, kind: str = "dead_lettered") -> list[FailoverEvent]:
     """Events a second apart, newest first."""
     return [

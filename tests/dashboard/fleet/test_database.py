@@ -190,12 +190,7 @@ WRONG = {
         key="a", kind="backlog", severity="info", began_at=NOW, opened_at=NOW, acknowledged_at=NOW
     ),
     "a token that nobody revoked": lambda pair: ApiToken.objects.create(
-        owner=User.objects.create_user("ada"),
-        prefix="pn_a",
-        scope="read",
-        made_at=NOW,
-        expires_at=NOW,
-        revoked_at=NOW,
+        owner=User.objects.create_user("ada"), prefix="pn_a", scope="read", made_at=NOW, expires_at=NOW, revoked_at=NOW
     ),
     "a subscription counted twice": lambda pair: TopicSubscription.objects.bulk_create(
         TopicSubscription(topic=pair.entities.get(path="orders"), name="a", dead_lettered=0, counted_at=NOW)

@@ -79,9 +79,6 @@ def test_a_folder_leads_to_its_entities_alone(many, as_role, alive, redis_here):
     assert "60 in all" in page
 
 
-# What is written down ------------------------------------------------------------------------------------------------
-
-
 def listed(count: int, second: int, fleet: redis.Redis) -> None:
     """As a worker lists the primary; each time all are of the other kind."""
     kind = ("queue", "topic")[second % 2]

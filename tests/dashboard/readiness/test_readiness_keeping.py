@@ -38,10 +38,7 @@ def allowed():
 
 
 def probes():
-    return {
-        "administration": allowed(),
-        "queues": {path: {"send": allowed(), "listen": allowed()} for path in PATHS},
-    }
+    return {"administration": allowed(), "queues": {path: {"send": allowed(), "listen": allowed()} for path in PATHS}}
 
 
 def rotate(shared, paths):

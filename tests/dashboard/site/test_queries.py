@@ -87,9 +87,6 @@ def test_the_address_of_a_part_leads_to_its_page_and_answers_htmx_with_the_part(
     assert "<html" not in swapped.text
 
 
-# -- long tables -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("rows", "parts"),
     [

@@ -46,9 +46,6 @@ pytestmark = pytest.mark.slow
 EVIL = "evil.example"
 
 
-# -- guessing passwords -----------------------------------------------------------------------------------------------
-
-
 def test_guesses_that_overlap_are_counted_before_any_of_them_is_judged(redis_here, people, monkeypatch):
     """A hundred requests at once must not all be judged before the first is counted."""
     judged = []
@@ -84,9 +81,6 @@ def test_many_addresses_of_one_machine_are_one_guesser(redis_here, people, addre
     assert LOCKED in answers[-1].text
 
 
-# -- what is kept by browsers and proxies -----------------------------------------------------------------------------
-
-
 def test_no_cache_keeps_what_a_signed_in_person_sees(pair, redis_here, alive, as_role):
     """The back button after signing out must show nothing; a proxy must not hand it to the next one."""
     administrator = as_role("administrator")
@@ -110,9 +104,6 @@ def test_nothing_is_shown_in_a_frame_of_somebody_else(pair, redis_here, alive, a
             False,
         )
         assert answer["X-Content-Type-Options"] == "nosniff"
-
-
-# -- hosts and links --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["/login/", "/healthz", "/api/v1/health", "/tokens/"])
@@ -152,9 +143,6 @@ def test_no_link_leads_elsewhere_after_a_sign_in_or_an_action(pair, shared, peop
     assert done["Location"] == "/pairs/contoso/"
 
 
-# -- numbers ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
 def test_a_proxy_on_this_machine_does_not_open_the_numbers_to_the_world(db, redis_here, settings, client, header):
     settings.METRICS_TOKEN = ""
@@ -172,9 +160,6 @@ def test_the_numbers_ask_those_from_elsewhere_for_the_token(db, redis_here, sett
 
     answer = client.get("/metrics", REMOTE_ADDR="203.0.113.9", headers={"Authorization": shown})
     assert answer.status_code == status
-
-
-# -- streams ----------------------------------------------------------------------------------------------------------
 
 
 def sign_out(client: AsyncClient, people) -> None:
@@ -201,9 +186,6 @@ async def test_a_stream_ends_with_the_right_to_it(pair, redis_here, people, monk
         await sync_to_async(announce_change)()
         async for _ in reported:
             await sync_to_async(announce_change)()
-
-
-# -- requests that are too much ---------------------------------------------------------------------------------------
 
 
 DEEP = "[" * 100_000
@@ -281,9 +263,6 @@ def test_nor_does_a_form(pair, redis_here, as_role, path):
     assert as_role("operator").post(path, sent).status_code < 500
 
 
-# -- patterns, files, logs, mails --------------------------------------------------------------------------------------
-
-
 @pytest.mark.timeout(900)
 def test_no_pattern_of_a_rule_keeps_the_workers_busy():
     assert not fits("*a" * 40 + "*b", "a" * 260)
@@ -358,9 +337,6 @@ def test_an_event_with_markup_is_text_on_every_page_that_shows_it(pair, redis_he
         page = as_role("viewer").get(path)
         assert page.status_code == 200
         assert not re.search("<img src=x|<script>alert|<b>root", page.text)
-
-
-# -- where messages go -------------------------------------------------------------------------------------------------
 
 
 HOSTS = [

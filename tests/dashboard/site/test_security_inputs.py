@@ -24,9 +24,6 @@ def is_quiet(text: str) -> bool:
     return all(char.isprintable() or char in "\n\t" for char in text)
 
 
-# -- messages ---------------------------------------------------------------------------------------------------------
-
-
 def message(body: object, properties: dict, **more: object) -> SimpleNamespace:
     raw = SimpleNamespace(body=body, body_type=AmqpMessageBodyType.VALUE, header=None)
     known = dict.fromkeys(

@@ -200,9 +200,6 @@ def test_nothing_is_missing_for_a_deployment_behind_https(tmp_path):
     assert ran.returncode == 0, ran.stderr
 
 
-# -- the state folder -------------------------------------------------------------------------------------------------
-
-
 def test_the_length_of_a_key_is_the_same_in_settings_docs_and_djangos_check():
     from django.core.checks.security.base import SECRET_KEY_MIN_LENGTH
 

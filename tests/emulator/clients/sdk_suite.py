@@ -112,9 +112,6 @@ def test_proxy() -> None:
     """The proxy that records."""
 
 
-# --- clients --------------------------------------------------------------------------------------------------------
-
-
 def _lead_clients_here() -> None:
     """The administration speaks plain HTTP."""
     _default(azure.servicebus.management.ServiceBusAdministrationClient, transport=emulator_transport)
@@ -153,9 +150,6 @@ class AsyncCredential(AsyncSharedKeyCredential):
 
 def get_credential(*, is_async: bool = False, **_: object) -> Credential | AsyncCredential:
     return (AsyncCredential if is_async else Credential)(key_name, key)
-
-
-# --- resources ------------------------------------------------------------------------------------------------------
 
 
 def _administration() -> Any:
