@@ -25,9 +25,6 @@ def nobody_is_signed_in(browser: Browser) -> bool:
     return not browser.user.is_authenticated and not Identity.objects.exists()
 
 
-# -- state, nonce and code --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("words", [{}, {"state": ""}, {"state": "x" * 40}, {"state": "\x00"}, {"state": "*"}], ids=repr)
 def test_a_state_that_nobody_gave_signs_nobody_in_and_asks_nothing(browser, provider, key, lets_in, words):
     provider.sign(key, browser.leave()["nonce"])
@@ -42,10 +39,7 @@ def test_a_state_that_nobody_gave_signs_nobody_in_and_asks_nothing(browser, prov
 
 @pytest.mark.parametrize("nonce", ["", "another", None], ids=repr)
 def test_a_token_without_the_nonce_of_this_sign_in_is_refused(browser, provider, key, lets_in, nonce):
-    asked = browser.leave()
-    provider.sign(key, nonce)
-
-    assert browser.get(views.come_back, code="c", state=asked["state"]).status_code == 403
+    assert browser.comes_back(provider, key, nonce=nonce).status_code == 403
     assert nobody_is_signed_in(browser)
 
 
@@ -72,22 +66,14 @@ def test_a_token_without_the_nonce_of_this_sign_in_is_refused(browser, provider,
     ids=lambda changes: "-".join(map(str, changes)),
 )
 def test_a_token_with_wrong_claims_signs_nobody_in(browser, provider, key, lets_in, changes):
-    asked = browser.leave()
-    provider.sign(key, asked["nonce"], **changes)
-
-    assert browser.get(views.come_back, code="c", state=asked["state"]).status_code == 403
+    assert browser.comes_back(provider, key, **changes).status_code == 403
     assert nobody_is_signed_in(browser)
 
 
 def test_a_subject_is_not_cut_off_to_become_that_of_somebody_else(browser, provider, key, lets_in):
     for subject, status in (("1" * 255, 302), ("1" * 256, 403)):
-        asked = browser.leave()
-        provider.sign(key, asked["nonce"], sub=subject)
         provider.say("/userinfo", sub=subject, preferred_username="grace", groups=["operator"])
-        assert browser.get(views.come_back, code="c", state=asked["state"]).status_code == status
-
-
-# -- signatures and keys ----------------------------------------------------------------------------------------------
+        assert browser.comes_back(provider, key, sub=subject).status_code == status
 
 
 def encoded(part: bytes) -> str:

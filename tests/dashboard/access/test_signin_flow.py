@@ -122,10 +122,10 @@ class Browser:
         place = urlsplit(self.get(views.leave, **words)["Location"])
         return {"place": place.path} | {name: value for name, (value,) in parse_qs(place.query).items()}
 
-    def comes_back(self, provider: Provider, key: RSAKey, **words: str) -> Any:
+    def comes_back(self, provider: Provider, key: RSAKey, wanted: str = "", **claims: Any) -> Any:
         """What is answered to somebody who has gone to the provider and comes back with its signed word."""
-        asked = self.leave(**words)
-        provider.sign(key, asked["nonce"])
+        asked = self.leave(next=wanted)
+        provider.sign(key, **{"nonce": asked["nonce"], **claims})
         return self.get(views.come_back, code="c", state=asked["state"])
 
     @property
@@ -164,7 +164,7 @@ def test_the_provider_is_asked_for_a_code_with_state_nonce_and_challenge(browser
 
 
 def test_who_comes_back_with_a_code_is_signed_in_and_led_where_they_wanted(browser, provider, key, lets_in):
-    answer = browser.comes_back(provider, key, next="/events/")
+    answer = browser.comes_back(provider, key, "/events/")
 
     assert (answer.status_code, answer["Location"]) == (302, "/events/")
     assert browser.user.username == "grace"
@@ -177,7 +177,7 @@ def test_who_comes_back_with_a_code_is_signed_in_and_led_where_they_wanted(brows
 
 @pytest.mark.parametrize("link", ["https://evil.example/", "//evil.example/", "/\\evil.example/"])
 def test_no_link_leads_elsewhere_after_coming_back(browser, provider, key, lets_in, link):
-    assert browser.comes_back(provider, key, next=link)["Location"] == "/"
+    assert browser.comes_back(provider, key, link)["Location"] == "/"
 
 
 def test_a_renewal_of_the_same_person_keeps_the_session(browser, provider, key, lets_in):

@@ -25,26 +25,6 @@ def kinds():
     return list(FailoverEvent.objects.order_by("pk").values_list("kind", flat=True))
 
 
-def test_forcing_a_failover_reaches_the_fleet_the_page_and_the_audit_trail(request_of, shared, orders):
-    outcome = FAIL_OVER.run(request_of())
-
-    assert outcome.outcome == "done"
-    reported = shared.health()["orders"]
-    assert (reported.state, reported.held_by, reported.origin) == ("failed_over", "operator", "forced")
-    orders.refresh_from_db()
-    assert (orders.state, orders.held_by, orders.reason) == ("failed_over", "operator", "storage is down")
-    event = FailoverEvent.objects.get()
-    assert (event.kind, event.entity, event.operator) == ("forced", "orders", "operator")
-    entry = AuditEntry.objects.get()
-    assert (entry.operator, entry.verb, entry.target, entry.reason) == (
-        "operator",
-        "fail_over",
-        "orders",
-        "storage is down",
-    )
-    assert entry.outcome == "done"
-
-
 @pytest.mark.parametrize(
     ("actions", "state", "held_by", "events"),
     [

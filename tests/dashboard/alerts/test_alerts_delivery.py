@@ -81,17 +81,19 @@ def sent(channel, at=NOW + S):
     return deliver(channel, now=lambda: at)
 
 
+def told(channel):
+    """What was tried of a channel after the first failover."""
+    rule(channel)
+    failed_over()
+    return sent(channel)
+
+
 def standing(channel="hook"):
     return list(Notice.objects.filter(channel=channel).order_by("pk").values_list("state", flat=True))
 
 
-# -- what arrives -----------------------------------------------------------------------------------------------------
-
-
 def test_a_webhook_is_signed_as_standard_webhooks_says(pair, hook):
-    rule("hook")
-    failed_over()
-    sent("hook")
+    told("hook")
 
     (_, headers, body), *more = hook.requests
     signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
@@ -116,17 +118,13 @@ def test_the_signature_is_that_of_the_standards_own_example():
 
 def test_while_a_secret_is_replaced_both_sign(pair, hook, monkeypatch):
     monkeypatch.setenv("HOOK_SECRETS", f"{NEW} {OLD}")
-    rule("hook")
-    failed_over()
-    sent("hook")
+    told("hook")
 
     assert len(hook.requests[0][1]["webhook-signature"].split(" ")) == 2
 
 
 def test_a_mail_arrives_with_subject_text_and_an_id_that_stays(pair, mailbox):
-    rule("mail")
-    failed_over()
-    sent("mail")
+    told("mail")
 
     (mail,) = mailbox.mails
     assert mail["Subject"] == "[critical] orders failed over"
@@ -139,9 +137,7 @@ def test_a_mail_arrives_with_subject_text_and_an_id_that_stays(pair, mailbox):
 
 
 def test_that_it_is_over_says_how_long_it_lasted(pair, mailbox):
-    rule("mail")
-    failed_over()
-    sent("mail")
+    told("mail")
     recover("orders", at=NOW + 12 * M)
     look(NOW + 12 * M)
     sent("mail", NOW + 12 * M)
@@ -159,14 +155,9 @@ def test_a_test_message_goes_the_same_way(pair, hook):
     assert standing() == ["sent"]
 
 
-# -- what fails -------------------------------------------------------------------------------------------------------
-
-
 def test_a_failure_is_tried_again_with_the_same_id_and_the_same_words(pair, hook):
-    rule("hook")
     hook.answers = [(500, {}), (429, {"Retry-After": "90"})]
-    failed_over()
-    sent("hook")
+    told("hook")
     assert sent("hook", NOW + 3 * S) == 0, "too early"
     sent("hook", NOW + 10 * S)
     assert sent("hook", NOW + 60 * S) == 0, "it asked for ninety seconds"
@@ -180,10 +171,8 @@ def test_a_failure_is_tried_again_with_the_same_id_and_the_same_words(pair, hook
 
 
 def test_a_refusal_for_good_marks_the_channel_and_is_said(pair, hook):
-    rule("hook")
     hook.answers = [(404, {})]
-    failed_over()
-    sent("hook")
+    told("hook")
 
     assert standing() == ["given_up"]
     assert ChannelState.objects.get().failing_since == NOW + S
@@ -196,10 +185,8 @@ def test_a_refusal_for_good_marks_the_channel_and_is_said(pair, hook):
 
 
 def test_a_channel_that_is_gone_is_not_asked_again(pair, hook):
-    rule("hook")
     hook.answers = [(410, {})]
-    failed_over()
-    sent("hook")
+    told("hook")
     failed_over("payments", at=NOW + M)
     sent("hook", NOW + 2 * M)
 
@@ -218,11 +205,9 @@ def test_a_test_that_is_taken_enables_a_channel_again(pair, hook):
 
 
 def test_a_channel_without_its_address_waits_until_it_is_set(pair, hook, monkeypatch):
-    rule("hook")
     url = hook.url
     monkeypatch.delenv("HOOK_URL")
-    failed_over()
-    sent("hook")
+    told("hook")
     assert Notice.objects.get().reason == "Channel hook: set HOOK_URL."
     monkeypatch.setenv("HOOK_URL", url)
     sent("hook", NOW + M)
@@ -231,10 +216,8 @@ def test_a_channel_without_its_address_waits_until_it_is_set(pair, hook, monkeyp
 
 
 def test_a_mail_server_that_is_away_is_asked_again(pair, settings, mailbox):
-    rule("mail")
     settings.EMAIL_PORT, port = 1, settings.EMAIL_PORT
-    failed_over()
-    sent("mail")
+    told("mail")
     assert standing("mail") == ["waiting"]
     assert "mail server" in Notice.objects.get().reason
     settings.EMAIL_PORT = port
@@ -246,9 +229,7 @@ def test_a_mail_server_that_is_away_is_asked_again(pair, settings, mailbox):
 @pytest.mark.parametrize("address", ["@", "night@exam ple.com", "night@example..com", "a@b.c\\nBcc: d@example.com"])
 def test_an_address_that_no_mail_can_have_is_the_reason_and_can_be_corrected(pair, settings, mailbox, address):
     settings.CHANNELS_FILE.write_text(CHANNELS.replace("day@example.com", address))
-    rule("mail")
-    failed_over()
-    assert sent("mail") == 1
+    assert told("mail") == 1
     notice = Notice.objects.get()
     assert (notice.state, notice.attempts) == ("waiting", 1)
     assert notice.reason.startswith("No mail can be written to or from these addresses: ")
@@ -260,19 +241,15 @@ def test_an_address_that_no_mail_can_have_is_the_reason_and_can_be_corrected(pai
 
 @pytest.mark.parametrize(("reply", "state"), [("550 no such user", "given_up"), ("451 later", "waiting")])
 def test_what_a_mail_server_refuses_is_given_up_only_where_it_is_for_good(pair, mailbox, reply, state):
-    rule("mail")
     mailbox.refusals = [reply, reply]
-    failed_over()
-    sent("mail")
+    told("mail")
 
     assert standing("mail") == [state]
 
 
 def test_the_word_that_it_is_over_never_overtakes_the_word_that_it_began(pair, hook):
-    rule("hook")
     hook.answers = [(500, {})]
-    failed_over()
-    sent("hook")
+    told("hook")
     recover("orders", at=NOW + 2 * S)
     look(NOW + 2 * S)
     assert sent("hook", NOW + 3 * S) == 0
@@ -291,9 +268,6 @@ def test_what_one_alert_waits_for_holds_up_no_other(pair, hook):
     sent("hook", NOW + 3 * S)
 
     assert standing() == ["waiting", "sent"]
-
-
-# -- kills ------------------------------------------------------------------------------------------------------------
 
 
 class Killed(BaseException):
@@ -353,9 +327,6 @@ def test_nothing_is_sent_that_the_database_does_not_hold(pair, hook, monkeypatch
         sent("hook")
 
     assert not hook.requests
-
-
-# -- the file ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

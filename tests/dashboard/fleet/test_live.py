@@ -84,13 +84,6 @@ async def test_what_was_reported_while_nobody_listened_is_written_down_first(col
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_what_the_collectors_stored_is_reported(stream):
-    await asyncio.to_thread(announce_change)
-
-    assert await next_change(stream) == CHANGED
-
-
-@pytest.mark.django_db(transaction=True)
 async def test_a_second_page_shares_the_subscription(stream, redis_here):
     second = live.stream()
     await anext(second)

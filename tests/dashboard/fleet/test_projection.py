@@ -73,12 +73,6 @@ def test_a_pair_nobody_configured_is_refused(db):
         projection.apply_health("unheard-of", health())
 
 
-def test_an_event_delivered_twice_is_stored_once(db):
-    assert projection.record_events([event(), event(), event("b" * 32)]) == 2
-    assert projection.record_events([event(), event("c" * 32)]) == 1
-    assert FailoverEvent.objects.count() == 3
-
-
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_kind_of_event_can_be_stored(db, kind):
     projection.record_events([event(kind=kind)])

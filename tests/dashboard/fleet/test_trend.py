@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard.fleet.depth.trend import Trend, drain_rate, trend
+from dashboard.fleet.depth.trend import Trend, trend
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
 
@@ -53,10 +53,6 @@ CASES = {
 @pytest.mark.parametrize(("points", "room", "is_paused", "expected"), CASES.values(), ids=CASES.keys())
 def test_the_last_minutes_say_when_a_backlog_is_drained_or_full(points, room, is_paused, expected):
     assert trend(points, room, NOW, is_paused=is_paused) == expected
-
-
-def test_the_rate_of_a_drain_leaves_a_pause_out():
-    assert drain_rate(depths(1000, 900, 900, 900, 800)) == pytest.approx(5)
 
 
 def test_a_turn_counts_after_half_a_minute():

@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,20 +20,9 @@ from tests.ports import free_port
 from tests.postgres import cluster, programs
 
 ROOT = Path(__file__).resolve().parents[3]
-AWAY = "postgres://tests:hunter2@127.0.0.1:1/control_plane"
 COMMANDS = sorted(path.stem for path in (ROOT / "dashboard/management/commands").glob("[a-z]*.py"))
 WITHOUT_DATABASE = {"demo"}
 """It starts processes that have one of their own."""
-
-
-def manage(folder: Path, command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    (folder / "pairs.toml").write_text(served.PAIRS)
-    strings = dict.fromkeys(
-        ("CONTOSO_PRIMARY", "CONTOSO_SECONDARY"), "Endpoint=sb://h/;SharedAccessKeyName=K;SharedAccessKey=V"
-    )
-    own = {"STATE_DIR": str(folder), "PAIRS_FILE": str(folder / "pairs.toml")}
-    return forked.run(("manage.py", *command.split()), {**kept, **strings, **own, **environment})
 
 
 def test_a_database_of_before_the_first_release_is_refused_with_what_to_do(db: None) -> None:
