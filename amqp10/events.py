@@ -72,8 +72,8 @@ class WindowOpened:
 class Settled:
     """The outcome of a delivery we sent, or the answer to the one of ours for a delivery we received.
 
-    Where `settled` is false the peer waits for our answer: `session.settle(...)`. In a transaction it can then send
-    other outcomes until `session.forget_delivery`.
+    Where `settled` is false the peer waits for our answer: `session.settle(...)`. It can send no other
+    outcome, unless a transaction is rolled back: `session.restore_delivery(...)`.
     """
 
     link: Link

@@ -49,8 +49,8 @@ class LinkSession(Protocol):
     ) -> None:
         """Send a disposition."""
 
-    def forget_delivery(self, delivery_id: int) -> None:
-        """Let a delivery be settled no more."""
+    def restore_delivery(self, link: Link, delivery_id: int, tag: bytes) -> None:
+        """Let a delivery be settled again."""
 
     def hold(self, size: int) -> None:
         """Account for so many more (or fewer) bytes of incomplete messages. Raises AmqpError beyond the limit."""

@@ -164,13 +164,13 @@ class Session:
             entry = waiting.get(number)
             if entry is not None:
                 events.append(Settled(entry[0], number, entry[1], code, fields, settled, transaction))
-                if settled or transaction is None:
-                    del waiting[number]
+                del waiting[number]
         return events
 
-    def forget_delivery(self, delivery_id: int) -> None:
-        """Let a delivery be settled no more, as the transaction in which it was settled is committed."""
-        self._unsettled.pop(delivery_id, None)
+    def restore_delivery(self, link: Link, delivery_id: int, tag: bytes) -> None:
+        """Let a delivery be settled again, as the transaction in which it was settled is rolled back."""
+        if link.is_open:
+            self._unsettled[delivery_id] = (link, tag)
 
     # --- to the peer -----------------------------------------------------------------------------------------------
 

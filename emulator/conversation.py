@@ -68,7 +68,7 @@ class Conversation:
         self.grants = access.Grants()
         self.is_paused = False
         self.waiting = Waiting()
-        self.transactions = Transactions(host.expiries)
+        self.transactions = Transactions(host.expiries, host.namespace.hold)
         self.drops_early_responses = False
         self._is_client_slow = False
         self._is_output_full = False

@@ -20,6 +20,7 @@ from emulator.broker.errors import EntityExists, EntityNotFound, HopsExceeded, N
 from emulator.broker.journal import Journal, NoJournal
 from emulator.broker.message import Message, StoredMessage
 from emulator.broker.queues.queue import Queue
+from emulator.broker.queues.receivers import DeliveryHold
 from emulator.broker.schedule import Schedule
 from emulator.broker.subscription import Subscription
 from emulator.broker.topic import SUBSCRIPTIONS, Inbox, Topic
@@ -76,6 +77,7 @@ class Namespace:
     def __init__(self, name: str, journal: Journal | None = None) -> None:
         self.name = name
         self.journal: Journal = journal or NoJournal()
+        self.hold = DeliveryHold()
         self._queues: dict[str, Queue] = {}
         self._topics: dict[str, Topic] = {}
         self._due: Schedule[Queue] = Schedule()

@@ -26,6 +26,7 @@ from emulator.broker.errors import (
 )
 from emulator.broker.message import Message, StoredMessage
 from emulator.broker.queues.queue import Queue
+from emulator.broker.queues.receivers import DeliveryHold
 from emulator.broker.queues.settlement import Settlement
 from emulator.broker.schedule import Schedule
 
@@ -64,8 +65,7 @@ class Send:
     number: int | None = None
 
     def check(self, now: float) -> None:
-        if self.queue.is_closed:
-            raise EntityNotFound(f"The messaging entity '{self.queue.path}' was deleted.")
+        """Nothing: a queue checks all messages of a transaction together."""
 
     def apply(self, now: float) -> None:
         for message in self.messages:
@@ -92,12 +92,12 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """A locked message to be settled; `applied` is called then. A roll-back leaves the lock as it is."""
+    """A locked message to be settled. A roll-back leaves the lock as it is, and calls `undone`."""
 
     queue: Queue
     token: bytes
     settlement: Settlement
-    applied: Callable[[], None] = lambda: None
+    undone: Callable[[], None] | None = None
     messages: Sequence[Message] = ()
 
     def check(self, now: float) -> None:
@@ -105,7 +105,6 @@ class Settle:
 
     def apply(self, now: float) -> None:
         self.queue.deliveries.settle(self.token, self.settlement, now)
-        self.applied()
 
 
 @dataclass(eq=False, slots=True)
@@ -130,7 +129,7 @@ class Transaction:
             raise self.failure
         if self._entity not in (None, entity):
             raise NotAllowed(SPANS_ENTITIES)
-        operation.check(now)
+        _check(operation, now)
         if isinstance(operation, Settle):
             if operation.token in self._tokens:
                 raise MessageLockLost
@@ -150,13 +149,13 @@ class Transaction:
             self.roll_back(TransactionRolledBack(str(error)))
         if self.failure is not None:
             raise self.failure
-        # What is settled first makes room, and none of it can be lost by what a delivery causes.
+        # What is settled first makes room.
         for operation in sorted(self._operations, key=lambda each: len(each.messages) > 0):
             operation.apply(now)
 
     def _check(self, now: float) -> None:
         for operation in self._operations:
-            operation.check(now)
+            _check(operation, now)
         for queue in {operation.queue for operation in self._operations if operation.messages}:
             queue.check([message for each in self._operations if each.queue is queue for message in each.messages])
 
@@ -164,12 +163,21 @@ class Transaction:
         """Forget everything; from now on operations and a commit are refused."""
         if self.failure is None:
             self.failure = reason
-        self._operations.clear()
-        self.size = 0
+        undone, self._operations, self.size = self._operations, [], 0
+        for operation in undone:
+            if isinstance(operation, Settle) and operation.undone is not None:
+                operation.undone()
 
     def expire(self, now: float) -> None:
         """Roll back, as the time is over."""
         self.roll_back(TransactionTimedOut())
+
+
+def _check(operation: Operation, now: float) -> None:
+    """Raise BrokerError unless an operation can be applied now: a deleted entity may have a successor in the store."""
+    if operation.queue.is_closed:
+        raise EntityNotFound(f"The messaging entity '{operation.queue.path}' was deleted.")
+    operation.check(now)
 
 
 class Transactions:
@@ -179,9 +187,10 @@ class Transactions:
     send: transactions may then send to any entity, and receive from this one.
     """
 
-    def __init__(self, time_limits: Schedule[Any]) -> None:
+    def __init__(self, time_limits: Schedule[Any], hold: DeliveryHold) -> None:
         self._open: dict[bytes, Transaction] = {}
         self._time_limits = time_limits
+        self._hold = hold
         self._groups: WeakKeyDictionary[object, str] = WeakKeyDictionary()
 
     def group(self, session: object) -> None:
@@ -230,10 +239,16 @@ class Transactions:
         if transaction is None:
             raise TransactionUnknown
         self._time_limits.discard(transaction)
-        if not fails:
+        if fails:
+            transaction.roll_back(TransactionRolledBack())
+            return
+        # A delivery may trigger a fault, which ends locks on which the rest of the commit depends.
+        with self._hold:
             transaction.commit(now)
 
     def end(self, coordinator: object) -> None:
         """Roll back what was declared on a link that has ended."""
         for name in [name for name, each in self._open.items() if each.coordinator is coordinator]:
-            self._time_limits.discard(self._open.pop(name))
+            transaction = self._open.pop(name)
+            self._time_limits.discard(transaction)
+            transaction.roll_back(TransactionRolledBack())

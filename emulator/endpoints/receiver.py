@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from amqp10 import events as e
@@ -174,8 +175,8 @@ class ReceiverEndpoint(Endpoint):
         if event.transaction is None:
             self.queue.deliveries.settle(event.tag, settlement, self.host.clock())
         else:
-            session, number = self.link.session, event.delivery_id
-            settle = Settle(self.queue, event.tag, settlement, lambda: session.forget_delivery(number))
+            restore = partial(self.link.session.restore_delivery, self.link, event.delivery_id, event.tag)
+            settle = Settle(self.queue, event.tag, settlement, None if event.settled else restore)
             self.client.transactions.enlist(event.transaction, self._via, settle, self.host.clock())
         return answer
 

@@ -28,7 +28,7 @@ from emulator.broker.queues.contents import Contents
 from emulator.broker.queues.deliveries import Deliveries
 from emulator.broker.queues.duplicates import DuplicateHistory
 from emulator.broker.queues.owner import Counters
-from emulator.broker.queues.receivers import Receivers
+from emulator.broker.queues.receivers import DeliveryHold, Receivers
 from emulator.broker.queues.routing import Routing
 
 MEGABYTE = 1024 * 1024
@@ -38,6 +38,7 @@ class Environment(Protocol):
     """What a queue needs of its namespace."""
 
     journal: Journal
+    hold: DeliveryHold
 
     def wake(self, queue: Queue, due: float) -> None:
         """Call `queue.advance` at this time, or before."""
@@ -65,7 +66,7 @@ class Queue:
         wake = partial(environment.wake, self)
         self.contents = Contents(description.name, description.requires_session, self.journal, wake)
         self.deliveries = Deliveries(self, self.contents)
-        self.receivers = Receivers(self, self.contents, self.deliveries)
+        self.receivers = Receivers(self, self.contents, self.deliveries, environment.hold)
 
     def __len__(self) -> int:
         """How many messages are stored, in every state; dead-letter queues not included."""

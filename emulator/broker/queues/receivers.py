@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 
 from emulator.broker.errors import BrokerError
 from emulator.broker.message import StoredMessage
@@ -13,14 +15,30 @@ from emulator.broker.queues.owner import OwningQueue
 from emulator.broker.queues.ready_messages import Consumer
 
 
+class DeliveryHold:
+    """Holds back what the queues of a namespace deliver, until a change of several messages is complete."""
+
+    def __init__(self) -> None:
+        self.held: list[Callable[[], None]] | None = None
+
+    def __enter__(self) -> None:
+        self.held = []
+
+    def __exit__(self, *_: object) -> None:
+        held, self.held = self.held or [], None
+        for deliver in held:
+            deliver()
+
+
 class Receivers:
     """Delivers messages to receivers that wait, and locks sessions for receivers that accept them."""
 
-    def __init__(self, queue: OwningQueue, contents: Contents, deliveries: Deliveries) -> None:
+    def __init__(self, queue: OwningQueue, contents: Contents, deliveries: Deliveries, hold: DeliveryHold) -> None:
         self._queue = queue
         self._contents = contents
         self._sessions = contents.sessions
         self._deliveries = deliveries
+        self._hold = hold
         self._waiting: deque[Consumer] = deque()
         self._is_dispatching = False
 
@@ -113,8 +131,12 @@ class Receivers:
         """Deliver what can be delivered; `stored` is the message that became available, if there is one."""
         if not self._queue.description.status.accepts_receives:
             return
+        if self._hold.held is not None:
+            self._hold.held.append(partial(self.dispatch, now, stored))
+            return
         if self._contents.requires_session:
-            if stored is not None and (session := self._contents.session_of(stored)) is not None:
+            session = None if stored is None or stored.is_removed else self._contents.session_of(stored)
+            if session is not None:
                 self._dispatch_session(session, now)
             self._serve_acceptors(now)
         elif self._waiting and not self._is_dispatching:
