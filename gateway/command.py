@@ -61,6 +61,7 @@ async def _serve(given: argparse.Namespace, variables: Mapping[str, str]) -> Non
         raise PairError(f"The address of the primary is not understood: {error}.") from None
     ended = _signalled()
     try:
+        gateway.start()
         await _listen(gateway, given, tls, keys)
         await ended
     finally:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from pairing.ends import Endpoint, Role
+from pairing.options import SendAvailabilityOptions
 
 
 class PairError(Exception):
@@ -22,6 +24,7 @@ class PairEnds:
     name: str
     primary: Endpoint
     secondary: Endpoint
+    options: SendAvailabilityOptions
 
 
 def read_pair(file: Path, name: str, variables: Mapping[str, str]) -> PairEnds:
@@ -39,9 +42,24 @@ def read_pair(file: Path, name: str, variables: Mapping[str, str]) -> PairEnds:
             name,
             _endpoint("primary", pairs[name]["primary"], variables),
             _endpoint("secondary", pairs[name]["secondary"], variables),
+            _options(name, pairs[name]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise PairError(f"{file}, pair {name}: {error}.") from None
+
+
+def _options(name: str, table: Mapping[str, Any]) -> SendAvailabilityOptions:
+    """The options of the pair's processes; a secondary that is away when the gateway starts is looked for again."""
+    intervals = ("failover_interval", "ping_primary_interval", "syphon_retry_interval")
+    given: dict[str, Any] = {each: timedelta(seconds=table[f"{each}_s"]) for each in intervals if f"{each}_s" in table}
+    return SendAvailabilityOptions(
+        pair=name,
+        primary_namespace=table["primary"].get("namespace"),
+        secondary_namespace=table["secondary"].get("namespace"),
+        backlog_queue_count=table.get("backlog_queue_count", 10),
+        require_secondary=False,
+        **given,
+    )
 
 
 def _endpoint(role: Role, table: Mapping[str, Any], variables: Mapping[str, str]) -> Endpoint:

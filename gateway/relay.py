@@ -5,6 +5,7 @@ Only what opens something is read: `open`, `attach`, and what goes to `$cbs`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Protocol
 
@@ -15,6 +16,8 @@ from amqp10.transport.listener import AcceptedConnection
 from amqp10.types import AmqpError, Raw
 from gateway.access import Access
 from gateway.front import Front
+from gateway.guard.client import GatewayClient
+from gateway.guard.guard import Guard
 from gateway.metrics import Metrics
 from gateway.namespace import Namespace
 from gateway.side import MAX_FRAME_SIZE, Phase
@@ -25,6 +28,7 @@ log = logging.getLogger("gateway")
 
 FORCED = "amqp:connection:forced"
 MOST_HELD = 1024 * 1024
+_LOOK_S = 0.02
 _PASSED = (p.Transfer.CODE, p.Flow.CODE, p.Disposition.CODE)
 _HEADER_SIZE = 8
 
@@ -34,6 +38,7 @@ class Gateway(Protocol):
 
     primary: Namespace
     access: Access
+    client: GatewayClient | None
     metrics: Metrics
     read_buffer: bytearray
 
@@ -49,20 +54,28 @@ class Relay:
         self.front = Front(connection, self, gateway.access, gateway.metrics)
         self.upstream = Upstream(gateway.primary, self, gateway.read_buffer)
         self._opening: FrameFields | None = None  # the client's
-        self._max_body = MAX_FRAME_SIZE  # to the primary
+        self.max_body = MAX_FRAME_SIZE  # to the primary
         self._closed_by: set[Front | Upstream] = set()
         self._tokens: dict[int, dict[int, TokenRequests]] = {}  # by channel and handle
         self._is_held = False
+        self.is_primary_there = True
+        self._reason = ""
+        self._guard = None if gateway.client is None else Guard(self, gateway.client)
 
     # --- frames ----------------------------------------------------------------------------------------------------
 
     def from_client(self, channel: int, body: bytes) -> None:
         """Pass a frame of the client on. Raises AmqpError."""
         code = body[2] if body[:2] == b"\x00\x53" and len(body) > 2 else FrameFields(body).code
-        if code in _PASSED and channel not in self._tokens:
+        if code == p.Disposition.CODE or (code in _PASSED and self._guard is None and channel not in self._tokens):
             self.upstream.send(channel, body)
+            return
+        fields = FrameFields(body)
+        bodies = self._for_primary(code, channel, fields)
+        if self._guard is not None:
+            self._guard.from_client(code, channel, fields, bodies)
         else:
-            for each in self._for_primary(code, channel, FrameFields(body)):
+            for each in bodies:
                 self.upstream.send(channel, each)
 
     def from_primary(self, channel: int, body: bytes) -> None:
@@ -71,6 +84,10 @@ class Relay:
             body = self._opened(FrameFields(body))
         elif body[:3] == b"\x00\x53\x18":
             self._closed_by.add(self.upstream)
+        elif self._guard is not None:
+            fields = FrameFields(body)
+            if self._guard.from_primary(fields.code, channel, fields):
+                return
         self.front.send(channel, body)
 
     def _for_primary(self, code: int, channel: int, fields: FrameFields) -> list[bytes]:
@@ -82,7 +99,7 @@ class Relay:
             case p.Attach.CODE:
                 return [self._attach(channel, fields)]
             case p.Transfer.CODE if (handle := fields.value("handle")) in tokens:
-                return list(tokens[handle].transfer(fields, self._max_body))
+                return list(tokens[handle].transfer(fields, self.max_body))
             case p.Detach.CODE:
                 tokens.pop(fields.value("handle"), None)
             case p.End.CODE:
@@ -107,7 +124,7 @@ class Relay:
         size, idle_ms = opened.value("max_frame_size") or MAX_FRAME_SIZE, opened.value("idle_time_out")
         self.front.is_open = True
         self.front.buffer.max_frame_size = min(size, MAX_FRAME_SIZE)
-        self._max_body = min(size, MAX_FRAME_SIZE) - _HEADER_SIZE
+        self.max_body = min(size, MAX_FRAME_SIZE) - _HEADER_SIZE
         client_idle_ms = self._opening.value("idle_time_out")
         self.front.keep_alive(client_idle_ms, idle_ms)
         self.upstream.keep_alive(idle_ms, client_idle_ms)
@@ -166,13 +183,38 @@ class Relay:
             self.close("amqp:unauthorized-access", "The primary namespace refuses the client's SASL mechanism.")
 
     def primary_lost(self, reason: str) -> None:
-        """The connection to the primary failed or has ended."""
+        """The connection to the primary failed or has ended. What is kept gets its outcome before the client's ends."""
+        self.is_primary_there = False
         if not self._closed_by:
             self.gateway.metrics.primary_lost_total += 1
-        self.close(FORCED, f"The connection to the primary namespace is lost: {reason}.")
+        self._reason = f"The connection to the primary namespace is lost: {reason}."
+        if self._guard is not None and not self._closed_by:
+            self._guard.primary_lost(reason)
+        if self._guard is None or self._guard.is_empty or self._closed_by:
+            self.close(FORCED, self._reason)
+
+    def guard_is_empty(self) -> None:
+        """No delivery waits for its outcome any more."""
+        if self._reason:
+            self.close(FORCED, self._reason)
+
+    async def finish(self, condition: str, description: str) -> None:
+        """End both connections once no delivery waits for its outcome."""
+        while self._guard is not None and not self._guard.is_empty and self.front.phase is Phase.FRAMES:
+            await asyncio.sleep(_LOOK_S)
+        self.close(condition, description)
+
+    def to_primary(self, channel: int, body: bytes) -> None:
+        """Send a frame to the primary."""
+        self.upstream.send(channel, body)
+
+    def to_client(self, channel: int, body: bytes) -> None:
+        """Send a frame to the client."""
+        self.front.send(channel, body)
 
     def client_lost(self) -> None:
         """The client's socket was lost."""
+        self._end_guard()
         self.front.stop()
         self.upstream.end()
         self.gateway.ended(self)
@@ -188,9 +230,15 @@ class Relay:
 
     def end(self) -> None:
         """Close both sockets once everything is written."""
+        self._end_guard()
         self.upstream.end()
         self.front.stop()
         self.front.connection.close()
+
+    def _end_guard(self) -> None:
+        self.is_primary_there = False
+        if self._guard is not None:
+            self._guard.end()
 
 
 def _address(terminus: bytes) -> str | None:

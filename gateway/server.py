@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,12 +11,16 @@ from contextlib import suppress
 from amqp10.transport.listener import READ_BUFFER, AcceptedConnection, Listener
 from gateway.access import Access
 from gateway.front import Front
+from gateway.guard.client import GatewayClient
 from gateway.metrics import Metrics
 from gateway.namespace import Namespace
 from gateway.pairs import PairEnds
 from gateway.relay import FORCED, Relay
 from gateway.web import Page, WebConversation
 
+log = logging.getLogger("gateway")
+
+FINISH_S = 30.0
 _CLOSING_S, _LOOK_S = 2.0, 0.01
 
 
@@ -26,12 +31,19 @@ class Gateway:
         self.pair = pair
         self.primary = Namespace.of(pair.primary, address)
         self.access = Access(keys, self.primary, pair.primary)
+        self.client = client_of(pair)
+        self._opening: asyncio.Task[None] | None = None
         self.metrics = Metrics()
         self.read_buffer = bytearray(READ_BUFFER)
         self.is_ready = False
         self._relays: set[Relay] = set()
         self._listeners: list[Listener] = []
         self._health: Listener | None = None
+
+    def start(self) -> None:
+        """Find or create the backlog queues, while clients are passed on already."""
+        if self.client is not None:
+            self._opening = asyncio.get_running_loop().create_task(_opened(self.client))
 
     async def listen(self, address: str, port: int, tls: ssl.SSLContext | None) -> int:
         """Accept clients; returns the port. With TLS also those of WebSockets. Raises OSError."""
@@ -71,11 +83,31 @@ class Gateway:
         self.is_ready = False
         for listener in self._listeners:
             listener.stop_accepting()
-        for relay in list(self._relays):
-            relay.close(FORCED, "The gateway is shutting down.")
+        endings = [relay.finish(FORCED, "The gateway is shutting down.") for relay in list(self._relays)]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FINISH_S):
+                await asyncio.gather(*endings)
         with suppress(TimeoutError):
             async with asyncio.timeout(_CLOSING_S):
                 while self._relays:
                     await asyncio.sleep(_LOOK_S)
         for listener in [*self._listeners, *([self._health] if self._health else [])]:
             listener.close()
+        if self.client is not None and self._opening is not None:
+            self._opening.cancel()
+            await self.client.close()
+
+
+def client_of(pair: PairEnds) -> GatewayClient | None:
+    """The client whose rules guard senders; None for a pair whose namespaces have no keys."""
+    primary, secondary = pair.primary.connection_string, pair.secondary.connection_string
+    if primary is None or secondary is None:
+        return None
+    return GatewayClient.from_connection_string(primary, secondary, options=pair.options)
+
+
+async def _opened(client: GatewayClient) -> None:
+    try:
+        await client.open()
+    except Exception:
+        log.exception("the guard of senders cannot be opened")

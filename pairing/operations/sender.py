@@ -69,19 +69,18 @@ class SendOperations:
     def _send(self, message: Messages | ServiceBusMessageBatch, timeout: float | None) -> Operation[None]:
         began_at, client = self._now(), self._client
         self._check_live()
-        begun: _Begun | None = None
+        failure: LinkFailure | None = None
         is_at_ease = timeout is None and self._is_plain and self._machine.state is HEALTHY
         if is_at_ease and (size := plain_size(message, client._backlog_limit)):  # as most are: only attempted
             failure = yield partial(self._link.send, message, self._first_timeout_s)
             if failure is None:
                 self._accepted(size, message)
                 return
-            begun = _Begun(self, failure)
         with self._traced("send"):
             timeout_s = self._checked(timeout)
             work = self._measured(payload(message, self.entity_name))
             if work is not None:
-                yield from self._deliver(begun or self, work, timeout_s, began_at)
+                yield from self._deliver(failure, work, timeout_s, began_at)
 
     def _accepted(self, size: int, message: Any) -> None:
         """The primary accepted a plain message of this size."""
@@ -92,10 +91,11 @@ class SendOperations:
             self._warm_backlog(message)
 
     def _deliver(
-        self, attempts: "SendOperations | _Begun", work: Payload, timeout_s: float, began_at: float
+        self, failure: LinkFailure | None, work: Payload, timeout_s: float, began_at: float
     ) -> Operation[str | None]:
-        """Send to the primary or a backlog queue, whose path is returned."""
+        """Send to the primary or a backlog queue, whose path is returned. `failure`: of the first attempt, if any."""
         client, backlog = self._client, self._backlog
+        attempts = self if failure is None else _Begun(self, failure)
         if client.options.preserve_session_order:
             if client._fleet.sessions is not None:
                 parts = self._parts(work)

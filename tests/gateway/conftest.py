@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from emulator.running import running
 from tests.emulator.clients.conftest import Served, serving
 from tests.gateway.recording import Recorder, recorder
 from tests.gateway.running import RunningGateway, gateway
+
+FLOW = b"\x00\x53\x13"
 
 
 @dataclass(frozen=True)
@@ -25,19 +28,27 @@ class Watched:
     """Where clients connect to instead."""
     before: Recorder
     behind: Recorder
+    is_guarded: bool
 
     def unequal(self) -> list[str]:
-        """What the gateway has changed on its way, by the client's first frames; answers may come too late for it."""
-        arrived = dict(each.frames() for each in self.behind.connections)
+        """What the gateway has changed on its way; answers may come too late for a client. Credit is a guard's own."""
+        arrived = dict(self._frames(self.behind))
         return [
             f"{len(said)} frames to the primary, {len(answered)} frames to the client"
-            for said, answered in (each.frames() for each in self.before.connections)
+            for said, answered in self._frames(self.before)
             if said not in arrived or arrived[said][: len(answered)] != answered
         ]
 
+    def _frames(self, recorder: Recorder) -> list[tuple[tuple[bytes, ...], tuple[bytes, ...]]]:
+        recorded = [each.frames() for each in recorder.connections]
+        if not self.is_guarded:
+            return recorded
+        kept = [tuple(each for each in way if each[8:11] != FLOW) for both in recorded for way in both]
+        return list(zip(kept[::2], kept[1::2], strict=True))
 
-@pytest.fixture
-def watched(tmp_path: Path) -> Iterator[Watched]:
+
+@pytest.fixture(params=[False, True], ids=["relayed", "guarded"])
+def watched(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Watched]:
     with ExitStack() as stack:
         served = stack.enter_context(serving(tmp_path))
         listens, dials = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=served.authority)
@@ -47,9 +58,13 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
         named = named.replace("UseDevelopmentEmulator=true;", "")
         behind.to = int(served.namespace.url.rpartition(":")[2])
         options = with_tls(tmp_path, "--primary-address", f"127.0.0.1:{behind.port}")
-        running = stack.enter_context(gateway(tmp_path, named, *options, SSL_CERT_FILE=str(served.authority)))
-        before.to = int(running.places[0].rpartition(":")[2])
-        yield Watched(served, named, f"sb://localhost:{before.port}", before, behind)
+        secondary = (
+            stack.enter_context(running("contoso-dr"))["contoso-dr"].connection_string if request.param else None
+        )
+        trust = {"SSL_CERT_FILE": str(served.authority)}
+        through = stack.enter_context(gateway(tmp_path, named, *options, secondary=secondary, **trust))
+        before.to = int(through.places[0].rpartition(":")[2])
+        yield Watched(served, named, f"sb://localhost:{before.port}", before, behind, request.param)
 
 
 def with_tls(folder: Path, *options: str) -> tuple[str, ...]:
@@ -67,5 +82,5 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture
 def plain(served: Served, tmp_path: Path) -> Iterator[RunningGateway]:
     """A gateway for clients of this machine."""
-    with gateway(tmp_path, served.namespace.connection_string) as running:
-        yield running
+    with gateway(tmp_path, served.namespace.connection_string) as through:
+        yield through

@@ -11,9 +11,11 @@ from pathlib import Path
 PAIRS = """
 [pairs.contoso]
 primary = { connection_string_env = "PRIMARY", namespace = "contoso" }
-secondary = { connection_string_env = "SECONDARY", namespace = "contoso-dr" }
+secondary = { SECONDARY_END, namespace = "contoso-dr" }
+failover_interval_s = 0
+backlog_queue_count = 2
 """
-NOWHERE = "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;"
+WITHOUT_KEY = 'fully_qualified_namespace = "contoso-dr.servicebus.windows.net"'
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,15 @@ class RunningGateway:
 
 @contextmanager
 def gateway(
-    folder: Path, primary: str, *options: str, secondary: str = NOWHERE, listeners: int = 1, **variables: str
+    folder: Path, primary: str, *options: str, secondary: str | None = None, listeners: int = 1, **variables: str
 ) -> Iterator[RunningGateway]:
-    """A gateway before the namespace of this connection string, until the block ends."""
-    (folder / "pairs.toml").write_text(PAIRS)
+    """A gateway before the namespace of this connection string, until the block ends. It guards with a secondary."""
+    end = WITHOUT_KEY if secondary is None else 'connection_string_env = "SECONDARY"'
+    (folder / "pairs.toml").write_text(PAIRS.replace("SECONDARY_END", end))
     command = [sys.executable, "-m", "gateway", "--pair", "contoso", "--pairs-file", str(folder / "pairs.toml")]
     if "--listen-tls" not in options:
         command += ["--listen", "127.0.0.1:0"]
-    environment = os.environ | {"PRIMARY": primary, "SECONDARY": secondary} | variables
+    environment = os.environ | {"PRIMARY": primary, "SECONDARY": secondary or ""} | variables
     with subprocess.Popen(
         [*command, "--health", "127.0.0.1:0", *options], env=environment, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -1,0 +1,1 @@
+"""Sender links whose deliveries are kept until a namespace has accepted them."""

@@ -1,0 +1,97 @@
+"""The paired client of a gateway: the library's own, whose backlog queues are sent bytes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from gateway.guard.backlog import Backlog, Outgoing, SharedAccess
+from gateway.guard.work import Delivery
+from gateway.namespace import Namespace
+from pairing.aio.client import PairedServiceBusClient
+from pairing.clock import Clock
+from pairing.drive import Operation
+from pairing.ends import Endpoint
+from pairing.health.availability import HEALTHY
+from pairing.links.failures import AnyLink, LinkFailure
+from pairing.operations.sender import SendOperations
+from pairing.options import SendAvailabilityOptions
+
+
+class QueueLink:
+    """The link to a backlog queue, as far as a send uses it."""
+
+    def __init__(self, backlog: Backlog, path: str) -> None:
+        self._backlog, self._path = backlog, path
+        self.is_in_use, self.used_at, self.sender = False, time.monotonic(), None
+
+    async def send(self, outgoing: Outgoing, timeout_s: float) -> LinkFailure | None:
+        """Send within this time; None if the queue has accepted everything."""
+        return await self._backlog.send(self._path, outgoing, timeout_s)
+
+
+class GatewayClient(PairedServiceBusClient):
+    """Opens no links of the SDK but those of pings, and of the syphon where it is enabled."""
+
+    def _build(
+        self, primary: Endpoint, secondary: Endpoint, options: SendAvailabilityOptions | None, clock: Clock | None
+    ) -> None:
+        super()._build(primary, secondary, options, clock)
+        access = SharedAccess(secondary.connection_string or "")
+        self.backlog = Backlog(Namespace.of(secondary, None), access)
+        self.tracing = None  # context would change the messages
+
+    def _backlog_link(self, path: str) -> Any:
+        return QueueLink(self.backlog, path)
+
+    def _warm(self, path: str) -> None:
+        """The connection to the secondary is dialled by the first send."""
+
+    def batch_limit(self) -> int:
+        """The most bytes of a batch that a backlog queue accepts, as far as it is known."""
+        return self.backlog.max_message_size or self._backlog_batch_limit
+
+    async def close(self) -> None:
+        """As the library's client; the connection to the secondary ends with it."""
+        await super().close()
+        self.backlog.close()
+
+
+class GuardedSends(SendOperations):
+    """The sends of one guarded link: the library's operations, on deliveries."""
+
+    def __init__(self, client: GatewayClient, path: str, link: AnyLink) -> None:
+        super().__init__(client, path, link)
+        self._limit = client.batch_limit
+
+    def delivery(self, data: bytes, message_format: int) -> Delivery:
+        """What a client sent, measured. Raises DecodeError and MessageSizeExceededError."""
+        made = Delivery(data, message_format, self.entity_name, self._limit)
+        self._measured(made)
+        return made
+
+    def deliver(self, delivery: Delivery, failure: LinkFailure | None, began_at: float) -> Operation[str | None]:
+        """Send by the rules; returns the backlog queue, or None for the primary. Raises the error for the client.
+
+        `failure`: why the attempt that was made when the delivery arrived failed; None if there was none.
+        """
+        self._check_live()
+        return (yield from self._deliver(failure, delivery, self._timeout_s, began_at))
+
+    def accepted(self, delivery: Delivery) -> None:
+        """The primary accepted a delivery that was passed on when it arrived."""
+        client = self._client
+        client._count_send("send", client.primary.namespace, delivery, accepted=True)
+        self._entity.sent(self._now())
+        if not self._has_warmed:
+            self._warm_backlog(delivery.messages[0])
+
+    @property
+    def first_timeout_s(self) -> float:
+        """How long the primary may take to settle a delivery that was passed on."""
+        return self._first_timeout_s
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether a delivery is passed on when it arrives, without asking the rules."""
+        return self._is_plain and self._machine.state is HEALTHY

@@ -1,0 +1,192 @@
+"""The guarded links of one client, and the sessions they are in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
+from amqp10 import performatives as p
+from amqp10.codec import decode
+from amqp10.frame_fields import FrameFields
+from gateway.guard.backlog import sdk_error
+from gateway.guard.client import GatewayClient
+from gateway.guard.link import GuardedLink
+from gateway.guard.session import GuardedSession
+from gateway.tokens import is_token_node
+
+_VIA = "com.microsoft:transfer-destination-address"
+_MANAGEMENT = "$management"
+
+
+class GuardRelay(Protocol):
+    """The relay of a client, as its guard sees it."""
+
+    max_body: int
+    is_primary_there: bool
+
+    def to_primary(self, channel: int, body: bytes) -> None: ...
+    def to_client(self, channel: int, body: bytes) -> None: ...
+    def flush(self) -> None: ...
+    def guard_is_empty(self) -> None: ...
+
+
+class Guard:
+    """Takes part in a relay: every frame of a session passes through it."""
+
+    def __init__(self, relay: GuardRelay, client: GatewayClient) -> None:
+        self._relay, self._client = relay, client
+        self._sessions: dict[int, GuardedSession] = {}  # by the client's channel
+        self._by_back: dict[int, GuardedSession] = {}  # by the primary's
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_over = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no delivery waits for an outcome."""
+        return all(link.is_empty for link in self._links())
+
+    def _links(self) -> list[GuardedLink]:
+        links = [link for session in self._sessions.values() for link in session.links.values()]
+        return [link for link in links if isinstance(link, GuardedLink)]
+
+    # --- frames ----------------------------------------------------------------------------------------------------
+
+    def from_client(self, code: int, channel: int, fields: FrameFields, bodies: list[bytes]) -> None:
+        """A frame of the client, and what the primary would get of it."""
+        session = self._sessions.get(channel)
+        if code == p.Begin.CODE:
+            self._sessions[channel] = GuardedSession(self._relay, channel, fields)
+        elif session is not None and self._is_taken(session, code, fields, bodies):
+            return
+        for body in bodies:
+            self._relay.to_primary(channel, body)
+
+    def _is_taken(self, session: GuardedSession, code: int, fields: FrameFields, bodies: list[bytes]) -> bool:
+        match code:
+            case p.Transfer.CODE:
+                session.transfer(fields, bodies)
+                return True
+            case p.Flow.CODE:
+                session.flow_from_client(fields)
+                return True
+            case p.Attach.CODE:
+                path = _guarded_path(fields)
+                if session.is_relayed_whole is None:  # a coordinator comes first where its transactions cross entities
+                    session.is_relayed_whole = _is_coordinator(fields)
+                if path is not None and not session.is_relayed_whole:
+                    link = GuardedLink(self, session, FrameFields(bodies[0]), self._client, path)
+                    session.links[fields.value("handle")] = link
+            case p.Detach.CODE if (left := session.links.pop(fields.value("handle"), None)) is not None:
+                return left.detached_by_client(fields)
+            case p.End.CODE:
+                self._sessions.pop(session.channel)
+        return False
+
+    def from_primary(self, code: int, channel: int, fields: FrameFields) -> bool:
+        """Whether a frame of the primary is dealt with here."""
+        if code == p.Begin.CODE and (begun := self._sessions.get(fields.value("remote_channel"))) is not None:
+            begun.begun(channel, fields)
+            self._by_back[channel] = begun
+            return False
+        session = self._by_back.get(channel)
+        if session is None:
+            return False
+        match code:
+            case p.Transfer.CODE:
+                session.transferred_to_client()
+            case p.Disposition.CODE:
+                return session.disposition(fields)
+            case p.Flow.CODE:
+                return session.flow_from_primary(fields)
+            case p.Attach.CODE if (link := _named(session, fields)) is not None:
+                return self._attached(session, link, fields)
+            case p.Detach.CODE if (behind := session.link_behind(fields.value("handle"))) is not None:
+                return behind.detached_by_primary(fields)
+            case p.End.CODE:
+                self._by_back.pop(channel)
+                self._lost([link for link in session.links.values() if isinstance(link, GuardedLink)], fields)
+        return False
+
+    def _attached(self, session: GuardedSession, link: GuardedLink, answer: FrameFields) -> bool:
+        if p.terminus(decode(answer.encoded("target"))[0]) is None:
+            return link.refused(answer)
+        is_again = link.is_known
+        if not is_again:
+            self._relay.to_client(session.back, answer.body)  # before the credit
+        link.attached(answer)
+        return True
+
+    # --- the end ---------------------------------------------------------------------------------------------------
+
+    def _lost(self, links: list[GuardedLink], fields: FrameFields) -> None:
+        condition, description = p.reason(fields.value("error"))
+        for link in links:
+            link.lost(sdk_error(condition, description or "The session has ended."))
+
+    def primary_lost(self, reason: str) -> None:
+        """What the primary has not settled goes by the rules."""
+        for link in self._links():
+            link.lost(sdk_error(None, f"The connection to the primary namespace is lost: {reason}."))
+
+    def end(self) -> None:
+        """The client is lost, or gets no outcome any more: whatever it has not heard of it sends again."""
+        self._is_over = True
+        for task in self._tasks:
+            task.cancel()
+
+    # --- gateway.guard.link.LinkRelay ------------------------------------------------------------------------------
+
+    @property
+    def is_primary_there(self) -> bool:
+        """Whether the connection to the primary stands."""
+        return self._relay.is_primary_there
+
+    def to_primary(self, channel: int, body: bytes) -> None:
+        """Send a frame to the primary."""
+        if self._relay.is_primary_there:
+            self._relay.to_primary(channel, body)
+
+    def to_client(self, channel: int, body: bytes) -> None:
+        """Send a frame to the client."""
+        self._relay.to_client(channel, body)
+
+    def flush(self) -> None:
+        """Write what was sent."""
+        self._relay.flush()
+
+    def work(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run the rules for a delivery."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not self._is_over and self.is_empty:
+            self._relay.guard_is_empty()
+
+
+def _named(session: GuardedSession, answer: FrameFields) -> GuardedLink | None:
+    """The guarded link that the primary answers."""
+    if not answer.value("role"):
+        return None
+    name = answer.value("name")
+    links = (link for link in session.links.values() if isinstance(link, GuardedLink))
+    return next((link for link in links if link.name == name), None)
+
+
+def _is_coordinator(attach: FrameFields) -> bool:
+    target = p.terminus(decode(attach.encoded("target"))[0])
+    return target is not None and target.code == p.COORDINATOR
+
+
+def _guarded_path(attach: FrameFields) -> str | None:
+    """The entity that a link sends to, if it is guarded."""
+    target = p.terminus(decode(attach.encoded("target"))[0])
+    if attach.value("role") or target is None or target.code == p.COORDINATOR or not target.address:
+        return None
+    path = target.address.partition("://")[2].partition("/")[2] if "://" in target.address else target.address
+    path = path.strip("/")
+    is_node = is_token_node(path) or path.casefold().endswith(_MANAGEMENT)
+    return None if not path or is_node or _VIA in (attach.value("properties") or {}) else path

@@ -1,0 +1,354 @@
+"""A guarded link: deliveries pass at once and are kept until the primary has settled them; then the rules decide."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Protocol
+
+from azure.servicebus.exceptions import MessageSizeExceededError, OperationTimeoutError, ServiceBusError
+
+from amqp10 import performatives as p
+from amqp10.codec import encode
+from amqp10.frame_fields import FrameFields
+from amqp10.types import AmqpError
+from gateway.guard.backlog import Outgoing, sdk_error
+from gateway.guard.client import GatewayClient, GuardedSends
+from gateway.guard.session import ACCEPTED, GuardedSession, outcome_of
+from gateway.guard.work import Delivery
+from pairing.drive import run_async
+from pairing.health.faults import condition
+from pairing.health.flows import LONGEST_ATTEMPT_S
+from pairing.links.failures import LinkFailure
+
+log = logging.getLogger("gateway")
+
+CREDIT = 500
+MOST_KEPT = 8 * 1024 * 1024
+_TOO_MUCH = 8 * MOST_KEPT  # by a client that ignores its credit, as the SDK for Python does
+RETRYABLE = "com.microsoft:timeout"
+_SIZE_EXCEEDED = "amqp:link:message-size-exceeded"
+_TAGS = count(1)
+
+
+class LinkRelay(Protocol):
+    """The relay of a client, as its guarded links see it."""
+
+    @property
+    def is_primary_there(self) -> bool: ...
+
+    def to_primary(self, channel: int, body: bytes) -> None: ...
+    def to_client(self, channel: int, body: bytes) -> None: ...
+    def flush(self) -> None: ...
+    def work(self, work: Coroutine[Any, Any, None]) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class Kept:
+    """A delivery of the client, until it has an outcome."""
+
+    number: int
+    size: int
+    delivery: Delivery
+    began_at: float
+    timer: asyncio.TimerHandle | None = None
+    rejected: bytes | None = None
+    """What the primary said when it last refused it."""
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """A delivery that was sent to the primary by the rules, and who waits for its outcome."""
+
+    settled: asyncio.Future[LinkFailure | None] = field(repr=False)
+
+
+class GuardedLink:
+    """Implements `AnyLink`'s sending part: `send` makes an attempt on the client's own link to the primary."""
+
+    def __init__(
+        self, relay: LinkRelay, session: GuardedSession, attach: FrameFields, client: GatewayClient, path: str
+    ) -> None:
+        self._relay, self._session, self._attach = relay, session, attach
+        self.name: str = attach.value("name")
+        self.is_known = self._is_gone = self._is_asked = False
+        self._handle: int = attach.value("handle")
+        self._now = client.clock.now
+        self._sends = GuardedSends(client, path, self)  # type: ignore[arg-type]
+        self.back_handle: int | None = None  # now, at the primary
+        self._reply_handle: int | None = None  # the one that the client knows
+        self.is_in_use, self.used_at, self.sender = False, 0.0, None
+        self._is_attached = False
+        self._count = self._count_at_primary = attach.value("initial_delivery_count") or 0
+        self._credit = self._max_size = 0
+        self._granted = 0
+        self._can_send = asyncio.Event()
+        self._losses: deque[ServiceBusError] = deque(maxlen=1)
+        self._early: list[FrameFields] = []
+        self._parts: list[FrameFields] = []
+        self._parts_size = 0
+        self._kept: dict[Kept, None] = {}
+        self._kept_size = 0
+        self._by_rules = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no delivery waits for an outcome."""
+        return not self._kept
+
+    # --- the link at the primary -----------------------------------------------------------------------------------
+
+    def attached(self, answer: FrameFields) -> None:
+        """The primary has answered the attach."""
+        self.back_handle, self._is_attached, self._is_asked = answer.value("handle"), True, False
+        self._max_size = answer.value("max_message_size") or 0
+        if not self.is_known:
+            self.is_known, self._reply_handle = True, self.back_handle
+            self._grant()
+            early, self._early = self._early, []
+            for fields in early:
+                self.transfer(fields)
+
+    def refused(self, answer: FrameFields) -> bool:
+        """The primary refuses the link, which it detaches next; whether the client is not to know."""
+        self.back_handle, self._is_attached, self._is_asked = answer.value("handle"), False, False
+        return self.is_known
+
+    def detached_by_primary(self, detach: FrameFields) -> bool:
+        """The primary has detached the link, or answered that; whether the client is not to know."""
+        if not self.is_known:  # refused
+            self._session.links.pop(self._handle, None)
+            return False
+        self.back_handle = None
+        if self._is_attached:  # nobody asked for it
+            self._relay.to_primary(self._session.channel, p.encode_performative(p.Detach(self._handle, closed=True)))
+        if self._is_attached or detach.value("error") is not None:
+            name, description = p.reason(detach.value("error"))
+            self.lost(sdk_error(name, description or "The link is detached."))
+        return True
+
+    def detached_by_client(self, detach: FrameFields) -> bool:
+        """The client leaves; whether the primary is not to know, as the link is not attached there."""
+        self._is_gone = True
+        for attempted in list(self._session.forget(self)):
+            if isinstance(attempted, Attempt):
+                attempted.settled.cancel()
+        if self._is_attached or self._is_asked or self._reply_handle is None:
+            return False
+        self._relay.to_client(self._session.back, p.encode_performative(p.Detach(self._reply_handle, closed=True)))
+        return True
+
+    def flow(self, fields: FrameFields) -> None:
+        """Credit of the primary."""
+        seen = fields.value("delivery_count") or 0
+        credit = (seen + (fields.value("link_credit") or 0) - self._count_at_primary) & 0xFFFFFFFF
+        self._credit = credit if credit < 0x80000000 else 0
+
+    @property
+    def _may_send(self) -> bool:
+        """Whether the primary takes a delivery now."""
+        return self._is_attached and self._relay.is_primary_there and self._credit > 0 and self._session.has_room
+
+    def look(self) -> None:
+        """Let attempts go on while there is credit and room."""
+        (self._can_send.set if self._may_send else self._can_send.clear)()
+
+    def lost(self, error: ServiceBusError) -> None:
+        """The link or the connection to the primary is lost: what it has not settled fails."""
+        self._is_attached, self._credit, self._is_asked = False, 0, False
+        for attempted in list(self._session.forget(self)):
+            self._failed(attempted, LinkFailure(error, reused=True))
+        self._losses.append(error)
+        self._can_send.set()  # whoever waits learns why
+        self._can_send.clear()
+
+    # --- deliveries ------------------------------------------------------------------------------------------------
+
+    def transfer(self, fields: FrameFields) -> None:
+        """A transfer of the client. Raises AmqpError."""
+        if not self.is_known:  # clients may send before they have credit
+            self._early.append(fields)
+            if len(self._early) > CREDIT:
+                raise AmqpError("amqp:link:transfer-limit-exceeded", "transfers before there is credit")
+            return
+        self._parts.append(fields)
+        self._parts_size += len(fields.body) - fields.payload
+        if self._parts_size > MOST_KEPT:
+            self._parts[1:] = [fields]  # read to its end, not kept
+        if fields.value("aborted"):
+            self._parts, self._parts_size = [], 0
+        elif not fields.value("more"):
+            parts, size = self._parts, self._parts_size
+            self._parts, self._parts_size = [], 0
+            self._count = (self._count + 1) & 0xFFFFFFFF
+            self._granted -= 1
+            self._delivery(parts, size)
+            self._grant_again()
+
+    def _delivery(self, parts: list[FrameFields], size: int) -> None:
+        first = parts[0]
+        is_hopeless = 0 < self._max_size < size  # the primary refuses it
+        if is_hopeless or first.value("settled") or first.value("state") is not None:
+            self._count_at_primary = (self._count_at_primary + 1) & 0xFFFFFFFF
+            self._credit -= 1
+            self._session.relay_on(parts)
+            return
+        number = first.value("delivery_id")
+        if number is None:
+            raise AmqpError("amqp:invalid-field", "the first transfer of a delivery has no delivery-id")
+        if size > MOST_KEPT:
+            self._refuse(number, _SIZE_EXCEEDED, f"The message has more than {MOST_KEPT} bytes.")
+            return
+        payload = b"".join(part.body[part.payload :] for part in parts)
+        try:
+            delivery = self._sends.delivery(payload, first.value("message_format") or 0)
+        except MessageSizeExceededError as error:
+            self._refuse(number, _SIZE_EXCEEDED, str(error.message))
+            return
+        kept = Kept(number, size, delivery, self._now())
+        self._kept[kept] = None
+        self._kept_size += size
+        if self._kept_size > _TOO_MUCH:
+            raise AmqpError("amqp:link:transfer-limit-exceeded", "the client sends beyond its credit")
+        if self._sends.is_healthy and self._may_send and not self._by_rules:
+            self._pass_on(kept, parts)
+        else:
+            self._decide(kept, None)
+
+    def _pass_on(self, kept: Kept, parts: list[FrameFields]) -> None:
+        self._count_at_primary = (self._count_at_primary + 1) & 0xFFFFFFFF
+        self._credit -= 1
+        self._session.pass_on(self, kept, parts, kept.number)
+        loop = asyncio.get_running_loop()
+        kept.timer = loop.call_later(self._sends.first_timeout_s, self._overdue)
+
+    def _overdue(self) -> None:
+        """The primary has not settled a delivery in time: a link that does not answer is given up."""
+        if self._is_attached and self._relay.is_primary_there:
+            self._relay.to_primary(self._session.channel, p.encode_performative(p.Detach(self._handle, closed=True)))
+        self.lost(OperationTimeoutError(message="The primary has not answered in time."))
+        self._relay.flush()
+
+    def _attach_again(self) -> None:
+        """Attach at the primary as the client did; the answer is not for the client."""
+        if not (self._is_attached or self._is_asked) and self._relay.is_primary_there and self.is_known:
+            self._is_asked = True
+            body = self._attach.replaced(initial_delivery_count=self._count_at_primary)
+            self._relay.to_primary(self._session.channel, body)
+            self._relay.flush()
+
+    def outcome(self, delivery: object, state: bytes) -> None:
+        """The primary's outcome of a delivery."""
+        code, name, description = outcome_of(state)
+        if code == p.ACCEPTED:
+            if isinstance(delivery, Attempt):
+                _set(delivery.settled, None)
+            elif isinstance(delivery, Kept):
+                self._sends.accepted(delivery.delivery)
+                self._settle(delivery, state)
+            return
+        if isinstance(delivery, Kept) and code == p.REJECTED:
+            delivery.rejected = state
+        error = sdk_error(name or "amqp:internal-error", description or "The primary did not accept the message.")
+        self._failed(delivery, LinkFailure(error, reused=True))
+
+    def _failed(self, delivery: object, failure: LinkFailure) -> None:
+        if isinstance(delivery, Attempt):
+            _set(delivery.settled, failure)
+        elif isinstance(delivery, Kept):
+            self._decide(delivery, failure)
+
+    # --- the rules -------------------------------------------------------------------------------------------------
+
+    def _decide(self, kept: Kept, failure: LinkFailure | None) -> None:
+        """Let the library deliver it."""
+        if kept.timer is not None:
+            kept.timer.cancel()
+        self._by_rules += 1
+        self._relay.work(self._deliver(kept, failure))
+
+    async def _deliver(self, kept: Kept, failure: LinkFailure | None) -> None:
+        try:
+            await run_async(self._sends.deliver(kept.delivery, failure, kept.began_at))
+        except Exception as error:
+            self._settle(kept, kept.rejected or _rejection(error))
+        else:
+            self._settle(kept, ACCEPTED)
+        finally:
+            self._by_rules -= 1
+            self._relay.flush()
+
+    async def send(self, outgoing: Outgoing, timeout_s: float) -> LinkFailure | None:
+        """An attempt on the primary, by the rules."""
+        timeout_s = min(timeout_s, LONGEST_ATTEMPT_S)
+        attempt = Attempt(asyncio.get_running_loop().create_future())
+        try:
+            async with asyncio.timeout(timeout_s):
+                self._losses.clear()
+                self._attach_again()
+                while not self._may_send:
+                    if not self._relay.is_primary_there:
+                        return LinkFailure(sdk_error(None, "The primary namespace cannot be reached."), reused=False)
+                    await self._can_send.wait()
+                    if self._losses:
+                        return LinkFailure(self._losses[0], reused=False)
+                    self.look()
+                self._attempt(attempt, outgoing)
+                return await attempt.settled
+        except TimeoutError:
+            self._overdue()
+            return LinkFailure(OperationTimeoutError(message="The primary has not answered in time."), reused=True)
+
+    def _attempt(self, attempt: Attempt, outgoing: Outgoing) -> None:
+        (data,) = outgoing.deliveries
+        tag = b"gateway-%d" % next(_TAGS)
+        transfer = p.Transfer(self._handle, None, tag, outgoing.message_format, settled=False)
+        self._count_at_primary = (self._count_at_primary + 1) & 0xFFFFFFFF
+        self._credit -= 1
+        self._session.deliver(self, attempt, transfer, data)
+        self.look()
+        self._relay.flush()
+
+    # --- the client ------------------------------------------------------------------------------------------------
+
+    def _settle(self, kept: Kept, state: bytes) -> None:
+        """Tell the client the outcome."""
+        if kept.timer is not None:
+            kept.timer.cancel()
+        if self._kept.pop(kept, kept) is None and not self._is_gone:
+            self._kept_size -= kept.size
+            self._session.settle(kept.number, state)
+            self._grant_again()
+
+    def _refuse(self, number: int, name: str, description: str) -> None:
+        self._session.settle(number, encode(p.rejected(p.error(name, description))))
+
+    def report(self) -> None:
+        """The client asked for the state of the link."""
+        if self._reply_handle is not None:
+            self._session.grant(self._reply_handle, self._count, self._granted)
+
+    def _grant(self) -> None:
+        self._granted = CREDIT
+        self.report()
+
+    def _grant_again(self) -> None:
+        if self._granted <= CREDIT // 2 and self._kept_size < MOST_KEPT:
+            self._grant()
+
+
+def _set(future: asyncio.Future[LinkFailure | None], failure: LinkFailure | None) -> None:
+    if not future.done():
+        future.set_result(failure)
+
+
+def _rejection(error: Exception) -> bytes:
+    """The client's outcome for an error that the primary has not said: one that SDKs retry, unless it is theirs."""
+    name = condition(error)
+    if name is None:
+        name = "amqp:not-allowed" if isinstance(error, ValueError | TypeError) else RETRYABLE
+    return encode(p.rejected(p.error(name, str(error))))

@@ -1,0 +1,275 @@
+"""Rewrites the bytes of a message for a backlog queue: the same format as `pairing.messages.rewriting`.
+
+Only the sections that change are decoded; everything else stays as the client encoded it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+from amqp10.codec import decode, encode, encode_list, encode_map, list_items, map_items
+from amqp10.sections import (
+    APPLICATION_PROPERTIES,
+    DATA,
+    FOOTER,
+    HEADER,
+    MESSAGE_ANNOTATIONS,
+    PROPERTIES,
+    SEQUENCE,
+    VALUE,
+    Section,
+    split,
+)
+from amqp10.types import (
+    Array,
+    Byte,
+    Described,
+    Float32,
+    Long,
+    Raw,
+    Short,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+)
+from pairing.messages.payload import new_id
+from pairing.messages.property_types import Types
+from pairing.messages.rewriting import (
+    PATH,
+    PROPERTY_TYPES,
+    RESERVED,
+    SCHEDULED_ENQUEUE_TIME,
+    SESSION_ID,
+    TIME_TO_LIVE,
+)
+
+BATCH_FORMAT = 0x80013700
+_MESSAGE_ID, _CORRELATION_ID, _EXPIRY, _GROUP_ID = 0, 5, 8, 10
+_DURABLE_AND_PRIORITY = 2
+_TTL = 2
+_TICKS_PER_MILLISECOND = 10_000
+_SCHEDULE = "x-opt-scheduled-enqueue-time"
+_NULL = b"\x40"
+_LETTERS: dict[type, str] = {
+    Timestamp: "t",
+    Long: "l",
+    ULong: "L",
+    UInt: "I",
+    Short: "s",
+    UShort: "S",
+    Byte: "b",
+    UByte: "B",
+    Float32: "f",
+    Symbol: "y",
+    bytes: "x",
+}
+"""The letters of `pairing.messages.property_types`, by the types of the codec: those that the SDK's decoder loses."""
+_WHOLE = ("t", "x", "d")
+_EXPONENT_AT, _EXPONENT_BIAS = 113, 6176
+
+
+def inner_messages(payload: bytes, message_format: int) -> list[bytes]:
+    """The messages of a delivery: those of a batch, or the one that it is. Raises DecodeError."""
+    if message_format != BATCH_FORMAT:
+        return [payload]
+    return [decode(payload, section.value)[0] for section in split(payload) if section.code == DATA]
+
+
+def rewritten(message: bytes, path: str) -> bytes:
+    """The bytes of a message for a backlog queue. Raises DecodeError, and ValueError for reserved properties."""
+    parts = split(message)
+    sections = {section.code: section for section in parts}
+    properties = _fields(message, sections.get(PROPERTIES))
+    header = _fields(message, sections.get(HEADER))
+    annotations = _items(message, sections.get(MESSAGE_ANNOTATIONS))
+    carried = _items(message, sections.get(APPLICATION_PROPERTIES))
+    if reserved := [name for name, _ in carried if name in RESERVED]:
+        raise ValueError(f"application property {reserved[0]} is reserved for messages on their way through a backlog")
+    types = _types(message, parts, properties, carried, annotations)
+    added: dict[str, Any] = {PATH: path}
+    properties += [_NULL] * (_GROUP_ID + 1 - len(properties))
+    if (session := decode(properties[_GROUP_ID])[0]) is not None:
+        added[SESSION_ID], properties[_GROUP_ID] = str(session), _NULL
+    if not decode(properties[_MESSAGE_ID])[0]:
+        properties[_MESSAGE_ID] = encode(new_id())
+    if len(header) > _TTL and (ttl_ms := decode(header[_TTL])[0]) is not None:
+        added[TIME_TO_LIVE], properties[_EXPIRY] = Long(ttl_ms * _TICKS_PER_MILLISECOND), _NULL
+    if (when := next((value for name, value in annotations if name == _SCHEDULE), None)) is not None:
+        added[SCHEDULED_ENQUEUE_TIME] = decode(when)[0]
+        annotations = [item for item in annotations if item[0] != _SCHEDULE]
+    if types:
+        added[PROPERTY_TYPES] = json.dumps(types, separators=(",", ":"))
+    body = [_without_decimals(message, section) for section in parts if section.code >= DATA]
+    return b"".join(
+        [
+            _section(HEADER, encode_list(header[:_DURABLE_AND_PRIORITY])) if header else b"",
+            _section(MESSAGE_ANNOTATIONS, _map(annotations)) if annotations else b"",
+            _section(PROPERTIES, encode_list(properties)),
+            _section(APPLICATION_PROPERTIES, _map([*carried, *((name, encode(each)) for name, each in added.items())])),
+            *body,
+        ]
+    )
+
+
+def batches(payload: bytes, messages: list[bytes], limit: int) -> Iterator[bytes]:
+    """These messages in the envelope of a batch, as often as one of at most `limit` bytes is full."""
+    sections = {section.code: section for section in split(payload)}
+    properties = _fields(payload, sections.get(PROPERTIES))[:_GROUP_ID]
+    annotations = sections.get(MESSAGE_ANNOTATIONS)
+    envelope = b"" if annotations is None else payload[annotations.start : annotations.end]
+    envelope += _section(PROPERTIES, encode_list(properties)) if properties else b""
+    size, full = len(envelope), [envelope]
+    for message in messages:
+        each = _section(DATA, encode(message))
+        if len(full) > 1 and size + len(each) > limit:
+            yield b"".join(full)
+            size, full = len(envelope), [envelope]
+        full.append(each)
+        size += len(each)
+    yield b"".join(full)
+
+
+def order_of(message: bytes) -> str | None:
+    """The session in whose order a message is: none for one with a scheduled time. Raises DecodeError."""
+    sections = {section.code: section for section in split(message)}
+    names = [name for name, _ in _items(message, sections.get(MESSAGE_ANNOTATIONS))]
+    return None if _SCHEDULE in names else session_of(message)
+
+
+def session_of(message: bytes) -> str | None:
+    """The session of a message. Raises DecodeError."""
+    sections = {section.code: section for section in split(message)}
+    properties = _fields(message, sections.get(PROPERTIES))
+    found = decode(properties[_GROUP_ID])[0] if len(properties) > _GROUP_ID else None
+    return None if found is None else str(found)
+
+
+# --- sections --------------------------------------------------------------------------------------------------------
+
+
+def _fields(message: bytes, section: Section | None) -> list[bytes]:
+    """The encoded fields of a section that is a list."""
+    return [] if section is None else [message[start:end] for start, end in list_items(message, section.value)]
+
+
+def _items(message: bytes, section: Section | None) -> list[tuple[Any, bytes]]:
+    """The keys of a section that is a map, with their encoded values."""
+    if section is None or message[section.value] == 0x40:
+        return []
+    return map_items(message, section.value)[0]
+
+
+def _section(code: int, value: bytes) -> bytes:
+    return b"\x00\x53" + bytes((code,)) + value
+
+
+def _map(items: list[tuple[Any, bytes]]) -> bytes:
+    return encode_map([(encode(key), _as_text(value)) for key, value in items])
+
+
+def _without_decimals(message: bytes, section: Section) -> bytes:
+    """A section of the body, or the footer, in which decimals are text."""
+    whole = message[section.start : section.end]
+    return (
+        whole
+        if section.code == DATA
+        else message[section.start : section.value] + _as_text(message[section.value : section.end])
+    )
+
+
+def _as_text(encoded: bytes) -> bytes:
+    """A value in which decimals are text, as the library sends them: the SDK for Python cannot receive them."""
+    return encode(_plain(decode(encoded)[0])) if b"\x94" in encoded else encoded
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Described():
+            return Described(value.descriptor, _plain(value.value))
+        case Array():
+            return value
+        case list():
+            return [_plain(each) for each in value]
+        case dict():
+            return {_plain(key): _plain(each) for key, each in value.items()}
+        case Raw():
+            return str(number) if (number := _decimal(value.encoded)) is not None else value
+    return value
+
+
+def _decimal(encoded: bytes) -> Decimal | None:
+    """The number of an encoded decimal128 with a binary significand; None for other decimals, and what is no number."""
+    bits = int.from_bytes(encoded[1:])
+    if encoded[:1] != b"\x94" or bits >> 125 & 3 == 3:
+        return None
+    digits = tuple(map(int, str(bits & (1 << _EXPONENT_AT) - 1)))
+    return Decimal((bits >> 127, digits, (bits >> _EXPONENT_AT & 0x3FFF) - _EXPONENT_BIAS))
+
+
+# --- types -----------------------------------------------------------------------------------------------------------
+
+
+def _types(
+    message: bytes,
+    parts: list[Section],
+    properties: list[bytes],
+    carried: list[tuple[Any, bytes]],
+    annotations: list[tuple[Any, bytes]],
+) -> dict[str, Any]:
+    """The types that the syphon could not guess, by the letters of their sections."""
+    whole = {section.code: section for section in parts}
+    named = {
+        "p": carried,
+        "a": [item for item in annotations if item[0] != _SCHEDULE],
+        "f": _items(message, whole.get(FOOTER)),
+    }
+    types: dict[str, Any] = {letter: each for letter, items in named.items() if (each := _named_types(items))}
+    for letter, place in (("m", _MESSAGE_ID), ("c", _CORRELATION_ID)):
+        if len(properties) > place and isinstance(decode(properties[place])[0], bytes):
+            types[letter] = "x"
+    body = None
+    if VALUE in whole:
+        body = _whole_types(decode(message, whole[VALUE].value)[0])
+    elif SEQUENCE in whole:
+        body = _types_of([decode(message, part.value)[0] for part in parts if part.code == SEQUENCE])
+    return types if body is None else {**types, "b": body}
+
+
+def _named_types(items: list[tuple[Any, bytes]]) -> dict[str, Types]:
+    found = {f"#{key}" if isinstance(key, int) else str(key): _types_of(decode(value)[0]) for key, value in items}
+    return {name: types for name, types in found.items() if types is not None}
+
+
+def _whole_types(value: Any) -> Types | None:
+    """The types of a body or a map's key, which the SDK cannot send with a type of its own unless it is in `_WHOLE`."""
+    types = _types_of(value)
+    return types if not isinstance(types, str) or types in _WHOLE else None
+
+
+def _types_of(value: Any) -> Types | None:
+    match value:
+        case Described():
+            inner = _types_of(value.value)
+            return None if inner is None else {"v": inner}
+        case Array():
+            return {"a": _types_by_place(value)}
+        case list():
+            return _types_by_place(value) or None
+        case dict():
+            found = {f"k{place}": _whole_types(key) for place, key in enumerate(value)}
+            found |= {str(place): _types_of(each) for place, each in enumerate(value.values())}
+            return {name: types for name, types in found.items() if types is not None} or None
+    if isinstance(value, Raw):
+        return "d" if _decimal(value.encoded) is not None else None
+    return _LETTERS.get(type(value))
+
+
+def _types_by_place(values: list[Any]) -> dict[str, Any]:
+    found = {str(place): _types_of(value) for place, value in enumerate(values)}
+    return {place: types for place, types in found.items() if types is not None}

@@ -1,0 +1,210 @@
+"""A session with guarded links: two numberings of transfers and deliveries, the client's and the primary's.
+
+They agree until a delivery is redirected or sent again. Frames are passed on as they are where their numbers agree.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Protocol
+
+from amqp10 import performatives as p
+from amqp10.codec import decode, encode
+from amqp10.frame_fields import FrameFields
+from amqp10.types import Raw
+
+WINDOW = 0x7FFFFFFF
+_SERIAL, _MOST_AT_ONCE = 0xFFFFFFFF, 65_536
+ACCEPTED = encode(p.accepted())
+
+
+class Guarded(Protocol):
+    """A guarded link, as its session sees it."""
+
+    back_handle: int | None
+
+    def transfer(self, fields: FrameFields) -> None: ...
+    def outcome(self, delivery: object, state: bytes) -> None: ...
+    def flow(self, fields: FrameFields) -> None: ...
+    def report(self) -> None: ...
+    def look(self) -> None: ...
+    def detached_by_client(self, detach: FrameFields) -> bool: ...
+    def detached_by_primary(self, detach: FrameFields) -> bool: ...
+
+
+class SessionRelay(Protocol):
+    """The relay of a client, as its guarded sessions see it."""
+
+    max_body: int
+
+    def to_primary(self, channel: int, body: bytes) -> None:
+        """Send a frame to the primary."""
+
+    def to_client(self, channel: int, body: bytes) -> None:
+        """Send a frame to the client."""
+
+
+class GuardedSession:
+    """`channel` is the client's, `back` the one on which the primary answers."""
+
+    def __init__(self, relay: SessionRelay, channel: int, begin: FrameFields) -> None:
+        self._relay, self.channel, self.back = relay, channel, -1
+        self.links: dict[int, Guarded] = {}  # by the client's handle
+        self.is_relayed_whole: bool | None = None
+        """Whether no link of it is guarded; None before the first."""
+        self._next_incoming = self._next_outgoing = begin.value("next_outgoing_id")
+        self._to_client = self._window = 0
+        self._next_delivery: int | None = None
+        self._sent: dict[int, tuple[Guarded | None, object]] = {}  # by the primary's delivery id
+        self._waiting: deque[bytes] = deque()
+
+    def begun(self, back: int, begun: FrameFields) -> None:
+        """The primary has begun the session."""
+        self.back = back
+        self._to_client, self._window = begun.value("next_outgoing_id"), begun.value("incoming_window")
+
+    @property
+    def _is_guarded(self) -> bool:
+        """Whether numbers may differ: while there is no guarded link, nor has been, they agree."""
+        return bool(self.links) or self._next_incoming != self._next_outgoing or bool(self._sent)
+
+    def link_behind(self, handle: int | None) -> Guarded | None:
+        """The guarded link with this handle of the primary."""
+        return next((link for link in self.links.values() if handle is not None and link.back_handle == handle), None)
+
+    # --- transfers -------------------------------------------------------------------------------------------------
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the primary's window lets a transfer out."""
+        return self._window > 0 and not self._waiting
+
+    def transfer(self, fields: FrameFields, bodies: list[bytes]) -> None:
+        """A transfer of the client, and what the primary would get of it."""
+        self._next_incoming = (self._next_incoming + 1) & _SERIAL
+        link = self.links.get(fields.value("handle"))
+        if link is not None:
+            link.transfer(fields)
+        elif bodies:
+            self.relay_on([FrameFields(body) for body in bodies])
+
+    def relay_on(self, parts: list[FrameFields]) -> None:
+        """Pass on the transfers of a delivery that is not guarded; its outcome is passed back."""
+        number = parts[0].value("delivery_id")
+        sent = None if number is None else self._number(number)
+        if sent is not None and self.links and not parts[0].value("settled"):
+            self._sent[sent] = (None, number)
+        for part in parts:
+            same = sent == number or part.value("delivery_id") is None
+            self._write(part.body if same else part.replaced(delivery_id=sent))
+
+    def pass_on(self, link: Guarded, delivery: object, parts: list[FrameFields], number: int) -> None:
+        """Send a client's own frames to the primary, whose outcome goes to the link."""
+        sent = self._number(number)
+        self._sent[sent] = (link, delivery)
+        for part in parts:
+            same = sent == number or part.value("delivery_id") is None
+            self._write(part.body if same else part.replaced(delivery_id=sent))
+
+    def deliver(self, link: Guarded, delivery: object, transfer: p.Transfer, payload: bytes) -> None:
+        """Send a delivery to the primary in frames made here, with an id of its own."""
+        sent = transfer.delivery_id = self._number(None)
+        self._sent[sent] = (link, delivery)
+        whole = FrameFields(p.encode_performative(transfer) + payload)
+        for body in whole.split(self._relay.max_body):
+            self._write(body)
+
+    def forget(self, link: Guarded) -> Iterator[object]:
+        """The deliveries of a link that has ended at the primary, whose outcomes are not expected any more."""
+        gone = [number for number, (owner, _) in self._sent.items() if owner is link]
+        for number in gone:
+            yield self._sent.pop(number)[1]
+
+    def _number(self, wanted: int | None) -> int:
+        """The primary's id of the next delivery: the client's own where that keeps their order."""
+        number = wanted if self._next_delivery is None else self._next_delivery
+        number = 0 if number is None else number
+        self._next_delivery = (number + 1) & _SERIAL
+        return number
+
+    def _write(self, body: bytes) -> None:
+        if self.has_room:
+            self._count(body)
+        else:
+            self._waiting.append(body)
+
+    def _count(self, body: bytes) -> None:
+        self._next_outgoing = (self._next_outgoing + 1) & _SERIAL
+        self._window -= 1
+        self._relay.to_primary(self.channel, body)
+
+    # --- dispositions ----------------------------------------------------------------------------------------------
+
+    def disposition(self, fields: FrameFields) -> bool:
+        """Outcomes of the primary; whether they are dealt with here."""
+        if not self._sent or not fields.value("role"):
+            return False
+        first, last = fields.value("first"), fields.value("last")
+        size = 1 if last is None else ((last - first) & _SERIAL) + 1
+        if size > _MOST_AT_ONCE:
+            return False
+        state = fields.encoded("state")
+        for number in ((first + step) & _SERIAL for step in range(size)):
+            link, delivery = self._sent.pop(number, (None, number))
+            if link is not None:
+                link.outcome(delivery, state)
+            else:
+                self._relay.to_client(self.back, fields.replaced(first=delivery, last=None))
+        return True
+
+    def settle(self, number: int, state: bytes) -> None:
+        """Tell the client the outcome of a delivery."""
+        outcome = p.Disposition(role=True, first=number, settled=True, state=Raw(state))
+        self._relay.to_client(self.back, p.encode_performative(outcome))
+
+    # --- flows -----------------------------------------------------------------------------------------------------
+
+    def flow_from_client(self, fields: FrameFields) -> None:
+        """A flow of the client: the primary gets it with its own count, unless it is about a guarded link."""
+        link = self.links.get(fields.value("handle"))
+        if link is None:
+            is_same = self._next_incoming == self._next_outgoing
+            body = fields.body if is_same else fields.replaced(next_outgoing_id=self._next_outgoing)
+            self._relay.to_primary(self.channel, body)
+        elif fields.value("echo"):
+            link.report()
+
+    def flow_from_primary(self, fields: FrameFields) -> bool:
+        """A flow of the primary; whether it is dealt with here: about a guarded link, or with other numbers."""
+        received = fields.value("next_incoming_id")
+        on_the_way = 0 if received is None else (self._next_outgoing - received) & _SERIAL
+        self._window = max(0, fields.value("incoming_window") - on_the_way)
+        while self._waiting and self._window > 0:
+            self._count(self._waiting.popleft())
+        link, is_taken = self.link_behind(fields.value("handle")), self._is_guarded
+        if link is not None:
+            link.flow(fields)
+        elif is_taken:
+            body = fields.replaced(next_incoming_id=self._next_incoming, incoming_window=WINDOW)
+            self._relay.to_client(self.back, body)
+        for each in list(self.links.values()):
+            each.look()
+        return is_taken
+
+    def grant(self, handle: int, delivery_count: int, credit: int) -> None:
+        """Send the client the credit of a guarded link."""
+        flow = p.Flow(self._next_incoming, WINDOW, self._to_client, WINDOW, handle, delivery_count, credit)
+        self._relay.to_client(self.back, p.encode_performative(flow))
+
+    def transferred_to_client(self) -> None:
+        """A transfer of the primary is passed to a receiver of the client."""
+        self._to_client = (self._to_client + 1) & _SERIAL
+
+
+def outcome_of(state: bytes) -> tuple[int, str | None, str]:
+    """The code of an encoded outcome, and condition and description of its error."""
+    read = p.outcome(decode(state)[0])
+    code, fields = read if read is not None else (0, [])
+    condition, description, _ = p.error_parts(fields[0] if code == p.REJECTED and fields else None)
+    return code, condition or None, description

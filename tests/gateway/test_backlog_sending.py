@@ -1,0 +1,102 @@
+"""Bytes that are sent to backlog queues of a local namespace over one connection."""
+
+import asyncio
+import re
+from contextlib import suppress
+
+import pytest
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus.exceptions import (
+    OperationTimeoutError,
+    ServiceBusAuthenticationError,
+    ServiceBusConnectionError,
+    ServiceBusServerBusyError,
+)
+
+from emulator.running import running
+from gateway.guard.backlog import Backlog, Outgoing, SharedAccess
+from gateway.guard.rewriting import BATCH_FORMAT, batches, inner_messages
+from gateway.namespace import Namespace
+from pairing.ends import Endpoint
+from tests.pairing.test_messages_round_trip import encoded
+
+pytestmark = pytest.mark.slow
+ONE = Outgoing((encoded(ServiceBusMessage("one", message_id="1")),), 0)
+
+
+@pytest.fixture(scope="module")
+def namespace():
+    with running("contoso-dr", entities=["contoso-dr/first", "contoso-dr/second"]) as namespaces:
+        yield namespaces["contoso-dr"]
+
+
+def backlog_to(text):
+    endpoint = Endpoint.from_connection_string("secondary", text, {})
+    return Backlog(Namespace.of(endpoint, None), SharedAccess(text))
+
+
+@pytest.fixture
+async def backlog(namespace):
+    opened = backlog_to(namespace.connection_string)
+    yield opened
+    opened.close()
+
+
+def received(namespace, queue, count):
+    with (
+        ServiceBusClient.from_connection_string(namespace.connection_string) as client,
+        client.get_queue_receiver(queue, receive_mode="receiveanddelete") as receiver,
+    ):
+        found = []
+        while len(found) < count:
+            found += [str(message) for message in receiver.receive_messages(count, max_wait_time=10)]
+        return sorted(found)
+
+
+async def test_many_sends_to_two_queues_share_a_connection(backlog, namespace):
+    sends = [backlog.send(queue, ONE, 10.0) for queue in ("first", "second") for _ in range(50)]
+    assert set(await asyncio.gather(*sends)) == {None}
+    for queue in ("first", "second"):
+        assert await asyncio.to_thread(received, namespace, queue, 50) == ["one"] * 50
+
+
+async def test_a_batch_is_taken_apart_and_sent_as_several_where_it_is_too_large(backlog, namespace):
+    messages = [encoded(ServiceBusMessage(f"{number:03}" * 3000, message_id=str(number))) for number in range(40)]
+    (whole,) = batches(b"", messages, 10**9)
+    split = tuple(batches(whole, inner_messages(whole, BATCH_FORMAT), 256_000))
+    assert len(split) == 2
+    assert await backlog.send("first", Outgoing(split, BATCH_FORMAT), 10.0) is None
+    assert await asyncio.to_thread(received, namespace, "first", 40) == [f"{number:03}" * 3000 for number in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("effect", "fields", "error"),
+    [
+        ("reject", {"condition": "com.microsoft:server-busy"}, ServiceBusServerBusyError),
+        ("silent", {}, OperationTimeoutError),
+        ("reset", {}, ServiceBusConnectionError),
+        ("detach", {"condition": "amqp:link:detach-forced"}, ServiceBusConnectionError),
+    ],
+)
+async def test_a_failed_send_has_the_error_of_the_sdk_and_the_next_one_succeeds(
+    backlog, namespace, effect, fields, error
+):
+    assert await backlog.send("first", ONE, 10.0) is None
+    fault = await asyncio.to_thread(namespace.fault, "send", effect, entity="first", **fields)
+    failure = await backlog.send("first", ONE, 1.0)
+    assert type(failure.error) is error
+    assert failure.reused
+    assert await backlog.send("second", ONE, 10.0) is None
+    await asyncio.to_thread(namespace.mend, fault)
+    assert await backlog.send("first", ONE, 10.0) is None
+
+
+async def test_a_namespace_that_cannot_be_reached_and_a_wrong_key_fail_at_once(namespace):
+    nowhere = backlog_to(
+        "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;"
+    )
+    assert type((await nowhere.send("first", ONE, 10.0)).error) is ServiceBusConnectionError
+    wrong = backlog_to(re.sub("SharedAccessKey=[^;]*", "SharedAccessKey=wrong", namespace.connection_string))
+    assert type((await wrong.send("first", ONE, 10.0)).error) is ServiceBusAuthenticationError
+    with suppress(Exception):
+        wrong.close()

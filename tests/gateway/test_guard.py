@@ -1,0 +1,98 @@
+"""Clients send through a gateway between two local namespaces while the primary fails."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus.aio import ServiceBusClient as AsyncServiceBusClient
+from azure.servicebus.exceptions import MessageSizeExceededError
+
+from emulator.running import running
+from tests.gateway.running import gateway
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    with ExitStack() as stack:
+        namespaces = stack.enter_context(running("contoso", "contoso-dr", entities=["contoso/orders"]))
+        primary, secondary = namespaces["contoso"], namespaces["contoso-dr"]
+        through = stack.enter_context(
+            gateway(tmp_path, primary.connection_string, secondary=secondary.connection_string)
+        )
+        while not [path for path in secondary.stats() if "transfer" in path]:
+            pass
+        client = stack.enter_context(ServiceBusClient.from_connection_string(through.connection_string, retry_total=0))
+        yield primary, secondary, through, stack.enter_context(client.get_queue_sender("orders"))
+
+
+def stored(namespace):
+    return {path: each["enqueued"] for path, each in namespace.stats().items() if each["enqueued"]}
+
+
+def test_a_healthy_send_is_stored_in_the_primary(guarded):
+    primary, secondary, _, sender = guarded
+    for number in range(20):
+        sender.send_messages(ServiceBusMessage(str(number)))
+    sender.send_messages([ServiceBusMessage(str(number)) for number in range(50)])
+    assert (stored(primary), stored(secondary)) == ({"orders": 70}, {})
+
+
+@pytest.mark.parametrize("effect", ["reject", "detach", "silent"])
+def test_a_send_that_the_primary_fails_is_stored_in_the_backlog(guarded, effect):
+    primary, secondary, _, sender = guarded
+    sender.send_messages(ServiceBusMessage("before"))
+    with primary.faulty("send", effect, entity="orders"):
+        for number in range(3):
+            sender.send_messages(ServiceBusMessage(str(number)))
+        sender.send_messages([ServiceBusMessage("x" * 9000) for _ in range(28)])
+    assert stored(primary) == {"orders": 1}
+    assert sum(stored(secondary).values()) == 31
+
+
+def test_what_is_on_its_way_when_the_primary_is_lost_is_stored_in_the_backlog(guarded):
+    primary, secondary, _, sender = guarded
+    sender.send_messages(ServiceBusMessage("before"))
+    with primary.faulty("send", "reset", entity="orders"):
+        sender.send_messages(ServiceBusMessage("on its way"))
+    assert sum(stored(secondary).values()) == 1
+
+
+def test_an_error_of_the_client_is_the_primarys(guarded):
+    primary, secondary, _, sender = guarded
+    with pytest.raises(MessageSizeExceededError):
+        sender.send_messages(ServiceBusMessage(b"x" * 262_300))
+    sender.send_messages(ServiceBusMessage("after"))
+    assert (stored(primary), stored(secondary)) == ({"orders": 1}, {})
+
+
+def test_many_sends_at_once_through_an_outage_are_each_stored_once(guarded):
+    primary, secondary, through, _ = guarded
+
+    async def send():
+        async with (
+            AsyncServiceBusClient.from_connection_string(through.connection_string) as client,
+            client.get_queue_sender("orders") as sender,
+        ):
+            await asyncio.gather(*(sender.send_messages(ServiceBusMessage(str(number))) for number in range(100)))
+            with primary.rejecting("orders"):
+                await asyncio.gather(*(sender.send_messages(ServiceBusMessage(str(number))) for number in range(100)))
+
+    asyncio.run(send())
+    assert stored(primary) == {"orders": 100}
+    assert sum(stored(secondary).values()) == 100
+
+
+def test_sigterm_waits_for_what_is_kept(guarded):
+    primary, _, through, sender = guarded
+    sender.send_messages(ServiceBusMessage("before"))
+    with primary.slow("orders", 2.0), ThreadPoolExecutor(1) as other:
+        sending = other.submit(sender.send_messages, ServiceBusMessage("kept"))
+        while not primary.faults()[0]["hits"]:
+            pass
+        through.process.terminate()
+        sending.result(10)
+    assert stored(primary) == {"orders": 2}
