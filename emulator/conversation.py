@@ -304,8 +304,8 @@ class Conversation:
         self.grants.drop_expired(now)
         for session in self.connection.sessions.values():
             for link in list(session.links.values()):
-                node = link.address and link.address != access.CBS_NODE  # a coordinator has no address
-                if node and not self.grants.rights(parse_address(link.address).node, now):
+                nodes = link.owner.nodes() if isinstance(link.owner, Endpoint) else ()
+                if not all(self.grants.rights(node, now) for node in nodes):
                     self.detach(link, Unauthorized.condition, "The token has expired.")
         self._watch_grants()
         self.request_flush()

@@ -13,18 +13,18 @@ from os import urandom
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
+from amqp10.codec import encode
 from emulator.broker.errors import (
     BrokerError,
     EntityNotFound,
     MessageLockLost,
-    MessageNotFound,
     NotAllowed,
     QuotaExceeded,
     TransactionRolledBack,
     TransactionTimedOut,
     TransactionUnknown,
 )
-from emulator.broker.message import Message, StoredMessage
+from emulator.broker.message import Message
 from emulator.broker.queues.queue import Queue
 from emulator.broker.queues.receivers import DeliveryHold
 from emulator.broker.queues.settlement import Settlement
@@ -35,7 +35,7 @@ MAX_MESSAGES = 100
 # Of one connection, which may be a client that discharges none of its transactions.
 MAX_OPEN = 1000
 MAX_BYTES = 64 * 1024 * 1024
-_OPERATION_BYTES = 512
+_OPERATION_BYTES, _NUMBER_BYTES = 512, 48
 SPANS_ENTITIES = "Local transactions cannot span multiple top-level entities such as queue or topic."
 
 
@@ -48,6 +48,10 @@ class Operation(Protocol):
     @property
     def messages(self) -> Sequence[Message]:
         """The messages it stores in the queue."""
+
+    @property
+    def size(self) -> int:
+        """The bytes it holds until the commit, once it is checked."""
 
     def check(self, now: float) -> None:
         """Raise BrokerError unless it can be applied now."""
@@ -64,6 +68,10 @@ class Send:
     messages: Sequence[Message]
     number: int | None = None
 
+    @property
+    def size(self) -> int:
+        return sum(message.size for message in self.messages)
+
     def check(self, now: float) -> None:
         """Nothing: a queue checks all messages of a transaction together."""
 
@@ -77,16 +85,20 @@ class Cancel:
     """Scheduled messages to be removed."""
 
     queue: Queue
-    scheduled: Sequence[StoredMessage]
+    numbers: Sequence[int]
     messages: Sequence[Message] = ()
 
+    @property
+    def size(self) -> int:
+        return _NUMBER_BYTES * len(self.numbers)
+
     def check(self, now: float) -> None:
-        if any(stored.is_removed for stored in self.scheduled):
-            raise MessageNotFound("One of the messages to cancel is not scheduled (any more).")
+        self.queue.check_scheduled(self.numbers)
 
     def apply(self, now: float) -> None:
-        for stored in self.scheduled:
-            if not stored.is_removed:
+        for number in self.numbers:
+            # The same transaction may cancel a message twice.
+            if (stored := self.queue.contents.index.get(number)) is not None:
                 self.queue.contents.remove(stored)
 
 
@@ -99,6 +111,12 @@ class Settle:
     settlement: Settlement
     undone: Callable[[], None] | None = None
     messages: Sequence[Message] = ()
+
+    @property
+    def size(self) -> int:
+        settlement = self.settlement
+        properties = {str(key): value for key, value in (settlement.properties or {}).items()}
+        return len(encode(properties)) + len(settlement.reason or "") + len(settlement.description or "")
 
     def check(self, now: float) -> None:
         self.queue.deliveries.check(self.token, self.settlement, now)
@@ -139,7 +157,7 @@ class Transaction:
             raise QuotaExceeded(f"Cannot send more than {MAX_MESSAGES} messages in a single transaction.")
         self._entity = entity
         self._operations.append(operation)
-        self.size += _OPERATION_BYTES + sum(message.size for message in operation.messages)
+        self.size += _OPERATION_BYTES + operation.size
 
     def commit(self, now: float) -> None:
         """Apply everything. Raises BrokerError, and then everything is undone."""
@@ -191,15 +209,15 @@ class Transactions:
         self._open: dict[bytes, Transaction] = {}
         self._time_limits = time_limits
         self._hold = hold
-        self._groups: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+        self._groups: WeakKeyDictionary[object, str | None] = WeakKeyDictionary()
 
     def group(self, session: object) -> None:
-        """Let the links of a session send through the entity of the first of them."""
-        self._groups[session] = ""
+        """Let the links of a session send through the entity of the first of them, unless it had links before."""
+        self._groups.setdefault(session, "")
 
     def entity_of(self, session: object, entity: str, *, receives: bool) -> str:
         """The top-level entity that transactions are about on a new link to this one. Raises NotAllowed."""
-        via = self._groups.get(session)
+        via = self._groups.setdefault(session, None)
         if via == "":
             via = self._groups[session] = entity
         if via is None or via == entity:

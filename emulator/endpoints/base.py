@@ -11,7 +11,7 @@ from amqp10 import performatives as p
 from amqp10.codec import encode
 from amqp10.link import Link
 from amqp10.types import Raw
-from emulator.access import Grant
+from emulator.access import CBS_NODE, Grant
 from emulator.broker.errors import MessageTooLarge
 from emulator.broker.namespace import parse_address
 from emulator.broker.transactions import Transactions
@@ -57,10 +57,12 @@ class ClientConnection(Protocol):
         refuse: Callable[[str, str], Any],
         status: Callable[[Fault], Any] | None = None,
         outcome: Callable[[bytes], Any] | None = None,
+        transaction: bytes | None = None,
     ) -> None:
         """Perform an operation, unless a fault is triggered by it.
 
         `perform` gets whether to answer; the others answer with a condition, a status or another encoded outcome.
+        An operation that is not performed undoes its transaction.
         """
 
     def apply_fault(
@@ -92,6 +94,11 @@ class Endpoint:
         """The top-level entity that transactions are about on this link, which is to be opened. Raises NotAllowed."""
         top_level, _ = self.host.namespace.authorization_rules(self.entity)
         return self.client.transactions.entity_of(self.link.session, top_level.lower(), receives=receives)
+
+    def nodes(self) -> list[str]:
+        """The nodes for which the link needs a token."""
+        address = self.link.address  # a coordinator has none
+        return [parse_address(address).node] if address and address != CBS_NODE else []
 
     def message(self, event: e.MessageReceived) -> None:
         """A message arrived."""

@@ -22,6 +22,8 @@ class CoordinatorEndpoint(Endpoint):
         self.link.accept()
 
     def message(self, event: e.MessageReceived) -> None:
+        if not self.link.is_open:
+            return
         if event.settled:
             self.link.detach("amqp:not-allowed", "Messages to a coordinator must not be settled.")
             self.detached()
@@ -30,7 +32,8 @@ class CoordinatorEndpoint(Endpoint):
             outcome = self._perform(*_control(event.payload))
         except (AmqpError, BrokerError) as error:
             outcome = p.rejected(p.error(error.condition, str(error)))
-        self.link.session.settle(event.delivery_id, encode(outcome))
+        if self.link.is_open:  # a delivery of the commit may have triggered a fault
+            self.link.session.settle(event.delivery_id, encode(outcome))
 
     def _perform(self, code: int, fields: list[Any]) -> Described:
         first, second = [*fields, None, None][:2]

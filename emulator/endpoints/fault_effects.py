@@ -8,9 +8,11 @@ from typing import Any, Protocol
 from amqp10 import performatives as p
 from amqp10.codec import encode
 from amqp10.link import Link
+from emulator.broker.transactions import Transactions
 from emulator.faults import Fault
 from emulator.host import Host
 
+_PERFORMED = ("delay", "lose_ack")
 _OUTCOMES = {"released": encode(p.released()), "modified": encode(p.modified(True, False))}
 
 
@@ -18,6 +20,7 @@ class FaultyConnection(Protocol):
     """The connection of a client, as faults see it."""
 
     host: Host
+    transactions: Transactions
 
     @property
     def is_over(self) -> bool:
@@ -55,15 +58,19 @@ class FaultEffects:
         refuse: Callable[[str, str], Any],
         status: Callable[[Fault], Any] | None = None,
         outcome: Callable[[bytes], Any] | None = None,
+        transaction: bytes | None = None,
     ) -> None:
         """Perform an operation, unless a fault is triggered by it.
 
         `perform` gets whether to answer; the others answer with a condition, a status or another encoded outcome.
+        An operation that is not performed undoes its transaction.
         """
         fault = self._host.faults.trigger(operation, entity, self._host.clock()) if self._host.faults else None
         if fault is None:
             perform(True)
         else:
+            if fault.effect not in _PERFORMED:
+                self._connection.transactions.fail(transaction, f"Fault {fault.id}: {fault.effect}.")
             self.apply(fault, link, perform, refuse, status, outcome)
 
     def apply(

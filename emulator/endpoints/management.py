@@ -56,6 +56,7 @@ class ManagementEndpoint(RequestEndpoint):
             lambda answered: self.perform_in_turn(request, lambda: self._perform(request, answered)),
             lambda condition, text: None,
             lambda fault: self.perform_in_turn(request, lambda: self._fail(request, fault)),
+            transaction=request.transaction,
         )
 
     def _perform(self, request: Request, answered: bool) -> None:
@@ -199,10 +200,10 @@ class ManagementEndpoint(RequestEndpoint):
         return parse(encoded, assigns_id=True)
 
     def _cancel_scheduled(self, body: Body) -> Answer:
-        scheduled = self.queue.scheduled(_numbers(body))
-        cancel = Cancel(self.queue, scheduled)
+        cancel, now = Cancel(self.queue, _numbers(body)), self.host.clock()
         if not self._enlist(cancel):
-            cancel.apply(self.host.clock())
+            cancel.check(now)
+            cancel.apply(now)
         return OK, None
 
     # --- sessions --------------------------------------------------------------------------------------------------
@@ -298,7 +299,7 @@ def _numbers(body: Body) -> list[int]:
     numbers = _list(body, "sequence-numbers")
     if not all(isinstance(number, int) for number in numbers):
         raise ArgumentError("The field 'sequence-numbers' is missing or invalid.")
-    return numbers
+    return list(dict.fromkeys(numbers))
 
 
 def _tokens(body: Body) -> list[bytes]:

@@ -44,6 +44,7 @@ class ReceiverEndpoint(Endpoint):
             raise NotAllowed("The entity requires sessions: receive from one of its sessions.")
         source = self.link.source
         unfiltered = source.encoded({}) if source is not None and source.filters else None
+        self._via = self.transaction_entity(receives=True)
         self.link.accept(max_message_size=MAX_MESSAGE_SIZE, source=unfiltered)
 
     def _find(self) -> None:
@@ -57,7 +58,6 @@ class ReceiverEndpoint(Endpoint):
         if self.queue.description.forward_to is not None:
             raise NotAllowed("The entity forwards its messages: there is nothing to receive.")
         self.deletes = self.link.attach.snd_settle_mode == SETTLED_BY_SENDER
-        self._via = self.transaction_entity(receives=True)
 
     # --- credit ----------------------------------------------------------------------------------------------------
 
@@ -150,6 +150,7 @@ class ReceiverEndpoint(Endpoint):
             lambda answered: self._settle(event, answered),
             lambda condition, text: self._answer(event, self._refusal(event, condition, text)),
             outcome=lambda state: self._answer(event, state),
+            transaction=event.transaction,
         )
 
     def _settle(self, event: e.Settled, answered: bool) -> None:

@@ -22,18 +22,24 @@ _ACCEPTED = encode(p.accepted())
 class SenderEndpoint(Endpoint):
     """A link on which a client sends to an entity."""
 
+    _destination = ""
+
     def open(self) -> None:
         address, destination = self.link.address, (self.link.attach.properties or {}).get(DESTINATION)
         self.host.namespace.resolve_sender(address)
         if isinstance(destination, str):
             address = destination
-            self.client.authorize(parse_address(address).node, SEND)
+            self._destination = parse_address(address).node
+            self.client.authorize(self._destination, SEND)
         self.queue = self.host.namespace.resolve_sender(address)
         if not self.queue.description.status.accepts_sends:
             raise EntityDisabled
         self._via = self.transaction_entity(receives=False)
         self.entity = self.queue.path
         self.link.accept(max_message_size=MAX_MESSAGE_SIZE)
+
+    def nodes(self) -> list[str]:
+        return [*super().nodes(), *([self._destination] if self._destination else [])]
 
     def message(self, event: e.MessageReceived) -> None:
         if not self.host.faults:
@@ -46,6 +52,7 @@ class SenderEndpoint(Endpoint):
             lambda answered: self._store(event, answered),
             lambda condition, text: self._reject(event, condition, text),
             outcome=lambda state: self._refuse(event, state),
+            transaction=event.transaction,
         )
 
     def _store(self, event: e.MessageReceived, answered: bool) -> None:

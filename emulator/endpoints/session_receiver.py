@@ -30,6 +30,7 @@ class SessionReceiverEndpoint(ReceiverEndpoint):
         if not self.queue.description.requires_session:
             raise NotAllowed("The entity has no sessions: receive without a session id.")
         session_id = session_filter(self.link.source)
+        self._via = self.transaction_entity(receives=True)
         now = self.host.clock()
         if session_id is not None:
             self._accept(session_id, now)

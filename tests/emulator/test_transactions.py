@@ -223,7 +223,10 @@ def test_a_lock_that_is_lost_before_the_commit_undoes_everything(client, transac
         sent(p.Detach(0, True), channel=4),
         sent(p.End(), channel=4),
         sent(p.Close(), channel=0),
-        sent(p.Transfer(0, 99, b"t", 0, True), b"\x00\x53\x77" + encode(described(p.DECLARE, None)), 4),
+        b"".join(
+            sent(p.Transfer(0, number, b"t", 0, settled), b"\x00\x53\x77" + encode(described(p.DECLARE, None)), 4)
+            for number, settled in ((99, True), (100, False))
+        ),
     ],
     ids=["link", "session", "connection", "settled control message"],
 )
@@ -313,9 +316,10 @@ def test_deferred_messages_are_settled_by_a_commit(client, transacting, queue):
     put(client)
     (transfer,) = transacting.receive()
     transacting.settle(transfer, state=described(p.MODIFIED, True, True))
-    asked = {"sequence-numbers": Array([1]), "receiver-settle-mode": 1}
+    asked = {"sequence-numbers": Array([1, 1]), "receiver-settle-mode": 1}
     _, _, answer = transacting.ask("receive-by-sequence-number", asked, name := transacting.declare())
-    asked = {"disposition-status": "completed", "lock-tokens": Array([answer["messages"][0]["lock-token"]])}
+    (found,) = answer["messages"]
+    asked = {"disposition-status": "completed", "lock-tokens": Array([found["lock-token"]])}
     assert (transacting.ask("update-disposition", asked, name)[0], len(queue)) == (200, 1)
     assert (transacting.discharge(name), len(queue)) == (ACCEPTED, 0)
 
@@ -381,6 +385,33 @@ def test_a_link_may_name_the_entity_it_sends_to_through_another(transacting, nam
     assert (transacting.send(b"a", name), transacting.send(b"b", name, through)) == (ACCEPTED, ACCEPTED)
     transacting.discharge(name)
     assert (texts(), texts(namespace.queue("orders/eu"))) == ([(b"a", False)], [(b"b", False)])
+
+
+def test_a_refused_link_is_not_the_one_all_others_send_through(client, transacting):
+    transacting.link(4, 1, "sessions", receives=True)
+    client.heard()
+    transacting.link(4, 2, "orders", receives=True)
+    assert [each.source is None for each, _ in client.heard()] == [False]
+
+
+def test_a_coordinator_that_comes_after_the_links_of_its_session_binds_no_others(client, transacting):
+    client.say(sent(p.Detach(0, True), channel=2))
+    transacting.link(2, 1, None)
+    client.heard()
+    for handle, queue in ((2, "orders"), (3, "orders/eu")):
+        transacting.link(2, handle, queue, receives=True)
+    assert [each.source is None for each, _ in client.heard()] == [False, False]
+
+
+def test_a_link_ends_with_the_token_for_the_entity_it_sends_to_through_another(host, calls, passing):
+    client = Client(host, calls)
+    client.put_token("sb://host/orders", life_s=600)
+    client.put_token("sb://host/sessions", life_s=60)
+    destination = {Symbol("com.microsoft:transfer-destination-address"): "sessions"}
+    Transacting(client).link(2, 1, "orders", properties=destination)
+    client.heard()
+    passing(61)
+    assert [type(each) for each, _ in client.heard()] == [p.Detach]
 
 
 @pytest.mark.parametrize("change", ["deleted", "disabled", "full"])
@@ -465,6 +496,16 @@ def test_a_transaction_has_a_limited_number_of_messages(transacting, texts):
     assert (transacting.discharge(name), texts()) == ((p.REJECTED, ROLLED_BACK), [])
 
 
+def test_what_the_transactions_of_a_connection_hold_is_limited(client, transacting, monkeypatch):
+    monkeypatch.setattr("emulator.broker.transactions.MAX_BYTES", 60_000)
+    put(client)
+    (transfer,) = transacting.receive()
+    name = transacting.declare()
+    large = described(p.MODIFIED, True, False, {Symbol("a"): "x" * 60_000})
+    assert transacting.settle(transfer, name, large) == (p.MODIFIED, "")
+    assert transacting.send(b"b", name) == (p.REJECTED, "amqp:resource-limit-exceeded")
+
+
 def test_a_connection_has_a_limited_number_of_open_transactions(transacting):
     names = [transacting.declare() for _ in range(MAX_OPEN)]
     assert outcome(transacting.control(p.DECLARE, None)) == (p.REJECTED, "amqp:resource-limit-exceeded")
@@ -488,16 +529,25 @@ def test_a_control_message_that_is_none_is_refused(transacting, value, condition
     assert outcome(transacting.transfer(transacting.controller, b"\x00")) == (p.REJECTED, "amqp:decode-error")
 
 
-@pytest.mark.parametrize("operation", ["send", "settle"])
-def test_a_fault_of_an_operation_undoes_its_transaction(client, host, transacting, texts, operation):
+@pytest.mark.parametrize(
+    ("operation", "effect"),
+    [
+        *(("send", effect) for effect in ("reject", "silent", "detach")),
+        *(("settle", effect) for effect in ("reject", "released", "silent", "detach")),
+        *(("manage", effect) for effect in ("status", "silent")),
+    ],
+)
+def test_a_fault_of_an_operation_undoes_its_transaction(client, host, transacting, texts, operation, effect):
     put(client)
     (transfer,) = transacting.receive()
+    links = {"send": transacting.sender, "manage": transacting.link(2, 1, "orders/$management")}
     name = transacting.declare()
     transacting.send(b"b", name)
-    fault = {"operation": operation, "effect": "reject", "condition": "com.microsoft:server-busy", "count": 1}
-    host.add_fault(fault_from_json(fault, time.time()))
-    refused = transacting.send(b"c", name) if operation == "send" else transacting.settle(transfer, name)
-    assert refused == (p.REJECTED, "com.microsoft:server-busy")
+    host.add_fault(fault_from_json({"operation": operation, "effect": effect, "count": 1}, time.time()))
+    if operation == "settle":
+        transacting.settle(transfer, name, settled=True)
+    else:
+        transacting.transfer(links[operation], body(b"c"), p.transactional(name, None), settled=True)
     assert (transacting.discharge(name), texts()) == ((p.REJECTED, ROLLED_BACK), [(b"a", True)])
 
 

@@ -168,13 +168,12 @@ class Queue:
         self.journal.sequence(self.path, self.last_sequence_number)
         return self.last_sequence_number
 
-    def scheduled(self, numbers: Sequence[int]) -> list[StoredMessage]:
-        """The scheduled messages with these numbers. Raises MessageNotFound if one is not scheduled."""
-        found = [self.contents.index.get(number) for number in numbers]
-        scheduled = [stored for stored in found if stored is not None and stored.state is MessageState.SCHEDULED]
-        if len(scheduled) < len(numbers):
-            raise MessageNotFound("One of the messages to cancel is not scheduled (any more).")
-        return scheduled
+    def check_scheduled(self, numbers: Sequence[int]) -> None:
+        """Raise MessageNotFound unless all messages with these numbers are scheduled."""
+        for number in numbers:
+            stored = self.contents.index.get(number)
+            if stored is None or stored.state is not MessageState.SCHEDULED:
+                raise MessageNotFound("One of the messages to cancel is not scheduled (any more).")
 
     def restore(self, stored: StoredMessage) -> None:
         """Put a message back from a store, with its own sequence number, unlocked, without reporting it.
