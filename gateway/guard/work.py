@@ -44,7 +44,8 @@ class Delivery(Payload):
         self.units = sum(billing_units(len(message.data)) for message in self._encoded)
         if not require_headroom or self.size * 2 <= backlog_limit:
             return
-        needed = max(len(rewritten(message.data, self.path)) for message in self._encoded)
+        large = [each.data for each in self._encoded if len(each.data) * 2 > backlog_limit]  # a batch can be split
+        needed = max((len(rewritten(data, self.path)) for data in large), default=0)
         if needed > backlog_limit:
             raise MessageSizeExceededError(
                 message=f"The message takes {self.size} bytes and {needed} bytes in a backlog queue, which accepts "
