@@ -51,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def _serve(given: argparse.Namespace, variables: Mapping[str, str]) -> None:
     if not given.pair:
         raise PairError("No pair is named: give --pair NAME.")
-    pair = read_pair(given.pairs_file, given.pair, variables)
+    shared = {"coordination": given.coordination, "enable_syphon": given.enable_syphon}
+    pair = read_pair(given.pairs_file, given.pair, variables, **shared)
     if not (given.listen or given.listen_tls or given.listen_websocket):
         given.listen = f"{LOOPBACK}:5672"
     tls, keys = _tls(given), _keys(given)
@@ -197,7 +198,9 @@ def parser(variables: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--tls-key", "FILE", help="the certificate's private key (PEM)", type=Path)
     add("--primary-address", "HOST[:PORT]", help="where the primary is, if its name leads elsewhere")
     add("--key-file", "FILE", help="keys that clients sign with: NAME KEY on each line, or one key", type=Path)
+    add("--coordination", "URL", help="the Redis through which the processes of the pair share health")
     add("--health", "HOST:PORT", help=f"/healthz, /readyz, /metrics (default {HEALTH})", default=HEALTH)
+    switch("--enable-syphon", help="drain the backlog in this process")
     switch("--insecure", help="allow --listen beyond this machine")
     switch("--verbose", help="log connections to stderr")
     return parser

@@ -27,8 +27,8 @@ class PairEnds:
     options: SendAvailabilityOptions
 
 
-def read_pair(file: Path, name: str, variables: Mapping[str, str]) -> PairEnds:
-    """The pair of this name. Raises PairError."""
+def read_pair(file: Path, name: str, variables: Mapping[str, str], **shared: Any) -> PairEnds:
+    """The pair of this name; `shared` are options that are not in the file. Raises PairError."""
     try:
         pairs = tomllib.loads(file.read_text(encoding="utf-8")).get("pairs", {})
     except OSError as error:
@@ -42,13 +42,13 @@ def read_pair(file: Path, name: str, variables: Mapping[str, str]) -> PairEnds:
             name,
             _endpoint("primary", pairs[name]["primary"], variables),
             _endpoint("secondary", pairs[name]["secondary"], variables),
-            _options(name, pairs[name]),
+            _options(name, pairs[name], shared),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise PairError(f"{file}, pair {name}: {error}.") from None
 
 
-def _options(name: str, table: Mapping[str, Any]) -> SendAvailabilityOptions:
+def _options(name: str, table: Mapping[str, Any], shared: dict[str, Any]) -> SendAvailabilityOptions:
     """The options of the pair's processes; a secondary that is away when the gateway starts is looked for again."""
     intervals = ("failover_interval", "ping_primary_interval", "syphon_retry_interval")
     given: dict[str, Any] = {each: timedelta(seconds=table[f"{each}_s"]) for each in intervals if f"{each}_s" in table}
@@ -59,6 +59,7 @@ def _options(name: str, table: Mapping[str, Any]) -> SendAvailabilityOptions:
         backlog_queue_count=table.get("backlog_queue_count", 10),
         require_secondary=False,
         **given,
+        **shared,
     )
 
 

@@ -13,6 +13,7 @@ PAIRS = """
 primary = { connection_string_env = "PRIMARY", namespace = "contoso" }
 secondary = { SECONDARY_END, namespace = "contoso-dr" }
 failover_interval_s = 0
+ping_primary_interval_s = 1
 backlog_queue_count = 2
 """
 WITHOUT_KEY = 'fully_qualified_namespace = "contoso-dr.servicebus.windows.net"'

@@ -1,6 +1,8 @@
 """Clients send through a gateway between two local namespaces while the primary fails."""
 
 import asyncio
+import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -16,12 +18,13 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def guarded(tmp_path):
+def guarded(tmp_path, request):
     with ExitStack() as stack:
         namespaces = stack.enter_context(running("contoso", "contoso-dr", entities=["contoso/orders"]))
         primary, secondary = namespaces["contoso"], namespaces["contoso-dr"]
+        options = getattr(request, "param", ())
         through = stack.enter_context(
-            gateway(tmp_path, primary.connection_string, secondary=secondary.connection_string)
+            gateway(tmp_path, primary.connection_string, *options, secondary=secondary.connection_string)
         )
         while not [path for path in secondary.stats() if "transfer" in path]:
             pass
@@ -96,3 +99,34 @@ def test_sigterm_waits_for_what_is_kept(guarded):
         through.process.terminate()
         sending.result(10)
     assert stored(primary) == {"orders": 2}
+
+
+@pytest.mark.parametrize("guarded", [("--enable-syphon",)], indirect=True)
+def test_the_backlog_comes_home_after_an_accepted_ping(guarded):
+    primary, secondary, through, sender = guarded
+    with primary.rejecting("orders"):
+        sender.send_messages(ServiceBusMessage("home", message_id="1"))
+        assert sum(stored(secondary).values()) == 1
+    with (
+        ServiceBusClient.from_connection_string(through.connection_string) as client,
+        client.get_queue_receiver("orders") as receiver,
+    ):
+        (message,) = receiver.receive_messages(max_wait_time=20)
+        assert (str(message), message.message_id) == ("home", "1")
+
+
+def test_processes_of_the_pair_learn_the_failover_through_redis(tmp_path, redis_url, redis_client):
+    with ExitStack() as stack:
+        namespaces = stack.enter_context(running("contoso", "contoso-dr", entities=["contoso/orders"]))
+        primary, secondary = (namespaces[name].connection_string for name in ("contoso", "contoso-dr"))
+        options = {"secondary": secondary, "GATEWAY_COORDINATION": redis_url}
+        through = stack.enter_context(gateway(tmp_path, primary, **options))
+        client = stack.enter_context(ServiceBusClient.from_connection_string(through.connection_string, retry_total=3))
+        sender = stack.enter_context(client.get_queue_sender("orders"))
+        stack.enter_context(namespaces["contoso"].rejecting("orders"))
+        sender.send_messages(ServiceBusMessage("x"))
+        until = time.monotonic() + 10
+        while not (health := redis_client.hgetall("pairing:{contoso}:health")) and time.monotonic() < until:
+            pass
+        (orders,) = map(json.loads, health.values())
+        assert (orders["path"], orders["state"]) == ("orders", "failed_over")
