@@ -70,6 +70,12 @@ class Transacting:
         assert code == p.DECLARED
         return name
 
+    def begin(self, count=1, queue="orders"):
+        """A message that was put and has arrived, and a transaction."""
+        put(self.client, queue=queue)
+        (transfer,) = self.receive(count)
+        return transfer, self.declare()
+
     def discharge(self, name, *, fails=False):
         return outcome(self.control(p.DISCHARGE, name, fails))
 
@@ -145,9 +151,7 @@ def put(client, text=b"a", queue="orders", session=None):
 
 @pytest.mark.parametrize(("fails", "after"), [(False, [(b"b", False), (b"c", False)]), (True, [(b"a", True)])])
 def test_nothing_is_seen_before_a_commit_and_after_a_roll_back(client, transacting, queue, texts, fails, after):
-    put(client)
-    (transfer,) = transacting.receive(10)
-    name = transacting.declare()
+    transfer, name = transacting.begin(10)
     assert transacting.send(b"b", name) == ACCEPTED
     assert transacting.settle(transfer, name) == ACCEPTED
     assert transacting.send(b"c", name) == ACCEPTED
@@ -159,9 +163,7 @@ def test_nothing_is_seen_before_a_commit_and_after_a_roll_back(client, transacti
 
 
 def test_the_same_receiver_settles_again_after_a_roll_back_and_not_after_a_commit(client, transacting, queue):
-    put(client)
-    (transfer,) = transacting.receive()
-    name = transacting.declare()
+    transfer, name = transacting.begin()
     assert transacting.settle(transfer, name, described(p.MODIFIED, True, True)) == (p.MODIFIED, "")
     assert transacting.discharge(name, fails=True) == ACCEPTED
     name = transacting.declare()
@@ -174,9 +176,7 @@ def test_the_same_receiver_settles_again_after_a_roll_back_and_not_after_a_commi
 def test_a_message_that_its_receiver_has_settled_for_itself_stays_locked_after_a_roll_back(
     client, transacting, queue, passing
 ):
-    put(client)
-    (transfer,) = transacting.receive(2)
-    name = transacting.declare()
+    transfer, name = transacting.begin(2)
     assert transacting.settle(transfer, name, settled=True) is None
     transacting.discharge(name, fails=True)
     (stored,) = queue.contents.messages()
@@ -194,9 +194,7 @@ def test_a_delivery_is_settled_once_though_it_is_in_a_transaction(client, transa
 
 
 def test_a_lost_lock_is_refused_at_once_and_undoes_everything(client, transacting, passing, texts):
-    put(client)
-    (transfer,) = transacting.receive()
-    name = transacting.declare()
+    transfer, name = transacting.begin()
     assert transacting.send(b"b", name) == ACCEPTED
     transacting.receive(0)
     passing(61)
@@ -207,9 +205,7 @@ def test_a_lost_lock_is_refused_at_once_and_undoes_everything(client, transactin
 
 
 def test_a_lock_that_is_lost_before_the_commit_undoes_everything(client, transacting, passing, texts):
-    put(client)
-    (transfer,) = transacting.receive()
-    name = transacting.declare()
+    transfer, name = transacting.begin()
     assert (transacting.settle(transfer, name), transacting.send(b"b", name)) == (ACCEPTED, ACCEPTED)
     transacting.receive(0)
     passing(61)
@@ -231,9 +227,7 @@ def test_a_lock_that_is_lost_before_the_commit_undoes_everything(client, transac
     ids=["link", "session", "connection", "settled control message"],
 )
 def test_the_end_of_its_coordinator_rolls_back(client, transacting, queue, texts, frames):
-    put(client)
-    (transfer,) = transacting.receive()
-    name = transacting.declare()
+    transfer, name = transacting.begin()
     transacting.send(b"b", name)
     transacting.settle(transfer, name)
     client.say(frames)
@@ -341,10 +335,8 @@ def test_entities_of_several_sessions_are_refused(transacting, texts):
 
 
 def test_a_topic_and_its_subscriptions_are_one_entity(client, transacting, topic):
-    put(client, queue="news")
     transacting.receiver = transacting.link(3, 1, "news/Subscriptions/one", receives=True)
-    (transfer,) = transacting.receive()
-    name = transacting.declare()
+    transfer, name = transacting.begin(queue="news")
     assert transacting.settle(transfer, name) == ACCEPTED
     assert transacting.send(b"b", name, transacting.link(2, 1, "news")) == ACCEPTED
     transacting.discharge(name)
@@ -364,10 +356,8 @@ def test_a_coordinator_that_comes_together_with_the_next_links_begins_its_sessio
 def test_the_first_link_after_a_coordinator_in_its_session_is_the_entity_all_others_send_through(
     client, transacting, namespace, texts
 ):
-    put(client)
     transacting.receiver = transacting.link(4, 1, "orders", receives=True)
-    (transfer,) = transacting.receive()
-    name = transacting.declare()
+    transfer, name = transacting.begin()
     assert transacting.settle(transfer, name) == ACCEPTED
     assert transacting.send(b"b", name, transacting.link(4, 2, "orders/eu")) == ACCEPTED
     client.heard()
@@ -416,12 +406,10 @@ def test_a_link_ends_with_the_token_for_the_entity_it_sends_to_through_another(h
 
 @pytest.mark.parametrize("change", ["deleted", "disabled", "full"])
 def test_a_commit_that_one_entity_refuses_changes_none(client, transacting, namespace, texts, change):
-    put(client)
     namespace.create_queue("small", QueueDescription("small", max_size_in_megabytes=1), time.time())
     transacting.receiver = transacting.link(4, 1, "orders", receives=True)
     small = transacting.link(4, 2, "small")
-    (transfer,) = transacting.receive()
-    name = transacting.declare()
+    transfer, name = transacting.begin()
     transacting.settle(transfer, name)
     transacting.send(b"b", name, transacting.link(4, 3, "orders"))
     for _ in range(5 if change == "full" else 1):
@@ -436,9 +424,7 @@ def test_a_commit_that_one_entity_refuses_changes_none(client, transacting, name
 
 
 def test_a_commit_leaves_the_successor_of_a_deleted_entity_alone(client, transacting, namespace):
-    put(client)
-    (transfer,) = transacting.receive()
-    name = transacting.declare()
+    transfer, name = transacting.begin()
     transacting.settle(transfer, name)
     namespace.delete_queue("orders")
     namespace.create_queue("orders", QueueDescription("orders"), time.time())
@@ -476,9 +462,7 @@ def test_a_commit_is_one_write_of_the_journal(host, namespace, calls):
     client = Client(host, calls)
     client.put_token("sb://host/")
     transacting = Transacting(client, "kept")
-    put(client, queue="kept")
-    (transfer,) = transacting.receive()
-    name = transacting.declare()
+    transfer, name = transacting.begin(queue="kept")
     transacting.send(b"b", name)
     transacting.settle(transfer, name)
     transacting.send(b"c", name)
@@ -498,9 +482,7 @@ def test_a_transaction_has_a_limited_number_of_messages(transacting, texts):
 
 def test_what_the_transactions_of_a_connection_hold_is_limited(client, transacting, monkeypatch):
     monkeypatch.setattr("emulator.broker.transactions.MAX_BYTES", 60_000)
-    put(client)
-    (transfer,) = transacting.receive()
-    name = transacting.declare()
+    transfer, name = transacting.begin()
     large = described(p.MODIFIED, True, False, {Symbol("a"): "x" * 60_000})
     assert transacting.settle(transfer, name, large) == (p.MODIFIED, "")
     assert transacting.send(b"b", name) == (p.REJECTED, "amqp:resource-limit-exceeded")
@@ -538,10 +520,8 @@ def test_a_control_message_that_is_none_is_refused(transacting, value, condition
     ],
 )
 def test_a_fault_of_an_operation_undoes_its_transaction(client, host, transacting, texts, operation, effect):
-    put(client)
-    (transfer,) = transacting.receive()
     links = {"send": transacting.sender, "manage": transacting.link(2, 1, "orders/$management")}
-    name = transacting.declare()
+    transfer, name = transacting.begin()
     transacting.send(b"b", name)
     host.add_fault(fault_from_json({"operation": operation, "effect": effect, "count": 1}, time.time()))
     if operation == "settle":
