@@ -137,7 +137,6 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield f"redis://127.0.0.1:{port}/0"
     process.terminate()
     process.wait(60)
-    assert process.stdout is not None
     process.stdout.close()
 
 

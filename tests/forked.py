@@ -134,7 +134,6 @@ def _started() -> str:
             stdout=subprocess.PIPE,  # what is written there is buffered as in any program that is captured
             pass_fds=[listener.fileno()],
         )
-    assert process.stdin is not None
     atexit.register(process.stdin.close)
     return name
 

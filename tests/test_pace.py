@@ -59,7 +59,6 @@ def burners(processor: int) -> Iterator[None]:
     command = [sys.executable, "-S", "-c", COMPUTING]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(BURNERS)]
     for one in started:
-        assert one.stdout is not None
         one.stdout.readline()
     yield
     for one in started:

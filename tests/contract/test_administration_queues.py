@@ -27,24 +27,16 @@ def name(administration) -> Iterator[str]:
 def test_a_new_queue_has_the_defaults_of_the_service(administration, name):
     queue = administration.create_queue(name)
 
-    assert queue.name == name
+    assert (queue.name, queue.max_size_in_megabytes, queue.max_delivery_count) == (name, 1024, 10)
     assert queue.lock_duration == timedelta(minutes=1)
-    assert queue.max_size_in_megabytes == 1024
-    assert queue.max_delivery_count == 10
-    assert queue.default_message_time_to_live >= FOREVER
-    assert queue.auto_delete_on_idle >= FOREVER
+    assert min(queue.default_message_time_to_live, queue.auto_delete_on_idle) >= FOREVER
     assert queue.duplicate_detection_history_time_window == timedelta(minutes=10)
-    assert queue.requires_session is False
-    assert queue.requires_duplicate_detection is False
-    assert queue.dead_lettering_on_message_expiration is False
+    off = ("requires_session", "requires_duplicate_detection", "dead_lettering_on_message_expiration")
+    for switch in (*off, "enable_partitioning", "enable_express"):
+        assert queue[switch] is False, switch
     assert queue.enable_batched_operations is True
-    assert queue.enable_partitioning is False
-    assert queue.enable_express is False
-    assert queue.status == EntityStatus.ACTIVE
-    assert queue.availability_status == "Available"
-    assert queue.forward_to is None
-    assert queue.forward_dead_lettered_messages_to is None
-    assert queue.user_metadata is None
+    assert (queue.status, queue.availability_status) == (EntityStatus.ACTIVE, "Available")
+    assert (queue.forward_to, queue.forward_dead_lettered_messages_to, queue.user_metadata) == (None, None, None)
     assert not queue.authorization_rules
 
 
@@ -123,17 +115,14 @@ def test_forwarding_to_nowhere_is_refused(administration, name):
 def test_an_update_changes_what_may_change(administration, name):
     queue = administration.create_queue(name)
 
-    queue.lock_duration = timedelta(minutes=2)
-    queue.max_delivery_count = 14
-    queue.status = EntityStatus.SEND_DISABLED
-    queue.user_metadata = "changed"
+    changed = {"lock_duration": timedelta(minutes=2), "max_delivery_count": 14}
+    changed |= {"status": EntityStatus.SEND_DISABLED, "user_metadata": "changed"}
+    for key, value in changed.items():
+        setattr(queue, key, value)
     administration.update_queue(queue)
 
     queue = administration.get_queue(name)
-    assert queue.lock_duration == timedelta(minutes=2)
-    assert queue.max_delivery_count == 14
-    assert queue.status == EntityStatus.SEND_DISABLED
-    assert queue.user_metadata == "changed"
+    assert {key: queue[key] for key in changed} == changed
 
 
 def test_an_update_of_what_was_read_changes_nothing(administration, name):
@@ -259,10 +248,8 @@ def test_the_oldest_version_knows_no_message_size(administration_with: Callable[
 def test_the_namespace_shows_its_name_and_tier(administration):
     properties = administration.get_namespace_properties()
 
-    assert properties.messaging_sku == "Standard"
-    assert properties.namespace_type == "Messaging"
+    assert (properties.messaging_sku, properties.namespace_type) == ("Standard", "Messaging")
     assert properties.name
-    assert properties.created_at_utc is not None
     assert not math.isnan(properties.created_at_utc.timestamp())
 
 

@@ -47,18 +47,13 @@ def target(administration) -> Iterator[str]:
 def test_a_new_topic_has_the_defaults_of_the_service(administration, topic):
     created = administration.get_topic(topic)
 
-    assert created.name == topic
-    assert created.max_size_in_megabytes == 1024
-    assert created.default_message_time_to_live >= FOREVER
-    assert created.auto_delete_on_idle >= FOREVER
+    assert (created.name, created.max_size_in_megabytes) == (topic, 1024)
+    assert min(created.default_message_time_to_live, created.auto_delete_on_idle) >= FOREVER
     assert created.duplicate_detection_history_time_window == timedelta(minutes=10)
-    assert created.requires_duplicate_detection is False
-    assert created.enable_batched_operations is True
-    assert created.enable_partitioning is False
-    assert created.enable_express is False
-    assert created.support_ordering is True
-    assert created.status == EntityStatus.ACTIVE
-    assert created.availability_status == "Available"
+    for switch in ("requires_duplicate_detection", "enable_partitioning", "enable_express"):
+        assert created[switch] is False, switch
+    assert (created.enable_batched_operations, created.support_ordering) == (True, True)
+    assert (created.status, created.availability_status) == (EntityStatus.ACTIVE, "Available")
 
 
 def test_every_property_of_a_topic_is_read_back_and_updated(administration, topic):
@@ -173,16 +168,11 @@ def test_topics_are_listed_by_name_with_their_runtime_properties(administration,
 def test_a_new_subscription_has_the_defaults_of_the_service(administration, topic):
     created = administration.create_subscription(topic, "audit")
 
-    assert created.name == "audit"
+    assert (created.name, created.max_delivery_count, created.status) == ("audit", 10, EntityStatus.ACTIVE)
     assert created.lock_duration == timedelta(minutes=1)
-    assert created.requires_session is False
-    assert created.default_message_time_to_live >= FOREVER
-    assert created.dead_lettering_on_message_expiration is False
-    assert created.dead_lettering_on_filter_evaluation_exceptions is True
-    assert created.max_delivery_count == 10
-    assert created.enable_batched_operations is True
-    assert created.status == EntityStatus.ACTIVE
-    assert created.auto_delete_on_idle >= FOREVER
+    assert min(created.default_message_time_to_live, created.auto_delete_on_idle) >= FOREVER
+    assert (created.requires_session, created.dead_lettering_on_message_expiration) == (False, False)
+    assert (created.dead_lettering_on_filter_evaluation_exceptions, created.enable_batched_operations) == (True, True)
     assert created.forward_to is None
 
 

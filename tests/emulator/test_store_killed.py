@@ -50,19 +50,15 @@ class Emulator:
             text=True,
             preexec_fn=(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) if limit else None,
         )
-        assert self._process.stdout is not None
         self.connection_string = self._process.stdout.readline().split(maxsplit=2)[2].strip()
 
     def end(self, number: int) -> None:
-        assert self._process is not None
         self._process.send_signal(number)
         self._process.wait(60)
-        assert self._process.stdout is not None
         self._process.stdout.close()
 
     def wait(self) -> str:
         """What it said on stderr when it ended by itself, and not with success."""
-        assert self._process is not None
         _, errors = self._process.communicate(timeout=60)
         assert self._process.returncode == 2
         return errors

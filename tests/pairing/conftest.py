@@ -49,7 +49,6 @@ class LocalNamespace:
         """Start, on the port it had before where it had one."""
         command = [sys.executable, "-m", "emulator", "--namespace", f"{self.name}:{self.port}", "--key", _KEY]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
         ready = self.process.stdout.readline().split(maxsplit=2)
         assert ready[:1] == ["ready"], "the emulator did not start"
         self.connection_string = ready[2].strip()

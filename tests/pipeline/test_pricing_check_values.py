@@ -63,7 +63,6 @@ def test_the_base_unit_costs_its_hours(hours: int, charge: str) -> None:
 def test_connections_are_prorated_before_the_included_ones_are_taken_off(
     peak_hours: Fraction, divisor: int, charge: str
 ) -> None:
-    assert PRICES.connections is not None
     assert cents(PRICES.connections.charge(Fraction(peak_hours) / divisor)) == charge
 
 

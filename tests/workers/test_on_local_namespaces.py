@@ -39,7 +39,6 @@ def namespaces() -> Iterator[dict[str, str]]:
     """The connection strings of a primary with the queue `orders`, and of a secondary."""
     command = [sys.executable, "-m", "emulator", "--namespace", "contoso:0", "--namespace", "contoso-dr:0"]
     with subprocess.Popen([*command, "--entity", "contoso/orders"], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         lines = [process.stdout.readline().strip().split(" ", 2) for _ in range(2)]
         reported = {name: text for _, name, text in lines}
         yield {"WORKERS_PRIMARY": reported["contoso"], "WORKERS_SECONDARY": reported["contoso-dr"]}

@@ -67,7 +67,6 @@ class Namespaces:
 def namespaces() -> Iterator[Namespaces]:
     command = [sys.executable, "-m", "emulator", "--namespace", "contoso:0", "--namespace", "contoso-dr:0"]
     with subprocess.Popen([*command, "--entity", "contoso/orders"], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         yield Namespaces([process.stdout.readline() for _ in range(2)])
         process.terminate()
 

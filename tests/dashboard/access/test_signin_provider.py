@@ -43,7 +43,6 @@ def provider(folder: Path, port: int, home: str, secret: str = SECRET) -> Iterat
         (sys.executable, str(script), *words), cwd=ROOT, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
-            assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
             yield f"http://127.0.0.1:{port}/o"
         finally:

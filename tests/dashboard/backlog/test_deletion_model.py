@@ -145,7 +145,6 @@ class World:
         with self.stepped(KILLS):
             row, queue = QueueDeletion.objects.get(), self.queue
             assert not self.is_cancelled, "the operator has cancelled it"
-            assert queue is not None
             assert queue.status == QUARANTINED, "a queue is deleted that takes messages"
             assert (queue.created_at, queue.messages) == (row.queue_created_at, row.messages), "another one is deleted"
             assert not self.is_used, "a queue is deleted that a process uses"

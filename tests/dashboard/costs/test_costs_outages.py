@@ -110,7 +110,6 @@ def test_an_outage_is_priced_on_the_bill_of_each_namespace_it_used(client, tmp_p
 
     report = cost_report.report(MONTH)
 
-    assert report is not None
     (cost,) = report.outages
     assert [(part.scope, part.operations, part.charge, part.egress) for part in cost.parts] == [
         ("sub", 3_600, Fraction("0.00288"), 0),
@@ -132,7 +131,6 @@ def test_an_outage_costs_what_the_tier_of_the_secondary_takes(tmp_path, tier, ch
 
     report = cost_report.report(MONTH)
 
-    assert report is not None
     assert [part.charge for part in report.outages[0].parts] == [charge]
 
 

@@ -69,7 +69,6 @@ def test_operations_since_the_run_are_estimated_at_its_prices_and_earlier_ones_a
     reports += [record(NOW - MINUTE * 10, 500, kind="settle")]
     metered.store(reports, NOW)
     found = not_priced(list(Invoice.objects.all()))
-    assert found is not None
     assert (found.operations, dict(found.units)) == (2500, {"send": 2000, "settle": 500})
     assert found.money == Fraction(2000 * 8, 10**7)
 

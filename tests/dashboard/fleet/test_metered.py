@@ -78,7 +78,6 @@ def test_while_nothing_flows_it_is_that_of_the_same_time_of_earlier_days():
         numbers = {"operations": messages, "messages": messages, "bytes": 0, "billing_units": 0}
         MeteredUsage.objects.create(**place, **numbers, begins_at=midnight - HOUR * hours_ago)
     found = metered.sent(NOW, "contoso").traffic.expected(NOW)
-    assert found is not None
     assert (found.basis, found.days, found.per_hour) == (Basis.EARLIER_DAYS, 2, 900)
     assert (found.low, found.high) == (600, 1200)
 
