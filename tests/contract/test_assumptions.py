@@ -1,14 +1,12 @@
 """The documented assumptions about the service, exactly as `check --live` tries them on real namespaces."""
 
-import json
-import urllib.request
-
 import pytest
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from dashboard.checks import failovers, service, stage  # noqa: F401 (they register their assumptions)
 from dashboard.checks.assumptions import ASSUMPTIONS, Holding
 from dashboard.fleet.pairs.pairs_file import load_pairs
+from emulator.running import RunningNamespace
 from pairing import emulator_transport
 
 pytestmark = pytest.mark.contract
@@ -17,9 +15,7 @@ OPERATIONS = 400
 
 def metered(connection_string):
     """The operations that a local namespace has counted at scratch entities."""
-    where = connection_string.split(";")[0].removeprefix("Endpoint=sb://").rstrip("/")
-    with urllib.request.urlopen(f"http://{where}/$emulator/meter", timeout=60) as response:
-        entities = json.load(response)
+    entities = RunningNamespace("contoso", connection_string)._call("GET", "meter")
     kinds = [kind for path, kinds in entities.items() if path.startswith(stage.PREFIX) for kind in kinds.values()]
     return sum(kind["operations"] for kind in kinds)
 

@@ -88,8 +88,8 @@ def people(db) -> dict[str, User]:
 def as_role(people) -> Callable[[str], Client]:
     """A browser signed in as the person of that role; `stranger` is not signed in."""
 
-    def sign_in(role: str) -> Client:
-        client = Client()
+    def sign_in(role: str, **options: bool) -> Client:
+        client = Client(**options)
         if role != "stranger":
             client.force_login(people[role])
         return client

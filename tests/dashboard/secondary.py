@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 from azure.core.exceptions import ResourceNotFoundError
-from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
+from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode, ServiceBusReceiver
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from dashboard.backlog.orphans import status_of
@@ -19,6 +19,14 @@ OWN = "contoso/x-servicebus-transfer/0"
 
 def _administration(text: str) -> ServiceBusAdministrationClient:
     return ServiceBusAdministrationClient.from_connection_string(text, transport=emulator_transport())
+
+
+def dead_letter(receiver: ServiceBusReceiver, count: int, reason: str, about: str) -> None:
+    """A receiver gives up so many messages."""
+    while count:
+        for message in receiver.receive_messages(max_message_count=count, max_wait_time=5):
+            receiver.dead_letter_message(message, reason, about)
+            count -= 1
 
 
 class Secondary:
@@ -85,11 +93,7 @@ class Secondary:
     def dead_letter(self, path: str, count: int, reason: str = "RestoreFailed", about: str = "it was refused") -> None:
         """The first messages of the queue become dead letters."""
         with self.client.get_queue_receiver(path) as receiver:
-            left = count
-            while left:
-                for message in receiver.receive_messages(max_message_count=left, max_wait_time=5):
-                    receiver.dead_letter_message(message, reason, about)
-                    left -= 1
+            dead_letter(receiver, count, reason, about)
 
     def status(self, path: str) -> str | None:
         """None where there is no such queue."""

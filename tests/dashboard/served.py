@@ -1,8 +1,6 @@
 """A control plane as it is deployed: migrated, served by uvicorn, with a Redis and two local namespaces of its own."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import TextIO
 
 from redis import Redis
 
+from emulator.running import running
 from tests import forked, migrated
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,15 +56,9 @@ projection.record_heartbeat("host:1:aaaa", "pings", timezone.now())
 @contextmanager
 def namespaces() -> Iterator[dict[str, str]]:
     """Connection strings of the two local namespaces, by the variable that holds them."""
-    command = (sys.executable, "-m", "emulator", "--namespace", "contoso:0", "--namespace", "contoso-dr:0")
-    entities = ("--entity", "contoso/orders", "--entity", "contoso/payments")
-    with subprocess.Popen((*command, *entities), cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:  # whatever fails in between: leaving the block waits for the process
-            strings = dict(process.stdout.readline().split(maxsplit=2)[1:] for _ in range(2))
-            yield {"CONTOSO_PRIMARY": strings["contoso"].strip(), "CONTOSO_SECONDARY": strings["contoso-dr"].strip()}
-        finally:
-            process.terminate()
+    with running("contoso", "contoso-dr", entities=["contoso/orders", "contoso/payments"]) as both:
+        strings = [both[name].connection_string for name in ("contoso", "contoso-dr")]
+        yield dict(zip(("CONTOSO_PRIMARY", "CONTOSO_SECONDARY"), strings, strict=True))
 
 
 @contextmanager

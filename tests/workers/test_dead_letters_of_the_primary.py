@@ -12,7 +12,7 @@ from django.test import Client
 from dashboard.backlog import places
 from dashboard.models import DeadLetterJob, DiscardedMessage, EntityHealth, Pair, ResubmittedMessage, TopicSubscription
 from tests.dashboard.markup import one_line
-from tests.dashboard.secondary import Secondary
+from tests.dashboard.secondary import Secondary, dead_letter
 from tests.workers.test_orphans_drained import secondary
 from workers import errands, watchers
 
@@ -28,11 +28,7 @@ def died(secondary: Secondary) -> Iterator[Secondary]:
     with secondary.primary.get_queue_sender("orders") as sender:
         sender.send_messages([ServiceBusMessage(text, message_id=f"id-of-{text}") for text in THREE])
     with secondary.primary.get_queue_receiver("orders") as receiver:
-        left = 3
-        while left:
-            for message in receiver.receive_messages(max_message_count=left, max_wait_time=5):
-                receiver.dead_letter_message(message, "Unreadable", "the total is no number")
-                left -= 1
+        dead_letter(receiver, 3, "Unreadable", "the total is no number")
     yield secondary
     with secondary.primary.get_queue_receiver("orders", sub_queue="deadletter") as receiver:
         while receiver.peek_messages():
@@ -126,11 +122,7 @@ def unpaid(administration: ServiceBusAdministrationClient, secondary: Secondary)
     with secondary.primary.get_topic_sender("invoices") as sender:
         sender.send_messages([ServiceBusMessage(text, message_id=f"id-of-{text}") for text in ("rent", "water")])
     with secondary.primary.get_subscription_receiver("invoices", "billing") as receiver:
-        left = 2
-        while left:
-            for message in receiver.receive_messages(max_message_count=left, max_wait_time=5):
-                receiver.dead_letter_message(message, "Unpaid", "the account is closed")
-                left -= 1
+        dead_letter(receiver, 2, "Unpaid", "the account is closed")
     assert taken(secondary, "audit", 2) == ["rent", "water"]
     return secondary
 

@@ -4,8 +4,6 @@ docs/specification.md, sections 7, 8 and 11.
 """
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -15,6 +13,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from dashboard.fleet.pairs.pairs_file import PairConfig
 from dashboard.models import BacklogQueue, EntityHealth, Pair
 from dashboard.site.redis import shared_state
+from emulator.running import running
 from pairing import PairedServiceBusClient, SendAvailabilityOptions
 from pairing.fleet.coordination import SharedState
 from pairing.fleet.shared_backlog import SharedBacklog
@@ -37,12 +36,9 @@ entities = "*"
 @pytest.fixture(scope="module")
 def namespaces() -> Iterator[dict[str, str]]:
     """The connection strings of a primary with the queue `orders`, and of a secondary."""
-    command = [sys.executable, "-m", "emulator", "--namespace", "contoso:0", "--namespace", "contoso-dr:0"]
-    with subprocess.Popen([*command, "--entity", "contoso/orders"], stdout=subprocess.PIPE, text=True) as process:
-        lines = [process.stdout.readline().strip().split(" ", 2) for _ in range(2)]
-        reported = {name: text for _, name, text in lines}
-        yield {"WORKERS_PRIMARY": reported["contoso"], "WORKERS_SECONDARY": reported["contoso-dr"]}
-        process.terminate()
+    with running("contoso", "contoso-dr", entities=["contoso/orders"]) as both:
+        strings = [both[name].connection_string for name in ("contoso", "contoso-dr")]
+        yield dict(zip(("WORKERS_PRIMARY", "WORKERS_SECONDARY"), strings, strict=True))
 
 
 @pytest.fixture

@@ -3,14 +3,9 @@
 docs/specification.md, section 10; docs/costs.md.
 """
 
-import json
-import re
-import subprocess
-import sys
 import threading
-import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +18,7 @@ from django.core.management import call_command
 
 from dashboard.fleet.state import projection
 from dashboard.models import Charge, Outage
+from emulator.running import RunningNamespace, running
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
 from pairing.events import Event
 from pairing.telemetry.metering import UsageRecord
@@ -41,34 +37,22 @@ SEEN_AS = {
 }
 
 
-class Namespaces:
-    """A primary with the queue `orders`, and a secondary."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self.strings = {name: text for _, name, text in (line.strip().split(" ", 2) for line in lines)}
-
-    def ask(self, name: str, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        host = re.search(r"Endpoint=sb://([^;/]+)", self.strings[name])
-        assert host is not None
-        data = json.dumps(body).encode() if body is not None else None
-        request = urllib.request.Request(f"http://{host[1]}/$emulator/{path}", data, method=method)
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.loads(answer.read() or b"null")
-
-    def billed(self, name: str) -> Counter[str]:
-        """Billing units by kind, of all entities."""
-        units: Counter[str] = Counter()
-        for kinds in self.ask(name, "GET", "meter").values():
-            units.update({kind: used["billing_units"] for kind, used in kinds.items() if used["billing_units"]})
-        return units
+Namespaces = Mapping[str, RunningNamespace]
 
 
 @pytest.fixture
 def namespaces() -> Iterator[Namespaces]:
-    command = [sys.executable, "-m", "emulator", "--namespace", "contoso:0", "--namespace", "contoso-dr:0"]
-    with subprocess.Popen([*command, "--entity", "contoso/orders"], stdout=subprocess.PIPE, text=True) as process:
-        yield Namespaces([process.stdout.readline() for _ in range(2)])
-        process.terminate()
+    """A primary with the queue `orders`, and a secondary."""
+    with running("contoso", "contoso-dr", entities=["contoso/orders"]) as both:
+        yield both
+
+
+def billed(namespace: RunningNamespace) -> Counter[str]:
+    """Billing units by kind, of all entities."""
+    units: Counter[str] = Counter()
+    for kinds in namespace._call("GET", "meter").values():
+        units.update({kind: used["billing_units"] for kind, used in kinds.items() if used["billing_units"]})
+    return units
 
 
 def an_outage(namespaces: Namespaces, redis_url: str) -> list[Event]:
@@ -81,15 +65,14 @@ def an_outage(namespaces: Namespaces, redis_url: str) -> list[Event]:
         failover_interval=timedelta(0),
         ping_primary_interval=timedelta(seconds=1),
     )
-    strings = namespaces.strings["contoso"], namespaces.strings["contoso-dr"]
+    strings = (namespace.connection_string for namespace in namespaces.values())
     with PairedServiceBusClient.from_connection_string(*strings, options=options) as client:
         client.on_event(reported.append)
         with client.get_queue_sender("orders") as sender:
             sender.send_messages([ServiceBusMessage(b"x") for _ in range(3)])
-            namespaces.ask("contoso", "POST", "faults", {"entity": "orders", "operation": "send", "effect": "reject"})
-            for _ in range(5):
-                send(sender)
-            namespaces.ask("contoso", "DELETE", "faults")
+            with namespaces["contoso"].faulty("send", "reject", entity="orders"):
+                for _ in range(5):
+                    send(sender)
         eventually(lambda: client.entity_health("orders").state == "healthy")
         stop = threading.Event()
         syphon = threading.Thread(target=Syphon(client).run, args=(stop,))
@@ -130,7 +113,7 @@ def test_a_mended_outage_is_on_the_report_and_its_operations_are_those_the_names
 ):
     settings.PAIRS_FILE = tmp_path / "none.toml"
     reported = an_outage(namespaces, redis_url)
-    counted = {name: namespaces.billed(name) for name in ("contoso", "contoso-dr")}
+    counted = {name: billed(namespace) for name, namespace in namespaces.items()}
     projection.record_events(reported)
     collected(fleet, tmp_path)
     month = f"{datetime.now(UTC):%Y-%m}"

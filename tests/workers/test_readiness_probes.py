@@ -3,8 +3,6 @@
 docs/readiness.md.
 """
 
-import json
-import urllib.request
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
@@ -22,6 +20,7 @@ from dashboard.models import Pair, PairReadiness, Readiness
 from dashboard.readiness import probing
 from dashboard.readiness.facts import Answer, Probe
 from dashboard.readiness.probing import answer_of
+from emulator.running import RunningNamespace
 from tests.workers.conftest import Begin
 from tests.workers.test_orphans_drained import PAIRS
 from workers import connections, watchers
@@ -37,29 +36,16 @@ def pair(strings: Strings, worker_of: Begin, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(probing, "OPEN_S", 60.0)  # of a busy machine
     worker_of(strings, PAIRS)
     yield Pair.objects.get()
-    mend(strings)
-
-
-def port(strings: Strings, name: str) -> int:
-    return int(strings[name].split(";")[0].rpartition(":")[2].strip("/"))
-
-
-def fault(strings: Strings, name: str, **reported: object) -> None:
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port(strings, name)}/$emulator/faults", json.dumps(reported).encode(), method="POST"
-    )
-    urllib.request.urlopen(request, timeout=60).close()
-
-
-def mend(strings: Strings) -> None:
     for name in strings:
-        request = urllib.request.Request(f"http://127.0.0.1:{port(strings, name)}/$emulator/faults", method="DELETE")
-        urllib.request.urlopen(request, timeout=60).close()
+        at(strings, name).mend()
+
+
+def at(strings: Strings, name: str) -> RunningNamespace:
+    return RunningNamespace(name, strings[name])
 
 
 def enqueued(strings: Strings) -> int:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port(strings, 'CONTOSO_PRIMARY')}/$emulator/stats") as answer:
-        stats = json.load(answer)
+    stats = at(strings, "CONTOSO_PRIMARY").stats()
     return sum(one["enqueued"] for path, one in stats.items() if path in ("orders", "payments"))
 
 
@@ -98,7 +84,7 @@ def test_a_refused_link_is_reported_with_the_queue_and_what_to_give(pair, string
     path = "contoso/x-servicebus-transfer/1"
     refusal = {"effect": "refuse", "condition": "amqp:unauthorized-access", "operation": "attach"}
     connections.client("contoso")
-    fault(strings, "CONTOSO_SECONDARY", entity=path, **refusal)
+    at(strings, "CONTOSO_SECONDARY").fault(entity=path, **refusal)
     watchers.sample("contoso")
 
     row = look_now()
@@ -112,13 +98,14 @@ def test_a_refused_link_is_reported_with_the_queue_and_what_to_give(pair, string
 def test_a_refused_primary_costs_that_entity_only_until_the_right_is_given_back(pair, strings):
     look_now()
     refusal = {"operation": "attach", "effect": "refuse", "condition": "amqp:unauthorized-access"}
-    fault(strings, "CONTOSO_PRIMARY", entity="payments", **refusal)
+    at(strings, "CONTOSO_PRIMARY").fault(entity="payments", **refusal)
 
     look_now()
     own = {row.entity: row.own["home"] for row in Readiness.objects.all()}
     assert own == {"orders": "good", "payments": "bad"}
 
-    mend(strings)
+    for name in strings:
+        at(strings, name).mend()
     look_now()
     row = Readiness.objects.get(entity="payments")
     assert (row.own["home"], row.fell_at) == ("good", None)
@@ -126,7 +113,7 @@ def test_a_refused_primary_costs_that_entity_only_until_the_right_is_given_back(
 
 def test_an_administration_that_refuses_is_reported(pair, strings):
     connections.client("contoso")
-    fault(strings, "CONTOSO_SECONDARY", operation="admin", effect="status", status=401)
+    at(strings, "CONTOSO_SECONDARY").fault(operation="admin", effect="status", status=401)
 
     row = look_now()
 

@@ -104,11 +104,8 @@ def test_an_action_without_a_path_asks_again(pair, shared, as_role):
 
 
 @pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "fragment"])
-def test_a_form_that_was_open_too_long_is_refused_in_one_sentence(pair, shared, people, headers):
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(people["operator"])
-
-    answer = act(client, "fail_over", headers=headers)
+def test_a_form_that_was_open_too_long_is_refused_in_one_sentence(pair, shared, as_role, headers):
+    answer = act(as_role("operator", enforce_csrf_checks=True), "fail_over", headers=headers)
 
     assert (answer.status_code, "<html" in answer.text, "reload the page" in answer.text) == (403, not headers, True)
     assert shared.health() == {}

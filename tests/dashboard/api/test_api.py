@@ -103,9 +103,8 @@ def test_strangers_get_a_problem_and_no_redirect(pair, redis_here, path, headers
     assert answer.json()["status"] == 401
 
 
-def test_browsers_come_with_their_session_and_need_the_token_against_forgery(pair, redis_here, people):
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(people["operator"])
+def test_browsers_come_with_their_session_and_need_the_token_against_forgery(pair, redis_here, as_role):
+    client = as_role("operator", enforce_csrf_checks=True)
     assert client.get("/api/v1/me").json() == {"user": "operator", "may": ["read", "operate"]}
 
     def post(**headers):

@@ -1,12 +1,9 @@
 """`check --live` on two local namespaces: trials with the real library, faults, and what is left behind: nothing."""
 
 import io
-import json
 import re
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, cast
+from collections.abc import Callable
+from typing import cast
 
 import pytest
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, ServiceRequestError
@@ -23,6 +20,7 @@ from dashboard.checks import stage
 from dashboard.checks.assumptions import ASSUMPTIONS, Assumption, Holding
 from dashboard.checks.failovers import differences
 from dashboard.checks.stage import Stage
+from emulator.running import RunningNamespace
 from pairing.messages import rewriting
 from tests.dashboard.served import ROOT
 from tests.test_docs import anchor, headings
@@ -30,20 +28,8 @@ from tests.test_docs import anchor, headings
 DOCS = ROOT / "docs"
 
 
-@contextmanager
-def fault(connection_string: str, **body: Any) -> Iterator[None]:
-    """A fault of the namespace, for as long as the block."""
-    where = connection_string.split(";")[0].removeprefix("Endpoint=sb://").rstrip("/")
-    address = f"http://{where}/$emulator/faults"
-    with urllib.request.urlopen(
-        urllib.request.Request(address, data=json.dumps(body).encode(), method="POST"), timeout=60
-    ):
-        pass
-    try:
-        yield
-    finally:
-        with urllib.request.urlopen(urllib.request.Request(address, method="DELETE"), timeout=60):
-            pass
+def at(connection_string: str) -> RunningNamespace:
+    return RunningNamespace("contoso", connection_string)
 
 
 def check(*ids: str) -> tuple[int, str]:
@@ -79,7 +65,7 @@ def scratch_of(reachable) -> Callable[[], list[str]]:
 
 def test_a_lock_that_cannot_be_renewed_contradicts_the_assumption(reachable, scratch_of, local_namespaces) -> None:
     gone = {"operation": "manage", "effect": "status", "status": 410, "condition": "com.microsoft:message-lock-lost"}
-    with fault(local_namespaces["CONTOSO_PRIMARY"], **gone):
+    with at(local_namespaces["CONTOSO_PRIMARY"]).faulty(**gone):
         status, printed = check("locks.renewal")
 
     assert status == 1
@@ -99,7 +85,7 @@ def test_pings_that_are_delivered_contradict_the_assumption(reachable, monkeypat
 
 
 def test_without_manage_nothing_is_known_and_nothing_is_created(reachable, scratch_of, local_namespaces) -> None:
-    with fault(local_namespaces["CONTOSO_PRIMARY"], operation="admin", effect="status", status=401):
+    with at(local_namespaces["CONTOSO_PRIMARY"]).faulty(operation="admin", effect="status", status=401):
         status, printed = check("duplicates.dropped", "locks.renewal")
 
     assert set(results_of(printed).values()) == {"could not tell"}

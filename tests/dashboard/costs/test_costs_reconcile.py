@@ -100,12 +100,8 @@ def test_a_foreign_file_is_refused_with_the_reason_and_keeps_the_last_good_one(c
     assert AuditEntry.objects.first().outcome == "failed"
 
 
-def test_the_form_asks_for_the_token(people):
-    from django.test import Client
-
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(people["operator"])
-    assert give(client, bill()).status_code == 403
+def test_the_form_asks_for_the_token(as_role):
+    assert give(as_role("operator", enforce_csrf_checks=True), bill()).status_code == 403
     assert not Statement.objects.exists()
 
 

@@ -213,10 +213,9 @@ def test_no_body_breaks_the_api_or_becomes_more_than_was_asked_for(pair, people,
     assert not AuditEntry.objects.filter(verb="fail_over").exists()
 
 
-def test_a_session_alone_does_nothing_through_the_api_whatever_the_body_is_called(pair, people, redis_here):
+def test_a_session_alone_does_nothing_through_the_api_whatever_the_body_is_called(pair, as_role, redis_here):
     """What a form of another site can send with the person's cookie: no custom header, three media types."""
-    browser = Client(enforce_csrf_checks=True)
-    browser.force_login(people["operator"])
+    browser = as_role("operator", enforce_csrf_checks=True)
     body = json.dumps({"paths": ["orders"], "reason": "forged"})
     for media in (
         "text/plain",
