@@ -8,6 +8,7 @@ from amqp10 import sas
 from amqp10.codec import decode, encode
 from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, FrameBuffer
 from amqp10.sections import APPLICATION_PROPERTIES, VALUE, split
+from amqp10.types import Described, Symbol, ULong
 from emulator.conversation import Conversation
 from emulator.host import KEY_NAME
 from tests.amqp10.peer import OPENING, SESSION, sent, source, target
@@ -99,9 +100,28 @@ class Client:
 
         return ask
 
+    def put(self, payload, queue="orders"):
+        """Send a message, settled."""
+        handle, _ = self.attach(sends_to=queue)
+        self.say(sent(p.Transfer(handle, 0, b"t", 0, settled=True), payload))
+
     def condition(self, performatives):
         """The condition of the detach among these."""
         return [p.error_parts(each.error)[0] for each in performatives if isinstance(each, p.Detach)]
+
+
+def filtered(handle, value, address="sessions", name="com.microsoft:session-filter"):
+    """The attach of a receiver with a filter."""
+    there = Described(ULong(p.SOURCE), [address, *[None] * 6, {Symbol(name): value}])
+    return sent(p.Attach(f"r{handle}", handle, True, 0, 1, there, target("me")))
+
+
+def request(handle, operation="peek-message", reply_to=None, **asked):
+    """A request of management."""
+    asked = asked or {"from-sequence-number": 1, "message-count": 5}
+    head = b"\x00\x53\x73" + encode([uuid.uuid4(), None, None, None, reply_to])
+    properties = b"\x00\x53\x74" + encode({"operation": f"com.microsoft:{operation}"})
+    return sent(p.Transfer(handle, 1, b"t", 0), head + properties + b"\x00\x53\x77" + encode(asked))
 
 
 def body(text=b"x", session=None):

@@ -9,14 +9,14 @@ from amqp10 import performatives as p
 from amqp10 import sas
 from amqp10.codec import encode
 from amqp10.frames import AMQP_HEADER, FrameBuffer
-from amqp10.types import Array, Described, Long, Symbol, UInt, ULong
+from amqp10.types import Array, Long
 from emulator.broker.descriptions import AuthorizationRule, QueueDescription
 from emulator.broker.message import parse
 from emulator.conversation import MAX_OUTPUT, Conversation
 from emulator.faults import fault_from_json
 from emulator.host import KEY_NAME
 from tests.amqp10.peer import SASL, sent, source, target
-from tests.emulator.client import KEY, Client, body
+from tests.emulator.client import KEY, Client, body, filtered
 
 
 @pytest.mark.parametrize(
@@ -107,17 +107,13 @@ def test_a_link_without_an_address_is_refused(client):
 
 @pytest.mark.parametrize("value", [5, b"\xff", [1]])
 def test_a_session_id_that_is_no_text_is_refused(client, value):
-    filters = {Symbol("com.microsoft:session-filter"): value}
-    wanted = Described(ULong(p.SOURCE), ["sessions", UInt(0), None, UInt(0), None, None, None, filters])
-    client.say(sent(p.Attach("s", 60, True, 0, 1, wanted, target("me"))))
+    client.say(filtered(60, value))
     answers = [performative for performative, _ in client.heard()]
     assert client.condition(answers) == ["com.microsoft:argument-error"]
 
 
 def test_a_session_filter_may_be_binary_and_is_answered_as_text(client):
-    filters = {Symbol("com.microsoft:session-filter"): b"s-1"}
-    wanted = Described(ULong(p.SOURCE), ["sessions", UInt(0), None, UInt(0), None, None, None, filters])
-    client.say(sent(p.Attach("s", 61, True, 0, 1, wanted, target("me"))))
+    client.say(filtered(60, b"s-1"))
     ((attach, _),) = client.heard()
     assert p.terminus(attach.source).filters == {"com.microsoft:session-filter": "s-1"}
     assert p.terminus(attach.source).address == "sessions"

@@ -2,20 +2,17 @@
 
 import time
 import tracemalloc
-import uuid
 
 import pytest
 
 from amqp10 import performatives as p
-from amqp10.codec import encode
-from amqp10.types import Int, Long
 from emulator.broker.delivery_encoding import MAX_PAGE
 from emulator.broker.message import parse
 from emulator.conversation import MAX_OUTPUT
 from emulator.endpoints.requests import MAX_REQUESTS, UNLIMITED_CREDIT
 from emulator.faults import fault_from_json
 from tests.amqp10.peer import sent
-from tests.emulator.client import body
+from tests.emulator.client import body, request
 
 pytestmark = pytest.mark.slow
 
@@ -43,13 +40,6 @@ def node(client, stored):
         return handle
 
     return node
-
-
-def request(handle, operation="peek-message", **asked):
-    asked = asked or {"from-sequence-number": Long(1), "message-count": Int(5)}
-    head = encode([uuid.uuid4(), None, None, None, "me"])
-    payload = b"\x00\x53\x73" + head + b"\x00\x53\x74" + encode({"operation": f"com.microsoft:{operation}"})
-    return sent(p.Transfer(handle, 1, b"t", 0), payload + b"\x00\x53\x77" + encode(asked))
 
 
 def responses(client):

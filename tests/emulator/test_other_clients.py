@@ -15,7 +15,7 @@ from emulator.broker.message import MessageState, parse
 from emulator.endpoints.receiver import SETTLED_BY_SENDER
 from emulator.endpoints.requests import RENEWAL_DELAYS_S
 from tests.amqp10.peer import SESSION, sent, source, target
-from tests.emulator.client import KEY, Client, body
+from tests.emulator.client import KEY, Client, body, filtered, request
 
 DEAD_LETTER = Symbol("com.microsoft:dead-letter")
 
@@ -30,8 +30,7 @@ def rejected(info):
 
 def received(client, credit=1, queue="orders", payload=None):
     """Send a message and receive it; returns its transfer and what it holds."""
-    sender, _ = client.attach(sends_to=queue)
-    client.say(sent(p.Transfer(sender, 0, b"t", 0, settled=True), payload or body()))
+    client.put(payload or body(), queue)
     handle, _ = client.attach(receives_from=queue)
     client.say(sent(p.Flow(0, 5000, 0, 5000, handle, 0, credit)))
     ((transfer, data),) = client.heard()
@@ -141,8 +140,7 @@ def test_a_deferred_message_has_its_lock_token_as_an_annotation(client):
 
 
 def test_a_delivery_without_a_lock_has_an_empty_tag_and_no_token(client):
-    sender, _ = client.attach(sends_to="orders")
-    client.say(sent(p.Transfer(sender, 0, b"t", 0, settled=True), body()))
+    client.put(body())
     handle, _ = client.attach(receives_from="orders", snd_settle_mode=SETTLED_BY_SENDER)
     client.say(sent(p.Flow(0, 5000, 0, 5000, handle, 0, 1)))
     ((transfer, data),) = client.heard()
@@ -215,10 +213,8 @@ def test_an_id_of_the_sender_keeps_its_bytes(client):
 
 def test_a_lapsed_session_is_detached_after_a_grace_in_which_settling_shows_why(client, passing):
     client.put_token("sb://host/", life_s=600)
-    sender, _ = client.attach(sends_to="sessions")
-    client.say(sent(p.Transfer(sender, 0, b"t", 0, settled=True), body(session="s")))
-    wanted = Described(ULong(p.SOURCE), ["sessions", *[None] * 6, {Symbol("com.microsoft:session-filter"): "s"}])
-    client.say(sent(p.Attach("r", 60, True, 0, 1, wanted, target("me"))) + sent(p.Flow(0, 99, 0, 99, 60, 0, 1)))
+    client.put(body(session="s"), "sessions")
+    client.say(filtered(60, "s") + sent(p.Flow(0, 99, 0, 99, 60, 0, 1)))
     (transfer,) = [performative for performative, _ in client.heard() if isinstance(performative, p.Transfer)]
     passing(61)
     assert client.heard() == []
@@ -232,23 +228,21 @@ def test_a_lapsed_session_is_detached_after_a_grace_in_which_settling_shows_why(
 
 def test_a_locked_session_is_refused_with_an_attach_and_a_detach_later(client):
     """SDKs for JavaScript before 7.6 report an internal error if they read both at once."""
-    in_session = Described(ULong(p.SOURCE), ["sessions", *[None] * 6, {Symbol("com.microsoft:session-filter"): "s"}])
-    client.say(sent(p.Attach("holder", 60, True, 0, 1, in_session, target("me"))))
+    client.say(filtered(60, "s"))
     client.heard()
-    client.conversation.receive(sent(p.Attach("other", 61, True, 0, 1, in_session, target("me"))))
+    client.conversation.receive(filtered(61, "s"))
     client.conversation.flush()
     ((attach, _),) = client.heard()
-    assert (attach.name, attach.source) == ("other", None)
+    assert (attach.handle, attach.source) == (61, None)
     client.say(b"")
     assert client.condition([each for each, _ in client.heard()]) == ["com.microsoft:session-cannot-be-locked"]
 
 
 def test_a_message_of_a_session_names_the_end_of_the_session_lock(client, namespace):
     """SDKs for .NET take a deferred message for lost after that time, and do not settle it."""
-    in_session = Described(ULong(p.SOURCE), ["sessions", *[None] * 6, {Symbol("com.microsoft:session-filter"): "s"}])
     queue = namespace.queue("sessions")
     stored = queue.enqueue(parse(body(session="s")), time.time())
-    client.say(sent(p.Attach("s", 60, True, 0, 1, in_session, target("me"))))
+    client.say(filtered(60, "s"))
     client.say(sent(p.Flow(0, 5000, 0, 5000, 60, 0, 1)))
     _, (transfer, payload) = client.heard()
     client.say(sent(p.Disposition(True, transfer.delivery_id, None, True, p.modified(True, True))))
@@ -263,11 +257,10 @@ def test_a_message_of_a_session_names_the_end_of_the_session_lock(client, namesp
 
 def test_a_described_session_filter_is_answered_with_its_descriptor_and_an_empty_state_is_none(client):
     """As SDKs for Go send both; they end a connection on which the filter is answered without its descriptor."""
-    asked = {Symbol("com.microsoft:session-filter"): Described(ULong(0x13700000C), "s")}
-    in_session = Described(ULong(p.SOURCE), ["sessions", *[None] * 6, asked])
-    client.say(sent(p.Attach("s", 60, True, 0, 1, in_session, target("me"))))
+    asked = Described(ULong(0x13700000C), "s")
+    client.say(filtered(60, asked))
     ((attach, _),) = client.heard()
-    assert p.terminus(attach.source).filters == asked
+    assert p.terminus(attach.source).filters == {"com.microsoft:session-filter": asked}
     manage = client.manage("sessions")
     for state, kept in ((b"step", b"step"), (b"", None)):
         assert manage("set-session-state", {"session-id": "s", "session-state": state})[0] == 200
@@ -374,14 +367,8 @@ def test_a_key_of_one_entity_gives_its_rights_over_sasl_plain(host, calls, names
     assert client.condition(client.attach(sends_to="orders")[1]) == ["amqp:unauthorized-access"]
 
 
-def requested(operation, reply_to=None):
-    properties = encode([uuid.uuid4(), None, None, None, reply_to])
-    asked = encode({"from-sequence-number": 0, "message-count": 1})
-    return b"\x00\x53\x73" + properties + b"\x00\x53\x74" + encode({"operation": operation}) + b"\x00\x53\x77" + asked
-
-
 def peek(client, handle, reply_to=None):
-    client.say(sent(p.Transfer(handle, 1, b"t", 0), requested("com.microsoft:peek-message", reply_to)))
+    client.say(request(handle, reply_to=reply_to))
     return [performative.handle for performative, _ in client.heard() if isinstance(performative, p.Transfer)]
 
 
@@ -437,22 +424,17 @@ def test_each_response_of_management_is_followed_by_credit_unless_the_link_ended
     handle, _ = client.attach(sends_to="orders/$management")
     delays = []
     host.later = lambda delay, call: (delays.append(delay), calls.append(call))
-    asked = requested("com.microsoft:peek-message")
-    client.say(sent(p.Transfer(handle, 1, b"t", 0), asked) + sent(p.Transfer(handle, 2, b"t", 0), asked))
+    client.say(request(handle) * 2)
     heard = [performative for performative, _ in client.heard()]
     assert [type(each) for each in heard] == [p.Disposition, p.Transfer] * 2 + [p.Flow] * 4
     assert {(each.handle, each.delivery_count, each.link_credit) for each in heard[-4:]} == {(handle, 2, 1000)}
     assert [delay for delay in delays if delay] == [*RENEWAL_DELAYS_S] * 2
-    client.say(sent(p.Transfer(handle, 3, b"t", 0), asked) + sent(p.Detach(handle, True)))
+    client.say(request(handle) + sent(p.Detach(handle, True)))
     assert [type(each) for each, _ in client.heard()] == [p.Detach, p.Disposition, p.Transfer]
 
 
-def filtered(name, value):
-    return Described(ULong(p.SOURCE), ["orders", *[None] * 6, {Symbol(name): value}])
-
-
 def test_a_filter_that_is_not_supported_is_not_echoed(client):
-    client.say(sent(p.Attach("r", 60, True, 0, 1, filtered("example:colour", "red"), target("me"))))
+    client.say(filtered(60, "red", "orders", "example:colour"))
     ((attach, _),) = client.heard()
     assert p.terminus(attach.source).filters == {}
     assert p.terminus(attach.source).address == "orders"
@@ -460,8 +442,7 @@ def test_a_filter_that_is_not_supported_is_not_echoed(client):
 
 @pytest.mark.parametrize("descriptor", [Symbol("apache.org:selector-filter:string"), ULong(0x468C00000004)])
 def test_a_jms_selector_is_refused(client, descriptor):
-    selector = filtered("jms-selector", Described(descriptor, "colour = 'red'"))
-    client.say(sent(p.Attach("r", 60, True, 0, 1, selector, target("me"))))
+    client.say(filtered(60, Described(descriptor, "colour = 'red'"), "orders", "jms-selector"))
     attach, detach = [performative for performative, _ in client.heard()]
     assert (attach.source, p.error_parts(detach.error)[0]) == (None, "amqp:not-implemented")
 

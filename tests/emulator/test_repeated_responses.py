@@ -4,14 +4,13 @@ import pytest
 from azure.servicebus import ServiceBusClient
 
 from amqp10 import performatives as p
-from amqp10.codec import encode
 from amqp10.frames import AMQP_HEADER
-from amqp10.types import Int, Long, Symbol
+from amqp10.types import Symbol
 from emulator.conversation import PYTHON_SDK
 from emulator.endpoints.requests import MAX_REPEATED, REPEAT_DELAYS_S
 from emulator.running import running
 from tests.amqp10.peer import SASL, sent, source, target
-from tests.emulator.client import Client, body
+from tests.emulator.client import Client, body, request
 
 NODE = "orders/$management"
 
@@ -41,22 +40,13 @@ def opened(host, calls):
     return opened
 
 
-def peeking(client):
-    """A request to peek."""
-    handle = client.handles - 1
-    asked = {"from-sequence-number": Long(1), "message-count": Int(1)}
-    head = encode([None, None, None, None, "me"])
-    payload = b"\x00\x53\x73" + head + b"\x00\x53\x74" + encode({"operation": "com.microsoft:peek-message"})
-    return sent(p.Transfer(handle, 1, b"t", 0), payload + b"\x00\x53\x77" + encode(asked))
-
-
 def responses(client):
     return [payload for performative, payload in client.heard() if isinstance(performative, p.Transfer)]
 
 
 def peeked(client):
     """The responses to a request to peek."""
-    client.say(peeking(client))
+    client.say(request(client.handles - 1))
     return responses(client)
 
 
@@ -76,15 +66,14 @@ def test_other_clients_get_each_response_once(opened, client):
 
 def test_a_large_response_is_not_repeated(opened):
     client = opened(PYTHON_SDK)
-    handle, _ = client.attach(sends_to="orders")
-    client.say(sent(p.Transfer(handle, 0, b"t", 0, settled=True), body(b"x" * MAX_REPEATED)))
+    client.put(body(b"x" * MAX_REPEATED))
     client.handles -= 1
     assert len(peeked(client)) == 1
 
 
 def test_nothing_is_repeated_on_a_link_that_has_ended(opened):
     client = opened(PYTHON_SDK)
-    client.conversation.receive(peeking(client))
+    client.conversation.receive(request(client.handles - 1))
     client.conversation.flush()
     assert len(responses(client)) == 1
     client.say(sent(p.Detach(70, True)))
