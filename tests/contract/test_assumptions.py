@@ -1,13 +1,12 @@
 """The documented assumptions about the service, exactly as `check --live` tries them on real namespaces."""
 
 import pytest
-from azure.servicebus.management import ServiceBusAdministrationClient
 
 from dashboard.checks import failovers, service, stage  # noqa: F401 (they register their assumptions)
 from dashboard.checks.assumptions import ASSUMPTIONS, Holding
 from dashboard.fleet.pairs.pairs_file import load_pairs
 from emulator.running import RunningNamespace
-from pairing import emulator_transport
+from tests.administration import administration_of
 
 pytestmark = pytest.mark.contract
 OPERATIONS = 400
@@ -22,9 +21,7 @@ def metered(connection_string):
 
 def scratch(connection_string):
     """The scratch entities of a namespace."""
-    with ServiceBusAdministrationClient.from_connection_string(
-        connection_string, transport=emulator_transport()
-    ) as administration:
+    with administration_of(connection_string) as administration:
         found = [*administration.list_queues(), *administration.list_topics()]
     return [one.name for one in found if one.name.startswith(stage.PREFIX)]
 

@@ -6,19 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode, ServiceBusReceiver
-from azure.servicebus.management import ServiceBusAdministrationClient
 
 from dashboard.backlog.orphans import status_of
-from pairing import emulator_transport
 from pairing.backlog.administration import CREATED_WITH
 from pairing.messages.rewriting import to_backlog
+from tests.administration import administration_of
 
 ORPHAN = "contoso/x-servicebus-transfer/7"
 OWN = "contoso/x-servicebus-transfer/0"
-
-
-def _administration(text: str) -> ServiceBusAdministrationClient:
-    return ServiceBusAdministrationClient.from_connection_string(text, transport=emulator_transport())
 
 
 def dead_letter(receiver: ServiceBusReceiver, count: int, reason: str, about: str) -> None:
@@ -35,8 +30,8 @@ class Secondary:
     def __init__(self, strings: Mapping[str, str]) -> None:
         self.strings = strings
         text = strings["CONTOSO_SECONDARY"]
-        self.administration = _administration(text)
-        self.primary_administration = _administration(strings["CONTOSO_PRIMARY"])
+        self.administration = administration_of(text)
+        self.primary_administration = administration_of(strings["CONTOSO_PRIMARY"])
         self.client = ServiceBusClient.from_connection_string(text)
         self.primary = ServiceBusClient.from_connection_string(strings["CONTOSO_PRIMARY"])
 

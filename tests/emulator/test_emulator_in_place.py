@@ -7,11 +7,10 @@ import urllib.request
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusConnectionError
-from azure.servicebus.management import ServiceBusAdministrationClient
 
 from emulator.command_line.arguments import UsageError, parse
 from emulator.running import RESETTABLE, running
-from pairing import emulator_transport
+from tests.administration import administration_of
 
 OWN_LOOPBACK = f"127.78.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}"
 """An address of this run's own, so that the fixed ports of Microsoft's emulator are free on it."""
@@ -56,9 +55,7 @@ def test_the_documented_connection_string_reaches_the_entities_of_the_file(sendi
 
 
 def test_the_administration_answers_on_its_own_port(address):
-    with ServiceBusAdministrationClient.from_connection_string(
-        f"Endpoint=sb://{address}:5300;{CREDENTIAL}", transport=emulator_transport()
-    ) as administration:
+    with administration_of(f"Endpoint=sb://{address}:5300;{CREDENTIAL}") as administration:
         assert [queue.name for queue in administration.list_queues()] == ["queue.1"]
         assert [rule.name for rule in administration.list_rules("topic.1", "red")] == ["red"]
 
@@ -73,9 +70,7 @@ def test_its_health_is_answered_without_a_key(address, port):
 def test_a_queue_named_health_is_administered_all_the_same():
     with (
         running("contoso", entities=["contoso/health"]) as namespaces,
-        ServiceBusAdministrationClient.from_connection_string(
-            namespaces["contoso"].connection_string, transport=emulator_transport()
-        ) as administration,
+        administration_of(namespaces["contoso"].connection_string) as administration,
     ):
         assert administration.get_queue("health").name == "health"
 

@@ -8,10 +8,9 @@ from azure.core.exceptions import (
     ResourceNotFoundError,
     ServiceResponseError,
 )
-from azure.servicebus.management import ServiceBusAdministrationClient
 
 from emulator.running import running
-from pairing import emulator_transport
+from tests.administration import administration_of
 
 STATUSES = [
     (401, ClientAuthenticationError),
@@ -37,9 +36,7 @@ def namespace(running_namespace):
 
 @pytest.fixture
 def administration(namespace):
-    with ServiceBusAdministrationClient.from_connection_string(
-        namespace.connection_string, transport=emulator_transport(), retry_total=0
-    ) as client:
+    with administration_of(namespace.connection_string, retry_total=0) as client:
         yield client
 
 

@@ -16,7 +16,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusRece
 from azure.servicebus.exceptions import ServiceBusError
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from pairing import emulator_transport
+from tests.administration import administration_of
 from tests.emulator.mover import Mover
 from tests.ports import free_port
 from tests.selection import is_nightly
@@ -74,9 +74,7 @@ class Emulator:
         return ServiceBusClient.from_connection_string(self.connection_string, retry_total=0)
 
     def administration(self) -> ServiceBusAdministrationClient:
-        return ServiceBusAdministrationClient.from_connection_string(
-            self.connection_string, transport=emulator_transport(), retry_total=0
-        )
+        return administration_of(self.connection_string, retry_total=0)
 
 
 @pytest.fixture

@@ -3,9 +3,8 @@
 import re
 
 import pytest
-from azure.servicebus.management import ServiceBusAdministrationClient
 
-from pairing import emulator_transport
+from tests.administration import administration_of
 from tests.emulator.clients.programs import command
 from tests.emulator.clients.test_programs import STEPS
 
@@ -24,9 +23,7 @@ def test_an_sdk_of_another_language(served, plain, name):
 
 
 def test_qpid_jms(served, plain):
-    with ServiceBusAdministrationClient.from_connection_string(
-        served.namespace.connection_string, transport=emulator_transport()
-    ) as administration:
+    with administration_of(served.namespace.connection_string) as administration:
         administration.create_queue("jms", max_delivery_count=3, lock_duration="PT5S")
         administration.create_queue("jms-other")
         administration.create_queue("jms-sessions", requires_session=True)

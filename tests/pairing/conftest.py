@@ -28,6 +28,7 @@ from pairing import SendAvailabilityOptions
 from pairing.fleet.coordination import RedisCoordination
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import SharedState
+from tests.administration import administration_of
 from tests.pace import GUARD
 from tests.pairing import leftovers
 from tests.pairing.model_redis import NearRedis
@@ -94,9 +95,7 @@ class LocalNamespace:
 
     def administration(self) -> ServiceBusAdministrationClient:
         """A client to administer it with."""
-        return ServiceBusAdministrationClient.from_connection_string(
-            self.connection_string, transport=pairing.emulator_transport(), retry_total=0
-        )
+        return administration_of(self.connection_string, retry_total=0)
 
     def create_queue(self, **properties: Any) -> str:
         """A new queue, nobody else's."""

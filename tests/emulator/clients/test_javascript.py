@@ -3,9 +3,8 @@
 import re
 
 import pytest
-from azure.servicebus.management import ServiceBusAdministrationClient
 
-from pairing import emulator_transport
+from tests.administration import administration_of
 from tests.emulator.clients.installed import JAVASCRIPT, node_packages
 
 pytestmark = pytest.mark.slow
@@ -42,8 +41,6 @@ def test_service_bus_for_javascript_does_all_its_steps_over_tls(node, served, wa
 
 
 def test_rhea_does_all_its_steps(node, served):
-    with ServiceBusAdministrationClient.from_connection_string(
-        served.namespace.connection_string, transport=emulator_transport()
-    ) as administration:
+    with administration_of(served.namespace.connection_string) as administration:
         administration.create_queue("sessions", requires_session=True)
     assert node("rhea.mjs") == 12

@@ -3,9 +3,8 @@
 import re
 
 import pytest
-from azure.servicebus.management import ServiceBusAdministrationClient
 
-from pairing import emulator_transport
+from tests.administration import administration_of
 from tests.emulator.clients.programs import command
 
 pytestmark = pytest.mark.slow
@@ -47,9 +46,7 @@ def test_an_sdk_of_another_language_walks_all_its_steps_over_tls(walked, served,
 @pytest.mark.nightly
 @pytest.mark.parametrize(("name", "prefix", "steps"), [("JMS", "jms", 45), ("Rust", "rust", 41)])
 def test_a_general_client_of_amqp_walks_all_its_steps(walked, served, name, prefix, steps):
-    with ServiceBusAdministrationClient.from_connection_string(
-        served.namespace.connection_string, transport=emulator_transport()
-    ) as administration:
+    with administration_of(served.namespace.connection_string) as administration:
         administration.create_queue(prefix, max_delivery_count=3, lock_duration="PT5S")
         administration.create_queue(f"{prefix}-other")
         administration.create_queue(f"{prefix}-sessions", requires_session=True)
