@@ -81,7 +81,7 @@ def sent(channel, at=NOW + S):
     return deliver(channel, now=lambda: at)
 
 
-def told(channel):
+def notified(channel):
     """What was tried of a channel after the first failover."""
     rule(channel)
     failed_over()
@@ -93,7 +93,7 @@ def standing(channel="hook"):
 
 
 def test_a_webhook_is_signed_as_standard_webhooks_says(pair, hook):
-    told("hook")
+    notified("hook")
 
     (_, headers, body), *more = hook.requests
     signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
@@ -118,13 +118,13 @@ def test_the_signature_is_that_of_the_standards_own_example():
 
 def test_while_a_secret_is_replaced_both_sign(pair, hook, monkeypatch):
     monkeypatch.setenv("HOOK_SECRETS", f"{NEW} {OLD}")
-    told("hook")
+    notified("hook")
 
     assert len(hook.requests[0][1]["webhook-signature"].split(" ")) == 2
 
 
 def test_a_mail_arrives_with_subject_text_and_an_id_that_stays(pair, mailbox):
-    told("mail")
+    notified("mail")
 
     (mail,) = mailbox.mails
     assert mail["Subject"] == "[critical] orders failed over"
@@ -137,7 +137,7 @@ def test_a_mail_arrives_with_subject_text_and_an_id_that_stays(pair, mailbox):
 
 
 def test_that_it_is_over_says_how_long_it_lasted(pair, mailbox):
-    told("mail")
+    notified("mail")
     recover("orders", at=NOW + 12 * M)
     look(NOW + 12 * M)
     sent("mail", NOW + 12 * M)
@@ -157,7 +157,7 @@ def test_a_test_message_goes_the_same_way(pair, hook):
 
 def test_a_failure_is_tried_again_with_the_same_id_and_the_same_words(pair, hook):
     hook.answers = [(500, {}), (429, {"Retry-After": "90"})]
-    told("hook")
+    notified("hook")
     assert sent("hook", NOW + 3 * S) == 0, "too early"
     sent("hook", NOW + 10 * S)
     assert sent("hook", NOW + 60 * S) == 0, "it asked for ninety seconds"
@@ -172,7 +172,7 @@ def test_a_failure_is_tried_again_with_the_same_id_and_the_same_words(pair, hook
 
 def test_a_refusal_for_good_marks_the_channel_and_is_said(pair, hook):
     hook.answers = [(404, {})]
-    told("hook")
+    notified("hook")
 
     assert standing() == ["given_up"]
     assert ChannelState.objects.get().failing_since == NOW + S
@@ -186,7 +186,7 @@ def test_a_refusal_for_good_marks_the_channel_and_is_said(pair, hook):
 
 def test_a_channel_that_is_gone_is_not_asked_again(pair, hook):
     hook.answers = [(410, {})]
-    told("hook")
+    notified("hook")
     failed_over("payments", at=NOW + M)
     sent("hook", NOW + 2 * M)
 
@@ -207,7 +207,7 @@ def test_a_test_that_is_taken_enables_a_channel_again(pair, hook):
 def test_a_channel_without_its_address_waits_until_it_is_set(pair, hook, monkeypatch):
     url = hook.url
     monkeypatch.delenv("HOOK_URL")
-    told("hook")
+    notified("hook")
     assert Notice.objects.get().reason == "Channel hook: set HOOK_URL."
     monkeypatch.setenv("HOOK_URL", url)
     sent("hook", NOW + M)
@@ -217,7 +217,7 @@ def test_a_channel_without_its_address_waits_until_it_is_set(pair, hook, monkeyp
 
 def test_a_mail_server_that_is_away_is_asked_again(pair, settings, mailbox):
     settings.EMAIL_PORT, port = 1, settings.EMAIL_PORT
-    told("mail")
+    notified("mail")
     assert standing("mail") == ["waiting"]
     assert "mail server" in Notice.objects.get().reason
     settings.EMAIL_PORT = port
@@ -229,7 +229,7 @@ def test_a_mail_server_that_is_away_is_asked_again(pair, settings, mailbox):
 @pytest.mark.parametrize("address", ["@", "night@exam ple.com", "night@example..com", "a@b.c\\nBcc: d@example.com"])
 def test_an_address_that_no_mail_can_have_is_the_reason_and_can_be_corrected(pair, settings, mailbox, address):
     settings.CHANNELS_FILE.write_text(CHANNELS.replace("day@example.com", address))
-    assert told("mail") == 1
+    assert notified("mail") == 1
     notice = Notice.objects.get()
     assert (notice.state, notice.attempts) == ("waiting", 1)
     assert notice.reason.startswith("No mail can be written to or from these addresses: ")
@@ -242,14 +242,14 @@ def test_an_address_that_no_mail_can_have_is_the_reason_and_can_be_corrected(pai
 @pytest.mark.parametrize(("reply", "state"), [("550 no such user", "given_up"), ("451 later", "waiting")])
 def test_what_a_mail_server_refuses_is_given_up_only_where_it_is_for_good(pair, mailbox, reply, state):
     mailbox.refusals = [reply, reply]
-    told("mail")
+    notified("mail")
 
     assert standing("mail") == [state]
 
 
 def test_the_word_that_it_is_over_never_overtakes_the_word_that_it_began(pair, hook):
     hook.answers = [(500, {})]
-    told("hook")
+    notified("hook")
     recover("orders", at=NOW + 2 * S)
     look(NOW + 2 * S)
     assert sent("hook", NOW + 3 * S) == 0
