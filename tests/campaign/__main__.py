@@ -31,7 +31,6 @@ from tests.campaign.plan import FEW, SMALL, Plan
 from tests.campaign.stage import ROOT, StageError
 
 FOLDER = ROOT / ".campaign"
-EPOCH_FILE = "epoch"
 
 
 def parser() -> argparse.ArgumentParser:
