@@ -31,8 +31,9 @@ from amqp10.types import (
 )
 
 MAX_DEPTH = 32
-# Elements of zero width (null, true, the empty list) would otherwise allow arrays of 2**32 elements in a few bytes.
-MAX_EMPTY_ELEMENTS = 65536
+# Elements of zero width (null, true) would otherwise allow arrays of 2**32 elements in a few bytes.
+MAX_EMPTY_ELEMENTS = 16
+_EMPTY_LIST = 0x45
 
 Decoder = Callable[[bytes, int, int], tuple[Any, int]]
 Encoder = Callable[[Any], bytes]
@@ -222,8 +223,10 @@ def _array(data: bytes, body: int, end: int, count: int, depth: int) -> tuple[Ar
     described = data[body] == 0
     if described:
         descriptor, body = _DECODERS[data[body + 1]](data, body + 2, depth - 1)
-    decoder, body = _DECODERS[data[body]], body + 1
-    if count > max(end - body, 0) and (body != end or count > MAX_EMPTY_ELEMENTS):
+    constructor, body = data[body], body + 1
+    decoder = _DECODERS[constructor]
+    has_allocated = described or constructor == _EMPTY_LIST  # for each element, even of zero width
+    if count > max(end - body, 0) and (body != end or has_allocated or count > MAX_EMPTY_ELEMENTS):
         raise DecodeError("an array claims more values than it has")
     items = Array()
     for _ in range(count):
@@ -290,7 +293,7 @@ for _code, _decoder in {
     0xB1: _variable32(_text),
     0xA3: _variable8(_symbol),
     0xB3: _variable32(_symbol),
-    0x45: lambda data, position, depth: ([], position),
+    _EMPTY_LIST: lambda data, position, depth: ([], position),
     0xC0: _list8,
     0xD0: _list32,
     0xC1: _map8,

@@ -57,7 +57,7 @@ class Relay:
         self.max_body = MAX_FRAME_SIZE  # to the primary
         self._closed_by: set[Front | Upstream] = set()
         self._tokens: dict[int, dict[int, TokenRequests]] = {}  # by channel and handle
-        self._is_held = False
+        self._is_client_read = True
         self.is_primary_there = True
         self._reason = ""
         self._guard = None if gateway.client is None else Guard(self, gateway.client)
@@ -151,15 +151,8 @@ class Relay:
         self.front.flush()
         if len(self._closed_by) == 2:
             self.end()
-        elif self.upstream.held > MOST_HELD or self._is_held:
-            self._hold()
-
-    def _hold(self) -> None:
-        """Read less of the client while the primary has not opened; read on afterwards."""
-        is_held = self.upstream.held > MOST_HELD
-        if is_held != self._is_held:
-            self._is_held = is_held
-            self.read_client(not is_held)
+        else:
+            self.read_client()
 
     def begin(self, init: bytes | None) -> None:
         """Speak to the primary as the client does: with this `sasl-init`, or without SASL."""
@@ -169,9 +162,13 @@ class Relay:
         """Read the primary, or leave what it sends where it is."""
         (self.upstream.resume_reading if is_read else self.upstream.pause_reading)()
 
-    def read_client(self, is_read: bool) -> None:
-        """Read the client, or leave what it sends where it is."""
-        (self.front.connection.resume_reading if is_read else self.front.connection.pause_reading)()
+    def read_client(self) -> None:
+        """Read the client, unless the primary has not opened, does not read or has not judged the client's key."""
+        upstream = self.upstream
+        is_read = upstream.held <= MOST_HELD and not upstream.is_full and self.front.phase is not Phase.OUTCOME
+        if is_read != self._is_client_read:
+            self._is_client_read = is_read
+            (self.front.connection.resume_reading if is_read else self.front.connection.pause_reading)()
 
     # --- the end ---------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from gateway.access import Access
 from gateway.namespace import Namespace
 
 MAX_REQUEST = 64 * 1024
+_MAX_PARTS = 128
 
 
 class TokenRequests:
@@ -21,17 +22,18 @@ class TokenRequests:
     def __init__(self, access: Access, primary: Namespace) -> None:
         self._access, self._primary = access, primary
         self._parts: list[FrameFields] = []
+        self._size = 0
 
     def transfer(self, transfer: FrameFields, max_size: int) -> Iterator[bytes]:
         """The frame bodies that go to the primary now. Raises AmqpError."""
         self._parts.append(transfer)
-        payload = b"".join(part.body[part.payload :] for part in self._parts)
-        if len(payload) > MAX_REQUEST:
+        self._size += len(transfer.body)
+        if self._size > MAX_REQUEST or len(self._parts) > _MAX_PARTS:
             raise AmqpError("amqp:resource-limit-exceeded", "a request to $cbs is too large")
         if transfer.value("more"):
             return
-        parts, self._parts = self._parts, []
-        changed = self._for_primary(payload)
+        parts, self._parts, self._size = self._parts, [], 0
+        changed = self._for_primary(b"".join(part.body[part.payload :] for part in parts))
         if changed is None:
             yield from (part.body for part in parts)
         else:

@@ -25,7 +25,7 @@ class UpstreamRelay(Protocol):
     def flush(self) -> None:
         """Write what has been passed on since the last call."""
 
-    def read_client(self, is_read: bool) -> None:
+    def read_client(self) -> None:
         """Read the client, or leave what it sends where it is."""
 
     def sasl_ended(self, outcome: bytes, *, is_accepted: bool) -> None:
@@ -44,6 +44,7 @@ class Upstream(Side, Dialled):
         self.relay = relay
         self._init: bytes | None = None
         self._has_begun = False
+        self.is_full = False  # the primary does not read what is written
 
     def begin(self, init: bytes | None) -> None:
         """Speak as the client does: with this `sasl-init`, or without SASL."""
@@ -68,10 +69,12 @@ class Upstream(Side, Dialled):
         self.lose("it sent nothing within the client's idle time-out")
 
     def pause_writing(self) -> None:
-        self.relay.read_client(False)
+        self.is_full = True
+        self.relay.read_client()
 
     def resume_writing(self) -> None:
-        self.relay.read_client(True)
+        self.is_full = False
+        self.relay.read_client()
 
     def lost(self, reason: str) -> None:
         log.info("the primary of a client is lost: %s", reason)

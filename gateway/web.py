@@ -18,10 +18,9 @@ Page = Callable[[], tuple[int, str]]
 class WebConversation:
     """Answers requests without a body, one after the other; `pages` are texts by their paths."""
 
-    is_open = True
-
     def __init__(self, connection: AcceptedConnection, pages: dict[str, Page]) -> None:
         self._connection, self._pages = connection, pages
+        self.is_open = bool(pages)  # a port of clients keeps no place for who only speaks HTTP
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
 
     def receive(self, data: bytes) -> None:
