@@ -49,7 +49,10 @@ class FrameFields:
 
     def value(self, name: str) -> Any:
         """A field, decoded; None if it is not there. Raises DecodeError."""
-        return decode(self.encoded(name))[0]
+        value, (_, (types, _)) = decode(self.encoded(name))[0], self._names[name]
+        if types is not None and type(value) not in types:
+            raise DecodeError(f"{name} has another type")
+        return value
 
     def replaced(self, **values: Any) -> bytes:
         """The body with these fields, each a plain value, None or Raw, and everything else as it is."""

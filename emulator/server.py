@@ -8,12 +8,12 @@ from collections.abc import Callable
 from ssl import SSLContext
 
 from amqp10.transport.listener import AcceptedConnection, Listener
+from amqp10.transport.origin import is_loopback
 from emulator.administration import Administration
 from emulator.broker.namespace import Namespace
 from emulator.conversation import Conversation
 from emulator.host import Host
 from emulator.web.conversation import WebConversation
-from emulator.web.origin import is_loopback
 
 NEVER = float("inf")
 # The longest sleep of the timer, so that a change of the wall clock cannot make it late by more.

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote
 
 from amqp10 import performatives as p
 from amqp10 import sas, sasl
@@ -17,6 +19,7 @@ from gateway.pairs import PairError
 from pairing.ends import Endpoint
 
 KEY_NAME = "gateway"
+_SEGMENTS = frozenset((".", ".."))  # the primary may resolve them, and leave what the token covers
 
 
 class Access:
@@ -38,6 +41,12 @@ class Access:
         own = sasl.Credentials.plain(self._name, self._key)
         return p.encode_performative(p.SaslInit(own.mechanism, own.response, self._primary.hostname))
 
+    def for_primary(self, init: p.SaslInit) -> bytes | None:
+        """The `sasl-init` with the primary as its host; None if it names none or the primary already."""
+        if init.hostname in (None, self._primary.hostname):
+            return None
+        return p.encode_performative(replace(init, hostname=self._primary.hostname))
+
     def token(self, token: str, audience: str) -> tuple[str, str] | None:
         """Kind and token that the primary gets for one that a key of the gateway signed; None for any other.
 
@@ -47,7 +56,8 @@ class Access:
             signed = sas.verify(token, self._keys, time.time())
         except sas.TokenError:
             return None
-        if not signed.covers(audience.partition("://")[2].partition("/")[2]):
+        path = audience.partition("://")[2].partition("/")[2]
+        if not signed.covers(path) or not _SEGMENTS.isdisjoint(unquote(path).replace("\\", "/../").split("/")):
             return None
         return SAS_TOKEN, sas.sign(self._name, self._key, audience, int(signed.expires_at))
 

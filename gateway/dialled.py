@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import cast
 
-from amqp10.transport.listener import WRITE_BUFFER
+from amqp10.transport.listener import WRITE_BUFFER, close_in_time
 from amqp10.transport.tls import TlsChannel
 from gateway.namespace import Namespace
 
@@ -66,7 +66,7 @@ class Dialled(asyncio.BufferedProtocol, ABC):
         self._is_over = True
         self._dialling.cancel()
         if self._transport is not None:
-            self._transport.close()
+            close_in_time(self._transport)
 
     def lose(self, reason: str) -> None:
         """Close the connection because of an error of the namespace."""

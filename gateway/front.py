@@ -77,6 +77,10 @@ class Front(Side):
 
     # --- gateway.side.Side -----------------------------------------------------------------------------------------
 
+    @property
+    def is_reading(self) -> bool:
+        return self.connection.is_reading
+
     def write(self, data: bytes) -> None:
         self._metrics.to_clients_bytes_total += len(data)
         self.connection.write(data)
@@ -123,7 +127,7 @@ class Front(Side):
         own = self._access.plain(init)
         is_known = own is not None or init.mechanism != "PLAIN"
         self.phase = Phase.AMQP_HEADER if is_known else Phase.OUTCOME
-        self.relay.begin(own or body)
+        self.relay.begin(own or self._access.for_primary(init) or body)
         if is_known:
             self.write(_ACCEPTED)
 

@@ -42,7 +42,10 @@ class Namespace:
         """An address of a link or a token, such as `amqps://localhost:5672/orders`, with the primary as its host."""
         scheme, separator, rest = address.partition("://")
         host, slash, path = rest.partition("/")
-        named = host.lower() if self.tls is None else urlsplit(f"//{host}").hostname
+        try:
+            named = host.lower() if self.tls is None else urlsplit(f"//{host}").hostname
+        except ValueError:
+            return address  # the primary refuses it
         return f"{scheme}://{self.host}{slash}{path}" if separator and named != self.host else address
 
 

@@ -123,6 +123,7 @@ class Relay:
             raise AmqpError("amqp:illegal-state", "open was expected")
         size, idle_ms = opened.value("max_frame_size") or MAX_FRAME_SIZE, opened.value("idle_time_out")
         self.front.is_open = True
+        self.upstream.opened()
         self.front.buffer.max_frame_size = min(size, MAX_FRAME_SIZE)
         self.max_body = min(size, MAX_FRAME_SIZE) - _HEADER_SIZE
         client_idle_ms = self._opening.value("idle_time_out")

@@ -7,8 +7,10 @@ import logging
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 
 from amqp10.transport.listener import READ_BUFFER, AcceptedConnection, Listener
+from amqp10.transport.origin import is_loopback, objection
 from gateway.access import Access
 from gateway.front import Front
 from gateway.guard.client import GatewayClient
@@ -47,7 +49,9 @@ class Gateway:
 
     async def listen(self, address: str, port: int, tls: ssl.SSLContext | None) -> int:
         """Accept clients; returns the port. With TLS also those of WebSockets. Raises OSError."""
-        listener = Listener(self._serve, lambda connection: WebConversation(connection, {}))
+        is_local = tls is None and is_loopback(address)  # a certificate proves the name
+        objects = partial(objection, namespace=self.primary.hostname, is_local=is_local)
+        listener = Listener(self._serve, lambda connection: WebConversation(connection, {}, objects))
         listener.tls, listener.requires_tls = tls, tls is not None
         self._listeners.append(listener)
         return await listener.open(address, port)
@@ -61,7 +65,7 @@ class Gateway:
         }
 
         def serve(connection: AcceptedConnection) -> WebConversation:
-            return WebConversation(connection, pages)
+            return WebConversation(connection, pages, lambda headers: "Clients connect to another port.")
 
         self._health = Listener(serve, serve)
         return await self._health.open(address, port)

@@ -37,6 +37,11 @@ class Side(ABC):
         self._pulse: asyncio.TimerHandle | None = None
         self._silent_s = 0.0
 
+    @property
+    @abstractmethod
+    def is_reading(self) -> bool:
+        """Whether the peer could be heard."""
+
     @abstractmethod
     def write(self, data: bytes) -> None:
         """Write bytes to the socket."""
@@ -72,11 +77,11 @@ class Side(ABC):
             self._rest(beat_s, limit_s)
 
     def _rest(self, beat_s: float | None, limit_s: float | None) -> None:
-        pause_s = min(beat_s or MAX_HEARTBEAT_S, (limit_s or MAX_HEARTBEAT_S) / _SILENCES)
+        pause_s = min(beat_s or MAX_HEARTBEAT_S, limit_s or MAX_HEARTBEAT_S) / _SILENCES  # as one pause may be skipped
         self._pulse = asyncio.get_running_loop().call_later(pause_s, self._beat, beat_s, limit_s, pause_s)
 
     def _beat(self, beat_s: float | None, limit_s: float | None, passed_s: float) -> None:
-        self._silent_s = 0.0 if self.has_read else self._silent_s + passed_s
+        self._silent_s = 0.0 if self.has_read or not self.is_reading else self._silent_s + passed_s
         if beat_s and not self._has_written:
             self.write(EMPTY_FRAME)
         self.has_read = self._has_written = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Protocol
 
@@ -14,6 +15,8 @@ from gateway.namespace import Namespace
 from gateway.side import Phase, Side
 
 log = logging.getLogger("gateway")
+
+OPEN_S = 20
 
 
 class UpstreamRelay(Protocol):
@@ -44,12 +47,24 @@ class Upstream(Side, Dialled):
         self.relay = relay
         self._init: bytes | None = None
         self._has_begun = False
+        self._deadline: asyncio.TimerHandle | None = None
         self.is_full = False  # the primary does not read what is written
 
     def begin(self, init: bytes | None) -> None:
         """Speak as the client does: with this `sasl-init`, or without SASL."""
         self._init, self._has_begun = init, True
+        reason = f"it has not opened within {OPEN_S} s"
+        self._deadline = asyncio.get_running_loop().call_later(OPEN_S, self.lose, reason)
         self.connected()
+
+    def opened(self) -> None:
+        """The primary has opened in time."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def stop(self) -> None:
+        self.opened()
+        super().stop()
 
     def end(self) -> None:
         """Close the connection once everything is written."""
@@ -57,6 +72,10 @@ class Upstream(Side, Dialled):
         self.hang_up()
 
     # --- gateway.side.Side and gateway.dialled.Dialled -------------------------------------------------------------
+
+    @property
+    def is_reading(self) -> bool:
+        return self._transport is not None and self._transport.is_reading()
 
     def write(self, data: bytes) -> None:
         self.write_raw(data)

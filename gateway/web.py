@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 import h11
@@ -13,14 +13,19 @@ from amqp10.transport.websocket import WebSocketChannel, WebSocketRefused
 MAX_HEAD = 32 * 1024
 TEXT = b"text/plain; charset=utf-8"
 Page = Callable[[], tuple[int, str]]
+Objection = Callable[[Mapping[str, str]], str | None]
 
 
 class WebConversation:
-    """Answers requests without a body, one after the other; `pages` are texts by their paths."""
+    """Answers requests without a body, one after the other; `pages` are texts by their paths.
 
-    def __init__(self, connection: AcceptedConnection, pages: dict[str, Page]) -> None:
-        self._connection, self._pages = connection, pages
+    `objection` says why a WebSocket is refused by its headers; None if it is not.
+    """
+
+    def __init__(self, connection: AcceptedConnection, pages: dict[str, Page], objection: Objection) -> None:
+        self._connection, self._pages, self._objection = connection, pages, objection
         self.is_open = bool(pages)  # a port of clients keeps no place for who only speaks HTTP
+        self._is_head = False
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
 
     def receive(self, data: bytes) -> None:
@@ -31,7 +36,7 @@ class WebConversation:
         try:
             while isinstance(request := self._http.next_event(), h11.Request | h11.EndOfMessage):
                 if isinstance(request, h11.Request):
-                    asked = request
+                    asked, self._is_head = request, request.method == b"HEAD"
                 elif not self._answer(asked):
                     return
             if request is not h11.NEED_DATA:
@@ -66,6 +71,8 @@ class WebConversation:
     def _begin_websocket(self, target: str, headers: dict[str, str]) -> bool:
         channel = WebSocketChannel()
         try:
+            if (reason := self._objection(headers)) is not None:
+                raise WebSocketRefused(reason, 403, [])
             self._connection.write(channel.accept(target, headers))
             self._connection.begin_websocket(channel, self._http.trailing_data[0])
         except WebSocketRefused as refused:
@@ -78,5 +85,8 @@ class WebConversation:
         described = [*headers, (b"Content-Type", TEXT), (b"Content-Length", b"%d" % len(body))]
         reason = HTTPStatus(status).phrase.encode()
         head = h11.Response(status_code=status, headers=described, reason=reason)
-        parts = [self._http.send(event) or b"" for event in (head, h11.Data(data=body), h11.EndOfMessage())]
+        parts = [
+            self._http.send(event) or b""
+            for event in (head, h11.Data(data=b"" if self._is_head else body), h11.EndOfMessage())
+        ]
         self._connection.write(b"".join(parts))

@@ -20,6 +20,7 @@ from amqp10.transport.websocket import WebSocketChannel
 log = logging.getLogger("amqp10")
 
 GREETING_TIMEOUT_S = 30.0
+CLOSING_TIMEOUT_S = 10.0
 WRITE_BUFFER = 1024 * 1024
 READ_BUFFER = 256 * 1024
 MAX_SEGMENT = 32_000
@@ -80,6 +81,13 @@ class Listener:
         self.stop_accepting()
         for connection in list(self.connections):
             connection.reset()
+
+
+def close_in_time(transport: asyncio.Transport) -> None:
+    """Close once everything is written, or abort if the peer does not read it."""
+    transport.close()
+    if transport.get_write_buffer_size():
+        asyncio.get_running_loop().call_later(CLOSING_TIMEOUT_S, transport.abort)
 
 
 def _bound_segments(listening: socket.socket) -> None:
@@ -153,6 +161,15 @@ class AcceptedConnection(asyncio.BufferedProtocol):
         if self._inner is not None:
             self._inner.resume()
 
+    def eof_received(self) -> None:
+        if self._transport is not None:
+            close_in_time(self._transport)
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether the client could be heard."""
+        return self._transport is not None and self._transport.is_reading()
+
     def _read_on(self) -> None:
         may_read = not self._is_writing_paused and not self._is_reading_paused
         if may_read and self._transport is not None and not self._transport.is_closing():
@@ -191,11 +208,11 @@ class AcceptedConnection(asyncio.BufferedProtocol):
         if self._websocket is not None:
             self._websocket.close()
         if self._transport is not None:
-            self._transport.close()
+            close_in_time(self._transport)
 
     def reset(self) -> None:
         """Abort the connection with a TCP reset."""
-        if self._transport is None or self._transport.is_closing():
+        if self._transport is None or (self._transport.is_closing() and not self._transport.get_write_buffer_size()):
             return
         raw = self._transport.get_extra_info("socket")
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from amqp10.transport.origin import is_loopback
 from emulator.command_line.config_file import ConfigError, NamespaceConfig, read_config
 from emulator.command_line.fault_schedule import ScheduleError, Step, read_schedule
-from emulator.web.origin import is_loopback
 
 COMMAND = "servicebus-emulator"
 DEFAULT_KEY = "local-namespace-key"

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import h11
 
+from amqp10.transport.origin import objection
 from amqp10.transport.websocket import WebSocketChannel, WebSocketRefused
 from emulator.administration import Administration, AdminRequest, AdminResponse
 from emulator.administration.messages import refusal
@@ -17,7 +18,6 @@ from emulator.faults import Fault
 from emulator.host import Host
 from emulator.throttle import ADMINISTRATION_CREDITS
 from emulator.web import control
-from emulator.web.origin import objection
 
 WHOLE_NAMESPACE = "*"
 MAX_HEAD = 32 * 1024

@@ -70,6 +70,12 @@ def test_what_is_no_performative_is_refused(body):
         FrameFields(body)
 
 
+def test_a_field_of_another_type_is_refused():
+    fields = FrameFields(b"\x00\x53\x16" + encode([[1]]))
+    with pytest.raises(AmqpError):
+        fields.value("handle")
+
+
 @pytest.mark.parametrize(("performative", "size"), [(p.Transfer(1, 2, b"t" * 30), 20), (OPEN, 20)])
 def test_a_performative_that_is_larger_than_its_frame_is_refused(performative, size):
     with pytest.raises(AmqpError):

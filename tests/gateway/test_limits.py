@@ -1,19 +1,28 @@
-"""What a gateway keeps of a client that has proved nothing yet, and what it reads of its own configuration."""
+"""What a gateway keeps, waits for and accepts of a client that has proved nothing yet."""
 
+import asyncio
+import time
 from unittest.mock import Mock
 
 import pytest
 
 from amqp10 import performatives as p
+from amqp10 import sas
 from amqp10.frame_fields import FrameFields
 from amqp10.types import AmqpError
+from gateway import upstream
+from gateway.access import Access
 from gateway.namespace import Namespace
 from gateway.pairs import read_pair
 from gateway.relay import MOST_HELD, Relay
 from gateway.side import Phase
 from gateway.tokens import MAX_REQUEST, TokenRequests
 from gateway.web import WebConversation
+from pairing.ends import Endpoint
 from tests.gateway.running import PAIRS, WITHOUT_KEY
+from tests.gateway.wire import FakePrimary
+
+ENDPOINT = Endpoint.from_connection_string("primary", "Endpoint=sb://h;SharedAccessKeyName=n;SharedAccessKey=k", {})
 
 
 @pytest.mark.parametrize(("count", "tag"), [(200, b""), (100, bytes(MAX_REQUEST // 90))], ids=["parts", "size"])
@@ -41,10 +50,56 @@ async def test_a_client_is_read_again_once_nothing_stands_against_it():
 
 
 def test_a_port_of_clients_keeps_no_place_for_http():
-    assert [WebConversation(Mock(), pages).is_open for pages in ({}, {"/healthz": Mock()})] == [False, True]
+    assert [WebConversation(Mock(), pages, Mock()).is_open for pages in ({}, {"/healthz": Mock()})] == [False, True]
 
 
 def test_a_connection_string_may_end_with_a_line(tmp_path):
     (tmp_path / "pairs.toml").write_text(PAIRS.replace("SECONDARY_END", WITHOUT_KEY))
     text = "Endpoint=sb://h;SharedAccessKeyName=n;SharedAccessKey=k"
     assert read_pair(tmp_path / "pairs.toml", "contoso", {"PRIMARY": f"{text}\n"}).primary.connection_string == text
+
+
+async def test_a_primary_that_accepts_and_never_opens_is_lost(monkeypatch):
+    monkeypatch.setattr(upstream, "OPEN_S", 0)
+    lost = asyncio.get_running_loop().create_future()
+    with FakePrimary() as primary:
+        endpoint = Endpoint.from_connection_string("primary", primary.connection_string, {})
+        behind = upstream.Upstream(Namespace.of(endpoint, None), Mock(primary_lost=lost.set_result), bytearray(1))
+        behind.begin(None)
+        assert await asyncio.wait_for(lost, 10) == "it has not opened within 0 s"
+
+
+async def test_a_side_is_silent_only_while_it_is_read_and_hears_twice_in_the_time_it_announced():
+    front = Relay(Mock(primary=Namespace("h", "h", "127.0.0.1", 1, None), client=None), connection := Mock()).front
+    front.silent = Mock()
+    for connection.is_reading in (False, True):
+        front.silent.assert_not_called()
+        front._beat(None, 2.0, 2.0)
+    front.silent.assert_called_once()
+    front.keep_alive(40_000, None)
+    assert front._pulse.when() - asyncio.get_running_loop().time() <= 10
+    front.relay.end()
+
+
+@pytest.mark.parametrize(("path", "is_own"), [("orders", True), ("orders/../other", False), ("orders/%2E%5Cx", False)])
+def test_a_token_is_replaced_for_what_its_resource_covers_only(path, is_own):
+    access = Access({"gateway": "key"}, Mock(), ENDPOINT)
+    token = sas.sign("gateway", "key", "sb://here/orders", int(time.time()) + 60)
+    assert (access.token(token, f"sb://h/{path}") is not None) is is_own
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer"),
+    [
+        (b"HEAD /healthz HTTP/1.1\r\nHost: h\r\n\r\n", b"HTTP/1.1 200 OK"),
+        (b"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\n\r\n", b"HTTP/1.1 403 Forbidden"),
+    ],
+)
+def test_a_request_has_its_answer(request_, answer):
+    connection = Mock()
+    WebConversation(connection, {"/healthz": lambda: (200, "ok\n")}, lambda headers: "no").receive(request_)
+    assert connection.write.call_args[0][0].startswith(answer)
+
+
+def test_an_address_that_is_no_url_is_the_primarys_to_refuse():
+    assert Namespace.of(ENDPOINT, None).address_here("amqps://[broken/orders") == "amqps://[broken/orders"

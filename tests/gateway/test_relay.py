@@ -78,6 +78,7 @@ def test_a_name_and_a_key_are_replaced_if_they_are_the_gateways_and_passed_on_ot
         client.expect(SASL_HEADER, sasl.greeting()[8:])
         _, said = primary.accept_open()
         client.expect(ACCEPTED, AMQP_HEADER)
+        assert said.hostname == "127.0.0.1"
         assert said.initial_response == "\0{}\0{}".format(*arrives).encode()
 
 

@@ -17,7 +17,11 @@ def objection(headers: Mapping[str, str], namespace: str, *, is_local: bool) -> 
     """Why a request is refused; None if it is not. `is_local`: the namespace listens on the loopback only."""
     host, origin = _host_of(f"//{headers.get('host', '')}"), headers.get("origin")
     # A page may give the address of this machine to its own name, and is then no other host to the browser.
-    if is_local and not is_loopback(host) and host.removesuffix(SERVICE_DOMAIN) != namespace.lower():
+    if (
+        is_local
+        and not is_loopback(host)
+        and host.removesuffix(SERVICE_DOMAIN) != namespace.lower().removesuffix(SERVICE_DOMAIN)
+    ):
         return "The host must be this machine or the namespace."
     if origin is None:
         is_foreign = headers.get("sec-fetch-site", OWN_SITES[0]) not in OWN_SITES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.web.origin import is_loopback, objection
+from amqp10.transport.origin import is_loopback, objection
 
 LOCAL = {"host": "localhost:5672"}
 
@@ -30,7 +30,8 @@ LOCAL = {"host": "localhost:5672"}
     ],
 )
 def test_only_this_machine_and_its_pages_use_a_local_namespace(headers, is_refused):
-    assert (objection(headers, "contoso", is_local=True) is not None) is is_refused
+    for namespace in ("contoso", "Contoso.servicebus.windows.net"):
+        assert (objection(headers, namespace, is_local=True) is not None) is is_refused
 
 
 @pytest.mark.parametrize(
