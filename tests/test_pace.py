@@ -74,7 +74,7 @@ def test_what_waits_a_second_took_a_second_however_busy_its_machine_is():
         waiting.start()
         waiting.join()
 
-    assert 0.3 < watch.took <= watch.elapsed
+    assert 0.75 < watch.took <= watch.elapsed
 
 
 @pytest.mark.usefixtures("burners")
@@ -84,4 +84,4 @@ def test_what_computes_beside_others_took_less_than_the_time_that_passed():
         while time.thread_time() < began + 0.3:
             pass
 
-    assert 0.15 < watch.took < 0.8 * watch.elapsed
+    assert 0.25 < watch.took < 0.8 * watch.elapsed
