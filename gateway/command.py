@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import ipaddress
 import logging
 import os
 import secrets
@@ -14,9 +13,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cryptography.x509 import load_pem_x509_certificate
+
+from amqp10.transport.origin import is_loopback
 from gateway.access import KEY_NAME, read_keys
 from gateway.pairs import PairError, read_pair
 from gateway.server import Gateway
+from pairing.telemetry import exporting
 
 COMMAND = "paired-namespaces-gateway"
 PREFIX = "GATEWAY_"
@@ -39,12 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the gateway; returns the exit code."""
     given = parser(os.environ).parse_args(arguments)
     level = logging.INFO if given.verbose else logging.WARNING
+    exporting.begin(COMMAND)
     logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
         asyncio.run(_serve(given, os.environ))
     except PairError as error:
         print(f"{COMMAND}: {error}", file=sys.stderr)
         return 2
+    finally:
+        exporting.end()
     return 0
 
 
@@ -60,6 +66,7 @@ async def _serve(given: argparse.Namespace, variables: Mapping[str, str]) -> Non
         gateway = Gateway(pair, keys, given.primary_address)
     except ValueError as error:
         raise PairError(f"The address of the primary is not understood: {error}.") from None
+    gateway.certificate_ends = None if tls is None else _ends_at(given.tls_cert)
     ended = _signalled()
     try:
         gateway.start()
@@ -133,7 +140,7 @@ def _keys(given: argparse.Namespace) -> Mapping[str, str]:
 
 
 def _tls(given: argparse.Namespace) -> ssl.SSLContext | None:
-    if given.listen and not given.insecure and not _is_loopback(_split("--listen", given.listen)[0]):
+    if given.listen and not given.insecure and not is_loopback(_split("--listen", given.listen)[0]):
         raise PairError(
             f"--listen {given.listen} would send keys and messages unencrypted beyond this machine: listen with "
             "--listen-tls, or say --insecure."
@@ -150,19 +157,17 @@ def _tls(given: argparse.Namespace) -> ssl.SSLContext | None:
     return context
 
 
+def _ends_at(certificate: Path) -> float:
+    """The end of the first certificate of a chain, in Unix time."""
+    return load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc.timestamp()
+
+
 def _split(option: str, text: str) -> tuple[str, int]:
     """Host and port of HOST:PORT, [HOST]:PORT or PORT."""
     host, _, port = text.rpartition(":")
     if not port.isdigit() or int(port) > 65535:
         raise PairError(f"{option} {text} is not understood: give an address and a port, as in {LOOPBACK}:5672.")
     return host.strip("[]") or LOOPBACK, int(port)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _reachable(host: str) -> str:

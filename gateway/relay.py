@@ -18,7 +18,7 @@ from gateway.access import Access
 from gateway.front import Front
 from gateway.guard.client import GatewayClient
 from gateway.guard.guard import Guard
-from gateway.metrics import Metrics
+from gateway.metrics import Metrics, sdk_of
 from gateway.namespace import Namespace
 from gateway.side import MAX_FRAME_SIZE, Phase
 from gateway.tokens import TokenRequests, is_token_node
@@ -54,6 +54,8 @@ class Relay:
         self.front = Front(connection, self, gateway.access, gateway.metrics)
         self.upstream = Upstream(gateway.primary, self, gateway.read_buffer)
         self._opening: FrameFields | None = None  # the client's
+        self.sdk = "unknown"
+        self._handles: set[tuple[int, int]] = set()  # of the client's links, with their channels
         self.max_body = MAX_FRAME_SIZE  # to the primary
         self._closed_by: set[Front | Upstream] = set()
         self._tokens: dict[int, dict[int, TokenRequests]] = {}  # by channel and handle
@@ -61,6 +63,16 @@ class Relay:
         self.is_primary_there = True
         self._reason = ""
         self._guard = None if gateway.client is None else Guard(self, gateway.client)
+
+    @property
+    def links(self) -> int:
+        """How many links the client has attached."""
+        return len(self._handles)
+
+    @property
+    def retained(self) -> int:
+        """How many deliveries of the client wait for an outcome."""
+        return 0 if self._guard is None else self._guard.retained
 
     # --- frames ----------------------------------------------------------------------------------------------------
 
@@ -97,13 +109,16 @@ class Relay:
         tokens = self._tokens.get(channel, {})
         match code:
             case p.Attach.CODE:
+                self._handles.add((channel, fields.value("handle")))
                 return [self._attach(channel, fields)]
             case p.Transfer.CODE if (handle := fields.value("handle")) in tokens:
                 return list(tokens[handle].transfer(fields, self.max_body))
             case p.Detach.CODE:
                 tokens.pop(fields.value("handle"), None)
+                self._handles.discard((channel, fields.value("handle")))
             case p.End.CODE:
                 self._tokens.pop(channel, None)
+                self._handles = {each for each in self._handles if each[0] != channel}
             case p.Close.CODE:
                 self._closed_by.add(self.front)
         return [fields.body]
@@ -112,7 +127,7 @@ class Relay:
         """The client's `open` for the primary, which knows itself by its own name only."""
         if opening.code != p.Open.CODE:
             raise AmqpError("amqp:illegal-state", "open was expected")
-        self._opening = opening
+        self._opening, self.sdk = opening, sdk_of(opening.value("properties"))
         self.upstream.buffer.max_frame_size = min(opening.value("max_frame_size") or MAX_FRAME_SIZE, MAX_FRAME_SIZE)
         hostname = self.gateway.primary.hostname
         return opening.body if opening.value("hostname") == hostname else opening.replaced(hostname=hostname)

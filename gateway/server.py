@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from amqp10.transport.listener import READ_BUFFER, AcceptedConnection, Listener
@@ -14,16 +15,18 @@ from amqp10.transport.origin import is_loopback, objection
 from gateway.access import Access
 from gateway.front import Front
 from gateway.guard.client import GatewayClient
-from gateway.metrics import Metrics
+from gateway.metrics import Metrics, by_sdk
 from gateway.namespace import Namespace
 from gateway.pairs import PairEnds
 from gateway.relay import FORCED, Relay
 from gateway.web import Page, WebConversation
+from pairing.fleet.presence import GatewayTraffic, Presence
 
 log = logging.getLogger("gateway")
 
 FINISH_S = 30.0
 _CLOSING_S, _LOOK_S = 2.0, 0.01
+_ANSWER_S = 5.0
 
 
 class Gateway:
@@ -35,7 +38,8 @@ class Gateway:
         self.access = Access(keys, self.primary, pair.primary)
         self.client = client_of(pair)
         self._opening: asyncio.Task[None] | None = None
-        self.metrics = Metrics()
+        self.metrics = Metrics() if self.client is None else self.client.metrics
+        self.certificate_ends: float | None = None
         self.read_buffer = bytearray(READ_BUFFER)
         self.is_ready = False
         self._relays: set[Relay] = set()
@@ -45,7 +49,10 @@ class Gateway:
     def start(self) -> None:
         """Find or create the backlog queues, while clients are passed on already."""
         if self.client is not None:
-            self._opening = asyncio.get_running_loop().create_task(_opened(self.client))
+            loop = asyncio.get_running_loop()
+            if (shared := self.client.coordination) is not None:
+                shared.presence = partial(self._presence, shared.presence, loop)
+            self._opening = loop.create_task(_opened(self.client))
 
     async def listen(self, address: str, port: int, tls: ssl.SSLContext | None) -> int:
         """Accept clients; returns the port. With TLS also those of WebSockets. Raises OSError."""
@@ -61,7 +68,7 @@ class Gateway:
         pages: dict[str, Page] = {
             "/healthz": lambda: (200, "ok\n"),
             "/readyz": lambda: (200, "ready\n") if self.is_ready else (503, "not ready\n"),
-            "/metrics": lambda: (200, self.metrics.exposition(self.pair.name)),
+            "/metrics": lambda: (200, self.metrics.exposition(self.pair.name, self._traffic())),
         }
 
         def serve(connection: AcceptedConnection) -> WebConversation:
@@ -73,14 +80,31 @@ class Gateway:
     def _serve(self, connection: AcceptedConnection) -> Front:
         relay = Relay(self, connection)
         self._relays.add(relay)
-        self.metrics.clients += 1
         self.metrics.clients_total += 1
         return relay.front
 
     def ended(self, relay: Relay) -> None:
         """A relay is over."""
         self._relays.discard(relay)
-        self.metrics.clients -= 1
+
+    def _traffic(self) -> GatewayTraffic:
+        return GatewayTraffic(
+            clients=by_sdk(relay.sdk for relay in self._relays),
+            links=sum(relay.links for relay in self._relays),
+            retained=sum(relay.retained for relay in self._relays),
+            redirected=self.metrics.redirected_total,
+            refused=self.metrics.refused_total,
+            certificate_ends=self.certificate_ends,
+        )
+
+    def _presence(self, of_client: Callable[[], Presence], loop: asyncio.AbstractEventLoop) -> Presence:
+        """The report of this process; not given if the loop, on which clients are served, does not answer."""
+
+        async def traffic() -> GatewayTraffic:
+            return self._traffic()
+
+        found = asyncio.run_coroutine_threadsafe(traffic(), loop).result(_ANSWER_S)
+        return replace(of_client(), gateway=found)
 
     async def stop(self) -> None:
         """Accept nobody any more, and tell each client to connect elsewhere."""

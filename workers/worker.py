@@ -1,8 +1,6 @@
 """What a worker is made of: what it checks first, its pool of threads, its tasks, and its export of traces."""
 
-import os
 import sys
-import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -19,13 +17,11 @@ from kombu.exceptions import OperationalError as BrokerError
 from dashboard.fleet.pairs.pairs_file import load_pairs, require_connection_strings
 from dashboard.site.database import AWAY
 from dashboard.site.redis import RedisError
-from pairing.telemetry.trace_context import is_wanted
+from pairing.telemetry import exporting
 from workers.broker import QUEUES
 
 log = structlog.get_logger(__name__)
 NAME = "paired-namespaces-workers"
-_LEAVING_S = 3.0
-_ends: list[Any] = []
 
 
 class Loader(AppLoader):
@@ -91,28 +87,11 @@ def line_of(error: Exception) -> str:
 
 @worker_init.connect
 def begin(**_: Any) -> None:
-    """Called once before the first task; imports nothing if tracing is not configured."""
-    is_configured = is_wanted(None, os.environ) and os.environ.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
-    if _ends or not is_configured:
-        return
-    from opentelemetry import trace
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
-    # OTEL_SERVICE_NAME takes precedence
-    resource = Resource({SERVICE_NAME: NAME}).merge(OTELResourceDetector().detect())
-    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    trace.set_tracer_provider(provider)
-    _ends.append(provider)
+    """Called once before the first task."""
+    exporting.begin(NAME)
 
 
 @worker_shutdown.connect
 def end(**_: Any) -> None:
-    """Export the remaining spans; an unresponsive collector delays the worker by at most three seconds."""
-    while _ends:
-        ending = threading.Thread(target=_ends.pop().shutdown, name="traces-leaving", daemon=True)
-        ending.start()
-        ending.join(_LEAVING_S)
+    """The last tasks have ended."""
+    exporting.end()

@@ -7,6 +7,7 @@ from typing import Any
 
 from gateway.guard.backlog import Backlog, Outgoing, SharedAccess
 from gateway.guard.work import Delivery
+from gateway.metrics import Metrics
 from gateway.namespace import Namespace
 from pairing.aio.client import PairedServiceBusClient
 from pairing.clock import Clock
@@ -39,7 +40,11 @@ class GatewayClient(PairedServiceBusClient):
         super()._build(primary, secondary, options, clock)
         access = SharedAccess(secondary.connection_string or "")
         self.backlog = Backlog(Namespace.of(secondary, None), access)
-        self.tracing = None  # context would change the messages
+        self.metrics = Metrics()
+        if self.tracing is not None:
+            from gateway.guard.tracing import Redirections  # only if needed: it is slow to import
+
+            self.tracing = Redirections(primary.host, secondary.host)
 
     def _backlog_link(self, path: str) -> Any:
         return QueueLink(self.backlog, path)
@@ -62,7 +67,8 @@ class GuardedSends(SendOperations):
 
     def __init__(self, client: GatewayClient, path: str, link: AnyLink) -> None:
         super().__init__(client, path, link)
-        self._limit = client.batch_limit
+        self._limit, self._metrics = client.batch_limit, client.metrics
+        self._is_plain = not client.options.preserve_session_order  # the span of a healthy send is the client's own
 
     def delivery(self, data: bytes, message_format: int) -> Delivery:
         """What a client sent, measured. Raises DecodeError and MessageSizeExceededError."""
@@ -75,8 +81,20 @@ class GuardedSends(SendOperations):
 
         `failure`: why the attempt that was made when the delivery arrived failed; None if there was none.
         """
-        self._check_live()
-        return (yield from self._deliver(failure, delivery, self._timeout_s, began_at))
+        count = len(delivery.messages)
+        try:
+            self._check_live()
+            queue = yield from self._deliver(failure, delivery, self._timeout_s, began_at)
+        except Exception:
+            self.refused(count)
+            raise
+        if queue is not None:
+            self._metrics.redirected_total += count
+        return queue
+
+    def refused(self, count: int) -> None:
+        """Count messages that are stored nowhere, and whose client gets an error."""
+        self._metrics.refused_total += count
 
     def accepted(self, delivery: Delivery) -> None:
         """The primary accepted a delivery that was passed on when it arrived."""

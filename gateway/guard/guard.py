@@ -46,6 +46,11 @@ class Guard:
         """Whether no delivery waits for an outcome."""
         return all(link.is_empty for link in self._links())
 
+    @property
+    def retained(self) -> int:
+        """How many deliveries wait for an outcome."""
+        return sum(link.retained for link in self._links())
+
     def _links(self) -> list[GuardedLink]:
         links = [link for session in self._sessions.values() for link in session.links.values()]
         return [link for link in links if isinstance(link, GuardedLink)]

@@ -100,6 +100,11 @@ class GuardedLink:
         """Whether no delivery waits for an outcome."""
         return not self._kept
 
+    @property
+    def retained(self) -> int:
+        """How many deliveries wait for an outcome."""
+        return len(self._kept)
+
     # --- the link at the primary -----------------------------------------------------------------------------------
 
     def attached(self, answer: FrameFields) -> None:
@@ -325,6 +330,7 @@ class GuardedLink:
             self._grant_again()
 
     def _refuse(self, number: int, name: str, description: str) -> None:
+        self._sends.refused(1)
         self._session.settle(number, encode(p.rejected(p.error(name, description))))
 
     def report(self) -> None:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import Any
 
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from gateway.guard.backlog import Outgoing
-from gateway.guard.rewriting import BATCH_FORMAT, batches, inner_messages, order_of, rewritten, session_of
+from gateway.guard.rewriting import (
+    BATCH_FORMAT,
+    batches,
+    carried_by,
+    id_of,
+    inner_messages,
+    order_of,
+    rewritten,
+    session_of,
+)
 from pairing.messages.payload import REWRITTEN_AT_ONCE, Payload
 from pairing.telemetry.metering import billing_units
 
@@ -23,6 +33,16 @@ class EncodedMessage:
     def session_id(self) -> str | None:
         """Its session. Raises DecodeError."""
         return session_of(self.data)
+
+    @property
+    def message_id(self) -> str | None:
+        """Its id. Raises DecodeError."""
+        return id_of(self.data)
+
+    @property
+    def application_properties(self) -> dict[Any, Any]:
+        """Those of the client. Raises DecodeError."""
+        return carried_by(self.data)
 
 
 class Delivery(Payload):

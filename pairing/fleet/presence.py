@@ -8,7 +8,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from pairing.fleet.access import script
 from pairing.fleet.shared_state import SharedState
@@ -33,6 +33,23 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
+class GatewayTraffic:
+    """The clients of a gateway, and what became of the messages that they sent since it started."""
+
+    clients: Mapping[str, int]
+    """The number of connected clients by their SDK and its version."""
+    links: int
+    retained: int
+    """Deliveries without an outcome."""
+    redirected: int
+    """Messages that a backlog queue accepted."""
+    refused: int
+    """Messages that neither namespace accepted."""
+    certificate_ends: float | None = None
+    """The end of its certificate in Unix time; None without TLS."""
+
+
+@dataclass(frozen=True, slots=True)
 class Presence:
     """The state that a process reports about itself."""
 
@@ -46,6 +63,8 @@ class Presence:
     """The offset of its clock from that of Redis, if reported."""
     heard: tuple[Heard, ...] = field(default=(), compare=False)
     """The last forced failovers that it adopted, latest at the end, with their delays."""
+    gateway: GatewayTraffic | None = None
+    """Its clients, if it is a gateway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +92,8 @@ class Presences:
         """Report that a process is alive; repeat every few seconds."""
         heard = [[one.path, one.version, one.after_s] for one in presence.heard]
         report = {"sends": presence.sends, "disputed": presence.disputed, "rotation": presence.rotation}
-        text = json.dumps(report | {"clock": time.time(), "heard": heard})
+        gateway = None if presence.gateway is None else asdict(presence.gateway)
+        text = json.dumps(report | {"clock": time.time(), "heard": heard, "gateway": gateway})
         self._report(keys=[self._key], args=[process, text])
 
     def leave(self, process: str) -> None:
@@ -100,7 +120,8 @@ def _reported(written: str) -> tuple[float, Presence]:
     at, report = fields["at"] / 1000, fields["report"]
     heard = tuple(Heard(*one) for one in report["heard"])
     ahead_s = report["clock"] - at
-    return at, Presence(report["sends"], tuple(report["disputed"]), tuple(report["rotation"]), ahead_s, heard)
+    gateway = None if report["gateway"] is None else GatewayTraffic(**report["gateway"])
+    return at, Presence(report["sends"], tuple(report["disputed"]), tuple(report["rotation"]), ahead_s, heard, gateway)
 
 
 def reported_states(living: Iterable[Presence]) -> ReportedStates:

@@ -2,17 +2,24 @@
 
 import asyncio
 import json
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from importlib.metadata import version
 
+import httpx
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient as AsyncServiceBusClient
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from emulator.running import running
+from pairing.fleet.presence import GatewayTraffic, Presences
+from pairing.fleet.shared_state import USAGE, SharedState
+from pairing.telemetry.metering import UsageRecord
 from tests.gateway.running import gateway
+from tests.workers.test_tracing import Collector
 
 pytestmark = pytest.mark.slow
 
@@ -115,7 +122,14 @@ def test_the_backlog_comes_home_after_an_accepted_ping(guarded):
         assert (str(message), message.message_id) == ("home", "1")
 
 
-def test_processes_of_the_pair_learn_the_failover_through_redis(tmp_path, redis_url, redis_client):
+def awaited(found):
+    until = time.monotonic() + 20
+    while not (result := found()) and time.monotonic() < until:
+        pass
+    return result
+
+
+def test_the_fleet_learns_the_failover_the_clients_and_the_usage_through_redis(tmp_path, redis_url, redis_client):
     with ExitStack() as stack:
         namespaces = stack.enter_context(running("contoso", "contoso-dr", entities=["contoso/orders"]))
         primary, secondary = (namespaces[name].connection_string for name in ("contoso", "contoso-dr"))
@@ -123,10 +137,48 @@ def test_processes_of_the_pair_learn_the_failover_through_redis(tmp_path, redis_
         through = stack.enter_context(gateway(tmp_path, primary, **options))
         client = stack.enter_context(ServiceBusClient.from_connection_string(through.connection_string, retry_total=3))
         sender = stack.enter_context(client.get_queue_sender("orders"))
+        sender.send_messages(ServiceBusMessage("healthy"))
         stack.enter_context(namespaces["contoso"].rejecting("orders"))
         sender.send_messages(ServiceBusMessage("x"))
-        until = time.monotonic() + 10
-        while not (health := redis_client.hgetall("pairing:{contoso}:health")) and time.monotonic() < until:
-            pass
-        (orders,) = map(json.loads, health.values())
+        (orders,) = map(json.loads, awaited(lambda: redis_client.hgetall("pairing:{contoso}:health")).values())
         assert (orders["path"], orders["state"]) == ("orders", "failed_over")
+
+        presences = Presences(SharedState(redis_client, "contoso"))
+        (known,) = awaited(lambda: [one.gateway for one in presences.living().values() if one.gateway.redirected])
+        sdk = f"azsdk-python-servicebus/{version('azure-servicebus')}"
+        assert known == GatewayTraffic({sdk: 1}, links=3, retained=0, redirected=1, refused=0)
+        metrics = httpx.get(f"{through.health}/metrics").text
+        assert f'paired_gateway_clients{{pair="contoso",sdk="{sdk}"}} 1.0' in metrics
+        assert 'paired_gateway_redirected_total{pair="contoso"} 1.0' in metrics
+        sender.close()
+        client.close()
+        through.process.terminate()
+        through.process.wait(20)
+        assert not presences.living()
+    metered = [UsageRecord.from_json(entry["record"]) for _, entry in redis_client.xrange(USAGE)]
+    sent = [(each.kind, each.namespace, each.messages) for each in metered if each.entity == "orders" and each.messages]
+    assert sorted(sent) == [("send", "contoso", 1), ("send_backlog", "contoso-dr", 1)]
+
+
+def test_a_redirection_is_a_span_in_the_trace_of_its_message(tmp_path):
+    trace_id = "0af7651916cd43dd8448eb211c80319c"
+    traced = {"traceparent": f"00-{trace_id}-b7ad6b7169203331-01"}
+    with ExitStack() as stack:
+        collector = stack.enter_context(Collector())
+        serving = threading.Thread(target=collector.serve_forever)
+        serving.start()
+        stack.callback(collector.shutdown)
+        namespaces = stack.enter_context(running("contoso", "contoso-dr", entities=["contoso/orders"]))
+        primary, secondary = (namespaces[name].connection_string for name in ("contoso", "contoso-dr"))
+        exported = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
+        through = stack.enter_context(gateway(tmp_path, primary, secondary=secondary, **exported))
+        client = stack.enter_context(ServiceBusClient.from_connection_string(through.connection_string, retry_total=3))
+        sender = stack.enter_context(client.get_queue_sender("orders"))
+        stack.enter_context(namespaces["contoso"].rejecting("orders"))
+        sender.send_messages(ServiceBusMessage("x", application_properties=traced))
+        through.process.terminate()
+        through.process.wait(20)
+        spans = b"".join(body for _, body in collector.taken)
+        expected = (bytes.fromhex(trace_id), b"paired-namespaces-gateway", b"x-servicebus-transfer")
+        assert [each for each in expected if each not in spans] == []
+        client.close()

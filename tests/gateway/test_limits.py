@@ -12,6 +12,7 @@ from amqp10.frame_fields import FrameFields
 from amqp10.types import AmqpError
 from gateway import upstream
 from gateway.access import Access
+from gateway.metrics import by_sdk, sdk_of
 from gateway.namespace import Namespace
 from gateway.pairs import read_pair
 from gateway.relay import MOST_HELD, Relay
@@ -103,3 +104,9 @@ def test_a_request_has_its_answer(request_, answer):
 
 def test_an_address_that_is_no_url_is_the_primarys_to_refuse():
     assert Namespace.of(ENDPOINT, None).address_here("amqps://[broken/orders") == "amqps://[broken/orders"
+
+
+def test_what_clients_say_of_themselves_is_cut_and_many_names_are_counted_together():
+    assert sdk_of({"product": "a\nb", "version": "1" * 999}) == "ab/" + "1" * 57
+    assert [sdk_of(given) for given in (None, [], {"version": 0})] == ["unknown"] * 3
+    assert by_sdk(["x", *map(str, range(100)), "x"]) == {"x": 2, **{str(each): 1 for each in range(19)}, "others": 81}

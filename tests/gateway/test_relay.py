@@ -154,7 +154,8 @@ def test_sigterm_sends_clients_elsewhere(through):
     running, connect = through
     client, primary = connect()
     assert urllib.request.urlopen(f"{running.health}/readyz").read() == b"ready\n"
-    assert b'paired_gateway_clients{pair="contoso"} 1\n' in urllib.request.urlopen(f"{running.health}/metrics").read()
+    metrics = urllib.request.urlopen(f"{running.health}/metrics").read()
+    assert b'paired_gateway_clients{pair="contoso",sdk="unknown"} 1.0' in metrics
     running.process.terminate()
     assert p.error_parts(client.performative().error)[0] == FORCED
     assert primary.hear() == NOTHING

@@ -86,7 +86,8 @@ def test_the_gateway_requires_the_library_and_its_engine_and_brings_a_command(co
     files = contents["paired-namespaces-gateway"]
 
     required = {Requirement(one).name for one in described(files).get_all("Requires-Dist")}
-    assert required == {"certifi", "h11", "paired-namespaces", "servicebus-amqp10"}
+    own = {"certifi", "cryptography", "h11", "prometheus-client"}
+    assert required == {*own, "paired-namespaces", "servicebus-amqp10"}
     assert "paired-namespaces-gateway = gateway.command:main" in metadata(files, "entry_points.txt")
 
 

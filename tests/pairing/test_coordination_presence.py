@@ -31,7 +31,7 @@ def test_a_failover_that_all_but_one_dispute_holds_in_one_of_them():
 
 def test_a_process_that_has_fallen_silent_is_not_counted_and_after_an_hour_forgotten(shared, presences):
     hash_ = "pairing:{contoso}:processes"
-    dead = {"sends": True, "disputed": [], "rotation": [], "clock": 1, "heard": []}
+    dead = {"sends": True, "disputed": [], "rotation": [], "clock": 1, "heard": [], "gateway": None}
     shared.redis.hset(hash_, "host:0:dead", json.dumps({"at": 1000, "report": dead}))
     presences.report(ME, Presence(sends=True))
     assert shared.redis.hlen(hash_) == 2, "who reports looks at nobody else's: the costs would grow with the square"

@@ -66,7 +66,8 @@ def test_a_process_that_was_killed_leaves_none_behind_once_it_is_silent(shared, 
     fleet.hset(
         "pairing:{contoso}:processes",
         SENDER,
-        '{"at": 0, "report": {"sends": true, "disputed": [], "rotation": [], "clock": 0, "heard": []}}',
+        '{"at": 0, "report": {"sends": true, "disputed": [], "rotation": [], "clock": 0, "heard": [], '
+        '"gateway": null}}',
     )
     assert refreshed() == "healthy"
 
