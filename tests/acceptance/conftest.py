@@ -135,14 +135,6 @@ def open_page(browser: Browser, running_demo: Demo, demo_client: DemoClient) -> 
     assert complaints == []
 
 
-LAST = ("test_demo_endings.py", "test_demo_costs.py")
-"""Those that share the demo come first; then one that kills it, and those that want one of their own."""
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=_turn)
-
-
-def _turn(item: pytest.Item) -> int:
-    is_last = item.path.name in LAST and item.path.parent.name == "acceptance"
-    return LAST.index(item.path.name) + 1 if is_last else 0
+    """Those that share the demo come before those that end it."""
+    items.sort(key=lambda item: item.path.name == "test_demo_endings.py" and item.path.parent.name == "acceptance")

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-import duckdb
 import redis
 
 from tests import forked, migrated
@@ -180,10 +179,6 @@ class ControlPlane:
         ended = {name: process.poll() for name, process in self.workers.items()}
         return {name: status for name, status in ended.items() if status is not None}
 
-    def name_of(self, pid: int) -> str | None:
-        """The worker with that process id."""
-        return next((name for name, worker in self.workers.items() if worker.pid == pid), None)
-
     def end(self) -> None:
         for name in list(self.workers):
             self.kill(name)
@@ -193,19 +188,6 @@ class ControlPlane:
         """What the database answers."""
         with closing(sqlite3.connect(self.folder / "db.sqlite3", timeout=30)) as database:
             return database.execute(query, values).fetchall()
-
-    def used(self, kind: str) -> dict[str, int]:
-        """Messages of this kind by the process that reports them, once each, as the Parquet files tell."""
-        files = [str(path) for path in (self.usage / "usage").rglob("*.parquet") if not path.name.startswith("_")]
-        if not files:
-            return {}
-        with closing(duckdb.connect()) as reader:
-            once = (
-                "select record_id, reporter, kind, max_by(messages, seq) as messages from read_parquet(?) group by all"
-            )
-            query = f"select reporter, sum(messages) from ({once}) where kind = ? group by reporter"
-            found = reader.execute(query, [files, kind]).fetchall()
-        return {reporter: int(messages) for reporter, messages in found}
 
 
 @contextmanager

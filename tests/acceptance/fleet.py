@@ -102,15 +102,10 @@ class Namespaces:
         names, paths = (name, f"{name}-dr"), [f"{name}/{entity}" for entity in entities]
         self.primary, self.secondary = self._ending.enter_context(running(*names, entities=paths)).values()
         self.strings = [self.primary.connection_string, self.secondary.connection_string]
-        self.port = int(self.primary.url.rpartition(":")[2])
 
     def break_(self, entity: str | None, operation: str = "send", effect: str = "reject", **more: Any) -> None:
         """Sends to an entity of the primary are rejected from now on."""
         self.primary.fault(operation, effect, entity=entity, **more)
-
-    def break_backlog(self, queue: str) -> None:
-        """Sends to a backlog queue are rejected from now on."""
-        self.secondary.fault("send", "reject", entity=queue)
 
     def mend(self) -> None:
         self.primary.mend()
@@ -135,15 +130,14 @@ class Namespaces:
 class Member:
     """One application process, and what it reported."""
 
-    def __init__(self, name: str, relay: Relay, way_to_primary: Relay | None = None) -> None:
-        self.name, self.relay, self.way_to_primary = name, relay, way_to_primary
+    def __init__(self, name: str, relay: Relay) -> None:
+        self.name, self.relay = name, relay
         self.pid = 0
         self.process = ""
         self.is_ready = self.has_ended = False
         self.events: list[tuple[str, str, float]] = []
         self.heard: list[tuple[str, str, float]] = []
         self.sent: Counter[str] = Counter()
-        self.sent_at: list[float] = []
         self.accepted: list[str] = []
         self.raised: Counter[str] = Counter()
         self.errors: list[str] = []
@@ -161,7 +155,6 @@ class Member:
                 self.heard.append(rest)  # type: ignore[arg-type]
             case "sent":
                 self.sent[rest[0]] += 1
-                self.sent_at.append(time.monotonic())
                 self.accepted.append(rest[1])
                 self.slowest_s = max(self.slowest_s, rest[2])
             case "raised":
@@ -241,18 +234,12 @@ class Fleet:
         *,
         entities: tuple[str, ...] = ("orders",),
         every_s: float = 0.25,
-        own_ways: bool = False,
         durations: dict[str, float] | None = None,
         **more: Any,
     ) -> list[Member]:
-        """Starts so many applications, and returns when all are ready and connected to Redis.
-
-        `own_ways`: each reaches the primary through a relay of its own; `durations` in seconds and `more`: its options.
-        """
-        fresh = []
-        for number in range(len(self.members), len(self.members) + count):
-            way = Relay(self.namespaces.port) if own_ways else None
-            fresh.append(Member(f"{self._prefix}{number}", Relay(self.server.port), way))
+        """Starts so many applications with these options (durations in seconds), all ready and connected to Redis."""
+        numbers = range(len(self.members), len(self.members) + count)
+        fresh = [Member(f"{self._prefix}{number}", Relay(self.server.port)) for number in numbers]
         self.members += fresh
         for member in fresh:
             self._spawn(member, list(entities), every_s, DURATIONS_S | (durations or {}), more)
@@ -263,16 +250,13 @@ class Fleet:
     def _spawn(
         self, member: Member, entities: list[str], every_s: float, durations: dict[str, float], more: dict[str, Any]
     ) -> None:
-        primary, secondary = self.namespaces.strings
-        if member.way_to_primary is not None:
-            primary = primary.replace(f":{self.namespaces.port}", f":{member.way_to_primary.port}")
         reported = {
             "name": member.name,
             "entities": entities,
             "every_s": every_s,
             "address": self._address,
             "redis": f"redis://127.0.0.1:{member.relay.port}/0",
-            "namespaces": [primary, secondary],
+            "namespaces": self.namespaces.strings,
             "durations": durations,
             "options": {"primary_namespace": self.pair, "secondary_namespace": f"{self.pair}-dr", **more},
             "reconcile_s": self._reconcile_s,
@@ -365,7 +349,7 @@ class Fleet:
             thread.join(60)
         self._listener.close()
         for member in self.members:
-            for closing in (member.relay, member.way_to_primary, member.channel):
+            for closing in (member.relay, member.channel):
                 if closing is not None:
                     closing.close()
 

@@ -30,7 +30,6 @@ class Application:
         self._name, self._every_s = reported["name"], reported["every_s"]
         self._entities: list[str] = reported["entities"]
         self._number = 0
-        self._pings = 0
         self._lock = threading.Lock()
         self._channel = Client(reported["address"], family="AF_UNIX")
         if reported["reconcile_s"] is not None:
@@ -45,7 +44,6 @@ class Application:
         self.client = PairedServiceBusClient.from_connection_string(*reported["namespaces"], options=options)
         self.client.on_event(self._note)
         self._take_in, self.client.coordination.on_queue = self.client.coordination.on_queue, self._heard_of_queue
-        self._count, self.client.meter.count = self.client.meter.count, self._counted  # type: ignore[method-assign]
 
     def tell(self, *what: Any) -> None:
         with self._lock:
@@ -57,10 +55,6 @@ class Application:
     def _heard_of_queue(self, news: Any) -> None:
         self._take_in(news)
         self.tell("heard", "returned" if news.until is None else "pulled", news.path, time.monotonic())
-
-    def _counted(self, kind: str, *arguments: Any, **numbers: Any) -> None:
-        self._pings += kind == "ping"
-        self._count(kind, *arguments, **numbers)
 
     def live(self) -> None:
         """Sends at its pace and does what the test asks, until the test is gone."""
@@ -95,10 +89,6 @@ class Application:
 
     # What a test may ask -------------------------------------------------------------------------------------------
 
-    def pings(self) -> int:
-        """How many pings this process has put on the wire."""
-        return self._pings
-
     def health(self, path: str) -> tuple[str, str | None, bool]:
         """State, who holds it, whether it is disputed."""
         known = self.client.entity_health(path)
@@ -107,11 +97,6 @@ class Application:
     def is_connected(self) -> bool:
         """Whether Redis answers this process."""
         return bool(getattr(self.client.coordination, "is_connected", False))
-
-    def pulled(self) -> list[str]:
-        """The backlog queues that this process does not use now."""
-        rotation = self.client.pair_state.rotation
-        return [path for path in rotation.paths if rotation._queues[path].pulled_at is not None]
 
     def pull(self, queue: int) -> tuple[str, float]:
         """Takes a backlog queue out of the rotation, as if a send to it had failed just now; its path, and when."""

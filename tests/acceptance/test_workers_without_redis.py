@@ -12,7 +12,7 @@ import redis
 
 from pairing.fleet.redis_url import client_of
 from tests.acceptance.control_plane import AnyRedis, ControlPlane, DistantRedis, running_plane
-from tests.acceptance.fleet import RedisServer
+from tests.acceptance.fleet import Fleet, RedisServer
 from tests.pace import GUARD, Stopwatch, eventually
 from tests.selection import nightly
 from tests.sentinels import Sentinels, tls_is_built_in
@@ -217,3 +217,26 @@ def test_workers_and_beat_follow_a_failover_of_redis_within_ten_seconds(
     watched.bring_back(old)
 
     are_at_work(replicated_plane, server, 60, datetime.now(UTC))
+
+
+def test_full_queues_of_other_tasks_do_not_delay_a_ping(plane: ControlPlane, fleet: Fleet) -> None:
+    for name in ("one", "two"):
+        fleet.until(lambda one=name: plane.is_at_work(one), 60, f"worker {name} is there")
+    plane.kill("two")
+    tasks: dict[str, tuple[object, ...]] = {
+        "syphons.host": ("contoso",),
+        "pipeline.wanted": (),
+        "samples.sample": ("contoso",),
+        "backlog.due": (),
+    }
+    try:
+        plane.freeze_idle("one")  # or it would be through with them before the last is there
+        plane.flood(tasks, 1000)
+        before = fleet.namespaces.stats("orders").get("pings_swallowed", 0)
+        fleet.shared.fail_over("orders", "drill", operator="ada", process="web")  # from now on, pings are due
+    finally:
+        plane.signal("one", signal.SIGCONT)
+    fleet.until(lambda: fleet.namespaces.stats("orders").get("pings_swallowed", 0) > before, 30, "a ping")
+    left = fleet.shared.redis.llen("syphons") + fleet.shared.redis.llen("pipeline")
+    plane.start("two")
+    assert left > 0, "the ping came after the tasks that were queued before it was due"
