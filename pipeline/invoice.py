@@ -121,8 +121,7 @@ def invoice(terms: Terms, scope: str, usage: Sequence[Line], connections: Sequen
     prices = unit_prices(terms, tiers)
     crossing = _crossing(terms, usage)
     others = [*_connection_lines(terms, connections), *_bandwidth_lines(terms, crossing)]
-    if usage:
-        others += _base_lines(terms, scope, usage)
+    others += _base_lines(terms, scope, usage)
     _price(terms, usage, tiers, prices)
     lines = (*usage, *others)
     exact = prices.price_of(tiers) + sum((line.exact for line in others), Fraction(0))

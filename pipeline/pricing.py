@@ -13,6 +13,7 @@ from pipeline.placing import Placed, Total
 from pipeline.price_tiers import UnitPrices
 from pipeline.results import Day, Priced
 from pipeline.schemas import RULES
+from pipeline.tariffs import PREMIUM
 
 Totals = dict[str, list[tuple[tuple[str, ...], Total]]]
 
@@ -31,7 +32,8 @@ def price(
         of_scope.sort(key=itemgetter(0))
     for rule in RULES:
         terms = terms_of(rule)
-        for scope in sorted({*usage, *connections}):
+        paid = {terms.tariffs.namespaces[name].scope for name in terms.tariffs.of(PREMIUM)}
+        for scope in sorted({*usage, *connections, *paid}):
             used = [_line(key, line, rule) for key, line in usage[scope]]
             made = invoice(terms, scope, used, connections.get(scope, ()))
             prices = unit_prices(terms, made.tiers)

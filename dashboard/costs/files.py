@@ -13,8 +13,8 @@ from dashboard.site.tables import csv_lines
 
 NAMES = ("month", "scope", "namespace", "entity", "kind")
 COUNTS = ("operations", "billing_units", "included_units")
-COLUMNS = (*NAMES, *COUNTS, "charge", "currency")
-TYPES = {name: pa.int64() for name in COUNTS} | {"charge": pa.decimal128(20, 2)}
+COLUMNS = (*NAMES, *COUNTS, "charge", "currency", "units_by_tier", "bytes")
+TYPES = {name: pa.int64() for name in (*COUNTS, "bytes")} | {"charge": pa.decimal128(20, 2)}
 SCHEMA = pa.schema([(name, TYPES.get(name, pa.string())) for name in COLUMNS])
 
 
@@ -29,10 +29,9 @@ def charge_rows(month: str) -> Iterator[tuple[str | int | Decimal, ...]]:
     in_order = charges.order_by("invoice__scope", "namespace", "entity", "kind").iterator()
     for names, rows in groupby(in_order, key=_names):
         of_pairs = list(rows)
-        operations, units, included, cents = (
-            sum(getattr(row, name) for row in of_pairs) for name in (*COUNTS, "cents")
-        )
-        yield (*names, operations, units, included, Decimal(cents).scaleb(-2), of_pairs[0].invoice.currency)
+        *counts, size, cents = (sum(getattr(row, name) for row in of_pairs) for name in (*COUNTS, "bytes", "cents"))
+        by_tier = " ".join(str(sum(units)) for units in zip(*(row.tiers for row in of_pairs), strict=True))
+        yield (*names, *counts, Decimal(cents).scaleb(-2), of_pairs[0].invoice.currency, by_tier, size)
 
 
 def _names(row: Charge) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from fractions import Fraction
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from dashboard.costs.runs.jobs import JobFailed, run_job
 from dashboard.models import ChargeRun, Invoice
 from dashboard.models.visibility import all_pairs
 from pipeline.price_tiers import FREE, OPERATIONS, Price
+
+NO_OPERATIONS = ("base", "connections", "bandwidth")
+"""The kinds of charges that are not for operations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,22 @@ def operations_price(invoice: Invoice) -> Price:
     return price.after(int(invoice.units - sum(invoice.tiers[len(price.tiers) :])))
 
 
-def beside_the_ladder(invoice: Invoice) -> list[str]:
-    """The operations of Basic and Premium namespaces, which have prices of their own."""
-    tiers: dict[str, str] = invoice.run.details.get("tiers", {})
-    return [namespace for namespace, tier in tiers.items() if tier != "standard"]
+class Bill:
+    """The prices of one invoice, each looked up once: a month can have a thousand outages."""
+
+    def __init__(self, invoice: Invoice) -> None:
+        self._invoice = invoice
+        tiers: dict[str, str] = invoice.run.details.get("tiers", {})
+        self._elsewhere = frozenset(namespace for namespace, tier in tiers.items() if tier != "standard")
+        self.operations = operations_price(invoice)
+        self.flat_rate = cache(self._flat_rate)
+        """By namespace without tiers (Basic, Premium), the price of an operation; those of Premium are free."""
+
+    def has_flat_rate(self, namespace: str) -> bool:
+        """Whether it is a Basic or Premium namespace."""
+        return namespace in self._elsewhere
+
+    def _flat_rate(self, namespace: str) -> Fraction:
+        rows = list(self._invoice.charges.filter(namespace=namespace).exclude(kind__in=NO_OPERATIONS))
+        units = sum(row.billing_units for row in rows)
+        return sum((Fraction(row.exact) for row in rows), Fraction(0)) / units if units else Fraction(0)

@@ -16,7 +16,7 @@ from dashboard.fleet.depth.trend import Trend, is_paused, trend_of
 from dashboard.fleet.state.event_lines import EventLine, plain_cause
 from dashboard.fleet.state.ledgers import stalled
 from dashboard.fleet.state.paces import paces_of
-from dashboard.fleet.state.status import Headline, Status, entity_status, headline, is_held, is_silent, verbs
+from dashboard.fleet.state.status import AWAY, Headline, Status, entity_status, headline, is_held, is_silent, verbs
 from dashboard.fleet.state.status_counts import counts_by_pair, summed
 from dashboard.models import EntityHealth, Heartbeat, Pair, Readiness, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
@@ -26,7 +26,6 @@ from pairing.fleet.shared_health import Pace
 MOST_NAMED = 12
 FOLDED_FROM = 9
 """As many healthy entities of a pair are one line that unfolds."""
-AWAY = (Status.FAILED_OVER, Status.HELD)
 CALM = (Status.HEALTHY, Status.UNKNOWN)
 PanelOf = Callable[[Pair], object | None]
 """Additional content of a pair, for `demo/panel.html`; None if there is none."""
@@ -235,7 +234,7 @@ def board(
             demo=panel_of(pair),
             paces=limited.get(pair.name, {}),
             outlook=ahead[pair.pk],
-            trend=trend_of(pair, depth, ahead[pair.pk], window.end),
+            trend=trend_of(pair, depth, ahead[pair.pk], counts.get(pair.pk, {}), window.end),
             counts=counts.get(pair.pk, {}),
             is_folded=may_fold and sum(row.status in CALM for row in own) >= FOLDED_FROM,
         )
@@ -280,15 +279,16 @@ def status_of(entity: EntityHealth, now: datetime, fleet_is_silent: bool) -> Sta
 def watched_pairs(now: datetime) -> QuerySet[Pair]:
     """Pairs for `board`: with sums of their queues, pauses, stalled syphons and the last heartbeat, in two queries."""
     here = Q(backlog_queues__is_gone=False)
+    used = here & Q(backlog_queues__is_orphan=False)
     for_entities = EntityHealth.objects.filter(pair=OuterRef("pk"), waiting__gt=0).order_by().values("pair")
     return Pair.objects.annotate(
-        queues=Count("backlog_queues", filter=here),
+        queues=Count("backlog_queues", filter=used),
         waiting=Sum(F("backlog_queues__active") + F("backlog_queues__scheduled"), filter=here, default=0),
         dead=Sum("backlog_queues__dead_lettered", filter=here, default=0),
         for_entities=Subquery(for_entities.annotate(sum=Sum("waiting")).values("sum")),
         room=Sum(
             F("backlog_queues__max_size_bytes") - F("backlog_queues__size_bytes"),
-            filter=here & Q(backlog_queues__max_size_bytes__gt=F("backlog_queues__size_bytes")),
+            filter=used & Q(backlog_queues__max_size_bytes__gt=F("backlog_queues__size_bytes")),
         ),
         sampled_at=Max("backlog_queues__seen_at", filter=here),
         heard_at=Subquery(Heartbeat.objects.order_by("-seen_at").values("seen_at")[:1]),

@@ -11,6 +11,7 @@ from dashboard.api.fields import Word
 from dashboard.api.paging import NEWEST_FIRST, Between, Page, page
 from dashboard.api.schemas import EventKind, PaceLimit, Pause, pace_limits
 from dashboard.fleet.state.paces import limits
+from dashboard.fleet.state.status import Status
 from dashboard.incidents.finding import find
 from dashboard.incidents.folding import Incident
 from dashboard.incidents.listing import beginnings
@@ -29,11 +30,12 @@ class IncidentQuery(Between):
 
 
 class IncidentSummary(Schema):
-    """One outage of one entity. `drained_at`: when its backlog was seen to be empty."""
+    """One outage of one entity, `healthy` once it is over. `drained_at`: when its backlog was seen to be empty."""
 
     id: str
     pair: str
     entity: str
+    status: Status
     reason: str
     forced_by: str | None
     began_at: datetime
@@ -69,7 +71,7 @@ class IncidentPings(Schema):
 
 
 class QueueLedger(Schema):
-    """The messages enqueued in one backlog queue, by fate."""
+    """The messages of one backlog queue by fate. `enqueued`: those that its syphon has seen, until it is drained."""
 
     queue: str
     began_at: datetime

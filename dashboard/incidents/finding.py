@@ -1,6 +1,7 @@
 """Incidents from the database: folded events, stored depths, and the first empty sample."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.utils import timezone
 from dashboard.fleet.depth.peaks import COARSE_S, FINE_S, Step, begin_of, filled
 from dashboard.fleet.pruning import KEPT
 from dashboard.fleet.state.outages import AWAY
+from dashboard.fleet.state.status import is_held
 from dashboard.incidents.folding import Incident, drain, drained, incidents
 from dashboard.models import DepthPeak, EntityHealth, FailoverEvent, PairDepth, WaitingSample
 from dashboard.site.charts import Point
@@ -32,7 +34,7 @@ def of_entity(entity: EntityHealth, since: datetime) -> list[Incident]:
     found = incidents(events.order_by("time", "id")[:MOST_EVENTS], _interval(entity))
     newest = found[: -MOST_SHOWN - 1 : -1]
     samples = _samples(entity, newest[-1].began_at) if newest else []
-    return [_with_drained_at(entity, incident, samples) for incident in newest]
+    return [_as_it_is(entity, incident, samples) for incident in newest]
 
 
 def find(pair: str, event_id: str) -> tuple[EntityHealth, Incident, list[Point]]:
@@ -43,7 +45,7 @@ def find(pair: str, event_id: str) -> tuple[EntityHealth, Incident, list[Point]]
     for incident in incidents(events.order_by("time", "id")[:MOST_EVENTS], _interval(entity)):
         if any(one.event_id == event_id for one in incident.events):
             samples = _remembered(entity, incident)
-            return entity, _with_drained_at(entity, incident, samples), samples
+            return entity, _as_it_is(entity, incident, samples), samples
     raise Http404
 
 
@@ -88,9 +90,12 @@ def _until(entity: EntityHealth, incident: Incident) -> datetime:
     return emptied + max(MARGIN, (emptied - incident.began_at) / 10) if emptied else timezone.now()
 
 
-def _with_drained_at(entity: EntityHealth, incident: Incident, samples: list[Point]) -> Incident:
+def _as_it_is(entity: EntityHealth, incident: Incident, samples: list[Point]) -> Incident:
+    """The incident with the state and the end that its entity gives it."""
+    now = timezone.now()
+    incident = replace(incident, is_held=is_held(entity.held_by, entity.expires, now))
     looks = PairDepth.objects.filter(pair=entity.pair_id).order_by("at").values_list("at", flat=True)
     first = looks.filter(at__gte=incident.recovered_at or incident.began_at).first()
-    if incident.recovered_at and incident.recovered_at < timezone.now() - KEPT[PairDepth][1]:
+    if incident.recovered_at and incident.recovered_at < now - KEPT[PairDepth][1]:
         first = incident.recovered_at  # the times of samples are pruned; their peaks are not
     return drained(incident, samples, first)

@@ -31,6 +31,7 @@ class Incident:
     forced_by: str | None
     recovered_at: datetime | None = None
     drained_at: datetime | None = None
+    is_held: bool = False
     events: tuple[FailoverEvent, ...] = ()
 
     @property
@@ -47,7 +48,7 @@ class Incident:
         """Its state, as the badges of entities have it."""
         if self.is_over:
             return Status.HEALTHY
-        return Status.DRAINING if self.recovered_at else Status.FAILED_OVER
+        return Status.DRAINING if self.recovered_at else Status.HELD if self.is_held else Status.FAILED_OVER
 
     def ended_at(self, now: datetime) -> datetime:
         """The end, or now."""

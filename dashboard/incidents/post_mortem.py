@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from dashboard.access import registry
 from dashboard.incidents.folding import Incident
 from dashboard.incidents.moved import Moved
 from dashboard.incidents.story import Story
 from dashboard.incidents.timeline import Moment
+from dashboard.site.durations import lasting
 from dashboard.site.money import small_money
 from pairing.events import KINDS
 
@@ -72,21 +73,21 @@ def _cause(incident: Incident) -> str:
 
 def _facts(story: Story) -> Iterator[str]:
     incident, drain = story.incident, story.drain
-    state = "over" if incident.is_over else "draining" if incident.recovered_at else "failed over"
+    state = "over" if incident.is_over else incident.status.word.lower()
     by = f", forced by {_plain(incident.forced_by)}" if incident.forced_by else ""
     yield f"- State: {state}{by}"
     yield f"- First failure: {_utc(incident.began_at)}"
     yield f"- Failed over: {_utc(incident.failed_over_at)}"
     yield f"- Recovered: {_utc(incident.recovered_at)}"
     yield f"- Drained: {_utc(incident.drained_at)}"
-    yield f"- Lasted: {_span(story.lasted)}{'' if incident.is_over else ' so far'}"
+    yield f"- Lasted: {lasting(story.lasted)}{'' if incident.is_over else ' so far'}"
     yield f"- Most messages waiting: {drain.peak:,}"
     yield f"- Waiting: {drain.waiting:,}"
 
 
 def _timeline(story: Story) -> Iterator[Sequence[str]]:
     for one in story.timeline:
-        after = _span(one.at - story.incident.began_at)
+        after = lasting(one.at - story.incident.began_at)
         about = "the whole pair" if one.about == "*" else one.about
         yield _utc(one.at, "%Y-%m-%d %H:%M:%S"), after, words_of(one), about, one.by, one.reason, f"{one.waiting:,}"
 
@@ -106,7 +107,7 @@ def _drained(story: Story) -> Iterator[str]:
                 one.queue,
                 _utc(one.began_at),
                 _utc(one.ended_at),
-                f"{one.enqueued:,}",
+                f"{one.enqueued:,}" if one.ended_at else "not known yet",
                 "not known yet" if one.missing is None else f"{one.missing:,}",
             )
             for one in story.ledgers
@@ -156,9 +157,3 @@ def _plain(text: str | None) -> str:
 
 def _utc(at: datetime | None, pattern: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
     return at.strftime(pattern) if at else "not yet"
-
-
-def _span(span: timedelta) -> str:
-    """0:01:05, or -0:00:02 for what came before."""
-    seconds = round(span.total_seconds())
-    return f"{'-' if seconds < 0 else ''}{timedelta(seconds=abs(seconds))}"

@@ -66,7 +66,12 @@ class Story:
 
     @cached_property
     def pings(self) -> dict[str, Any]:
-        return pings(self.entity, self.incident)
+        """The last ping of this failover, and their number: as metered, if they are."""
+        kept = ping_tallies.during(self.entity, self.incident.failed_over_at, next_failover(self.incident))
+        count = (self.cost.units.get("ping") if self.cost else None) or (kept.count if kept else 0)
+        if kept is None:
+            return {"count": count, "last_at": None, "accepted": None, "reason": ""}
+        return {"count": count, "last_at": kept.last_at, "accepted": kept.accepted, "reason": kept.reason}
 
     @cached_property
     def actions(self) -> list[AuditEntry]:
@@ -107,11 +112,3 @@ def pause_of(entity: EntityHealth) -> SyphonPause | None:
     pauses = {pause.queue: pause for pause in entity.pair.pauses.all()}
     others = (pauses[queue] for queue in sorted(pauses) if parse_backlog_path(queue) is not None)
     return pauses.get(WHOLE_PAIR) or pauses.get(entity.path) or next(others, None)
-
-
-def pings(entity: EntityHealth, incident: Incident) -> dict[str, Any]:
-    """The last ping of this failover, and their number."""
-    kept = ping_tallies.during(entity, incident.failed_over_at, next_failover(incident))
-    if kept is None:
-        return {"count": 0, "last_at": None, "accepted": None, "reason": ""}
-    return {"count": kept.count, "last_at": kept.last_at.isoformat(), "accepted": kept.accepted, "reason": kept.reason}

@@ -76,7 +76,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
     """The page of one incident; htmx requests return only the live part."""
     found = story(pair, event_id)
-    window, pinged = _window(found.incident, found.now), found.pings
+    window = _window(found.incident, found.now)
     context = {
         "board": worker_liveness(found.now),
         "pair": found.entity.pair,
@@ -92,8 +92,7 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
         "moved": found.moved,
         "ledgers": found.ledgers,
         "pause": pause_of(found.entity),
-        "pings": pinged,
-        "last_ping_at": datetime.fromisoformat(pinged["last_at"]) if pinged["last_at"] else None,
+        "pings": found.pings,
         "now": found.now,
     }
     return page_or_part(request, "incidents/detail.html", context)

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 
 from dashboard.readiness.facts import Answer, EntityFacts, PairFacts, Probe, QueueFacts
 from dashboard.readiness.score import Check, Result
+from dashboard.site.durations import roughly
 
 FULL = 0.8
 SOON_S, LATER_S = 30 * 60.0, 4 * 3600.0
-YEAR_S = 366 * 86_400.0
 SKEW_S, BAD_SKEW_S = 1.0, 5.0
 HEADROOM = 4_096
 """Maximum bytes that rewriting adds to a message: path, session, times and the types of properties."""
@@ -110,17 +110,18 @@ def room(facts: PairFacts) -> Check:
         return Check("room", UNKNOWN, "The size of the backlog queues has not been checked recently.", _START_WORKER)
     full = [queue for queue in known if queue.share >= FULL]
     left_s, usual = time_left_s(known, facts.bytes_per_s, facts.lasts_s), _usual(facts)
+    left = "" if left_s is None else roughly(timedelta(seconds=min(left_s, 1e9)))
     todo = "Find out why the backlog is not drained, or raise backlog_queue_count here and in the applications."
     if len(full) == len(known):
         return Check("room", BAD, "Every backlog queue is 80 % full or more.", todo)
     if left_s is not None and left_s < SOON_S:
-        return Check("room", BAD, f"The backlog would be full within {_duration(left_s)}{usual}.", todo)
+        return Check("room", BAD, f"The backlog would be full within {left}{usual}.", todo)
     if full:
         return Check("room", WEAK, f"80 % full or more: {_listed([queue.path for queue in full])}.", todo)
     if left_s is not None and left_s < LATER_S:
-        return Check("room", WEAK, f"The backlog would hold an outage of {_duration(left_s)} only{usual}.", todo)
+        return Check("room", WEAK, f"The backlog would hold an outage of {left} only{usual}.", todo)
     fullest = max(queue.share for queue in known)
-    held = f"; it would hold an outage of {_duration(left_s)}{usual}" if left_s is not None else ""
+    held = f"; it would hold an outage of {left}{usual}" if left else ""
     return Check("room", GOOD, f"The fullest queue is {fullest:.0%} full{held}.")
 
 
@@ -231,14 +232,3 @@ def _listed(names: Iterable[str]) -> str:
     known = list(names)
     more = f" and {len(known) - 3} more" if len(known) > 3 else ""
     return ", ".join(known[:3]) + more
-
-
-def _duration(seconds: float) -> str:
-    if seconds >= YEAR_S:
-        return "more than a year"
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    hours = seconds / 3600
-    return f"{hours:.1f} h" if hours < 10 else f"{hours:.0f} h" if hours < 72 else f"{hours / 24:,.0f} days"

@@ -82,10 +82,26 @@ class Check:
 
 def score(results: Mapping[str, Result]) -> int:
     """The score, 0 to 100; a missing finding counts as unknown."""
-    reported = {name: results.get(name, Result.UNKNOWN) for name in WEIGHTS}
-    points = sum(WEIGHTS[name].points * SHARES[result] for name, result in reported.items())
-    bounds = [BOUNDS.get(result, 100) for name, result in reported.items() if WEIGHTS[name].is_vital]
-    return int(min(points, *bounds))
+    vital = (results.get(name, Result.UNKNOWN) for name, weight in WEIGHTS.items() if weight.is_vital)
+    return min(earned(results), *(BOUNDS.get(result, 100) for result in vital))
+
+
+def earned(results: Mapping[str, Result]) -> int:
+    """The points of all checks, without the limits of vital ones."""
+    return int(sum(weight.points * SHARES[results.get(name, Result.UNKNOWN)] for name, weight in WEIGHTS.items()))
+
+
+def capped(checks: Iterable[Check]) -> str:
+    """The points of all checks, and the vital one that limits how many of them count; empty if all do."""
+    known = list(checks)
+    results = dict.fromkeys(OF_ENTITY, Result.GOOD) | results_of(known)
+    vital = [check for check in faults_of(known) if check.is_vital and check.result in BOUNDS]
+    points, bound = earned(results), score(results)
+    if not vital or bound == points:
+        return ""
+    worst = min(vital, key=lambda check: BOUNDS[check.result])
+    how = "bad" if worst.result is Result.BAD else "not known"
+    return f"{points} of 100 points, of which {bound} count while a vital check is {how}: {worst.title}."
 
 
 def results_of(checks: Iterable[Check]) -> dict[str, Result]:

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 Point = tuple[datetime, int]
 STOPS, TABLE_ROWS, MOST_NAMED = 180, 12, 4
-NEAR = 0.03
-"""Events nearer to each other, as a share of the window, have one mark."""
+NEAR, SAME_TIME = 0.03, timedelta(minutes=1)
+"""Events nearer to each other, as a share of the window, have one mark; those of the same time are one moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,10 @@ class Window:
     def share(self, at: datetime) -> float:
         """The position of a moment in the window, from 0 at the start to 1 at the end."""
         return min(1.0, max(0.0, (at - self.start) / (self.end - self.start)))
+
+    def time_of(self, at: datetime) -> str:
+        """A time within it, UTC: with the date if it is longer than a day."""
+        return f"{at:%Y-%m-%d %H:%M}" if self.end - self.start > timedelta(days=1) else f"{at:%H:%M:%S}"
 
     @property
     def words(self) -> str:
@@ -70,6 +74,7 @@ class NumberedMark:
     at: datetime
     offset_s: float
     tone: str
+    when: str
     words: Sequence[str]
 
 
@@ -190,7 +195,7 @@ def _label(subject: str, window: Window, lines: Sequence[Line], stops: Sequence[
     first = lines[0]
     at = stops[first.values.index(first.peak)]
     now = "at the end" if window.is_past else "now"
-    return f"{subject}, {window.words}: highest {first.peak:,} at {at:%H:%M} UTC, {now} {first.last:,}"
+    return f"{subject}, {window.words}: highest {first.peak:,} at {window.time_of(at)} UTC, {now} {first.last:,}"
 
 
 def _within(points: Sequence[Point], window: Window) -> list[Point]:
@@ -237,17 +242,23 @@ def numbered_marks(marks: Iterable[Mark], window: Window) -> list[NumberedMark]:
             at=group[0].at,
             offset_s=(group[0].at - window.start).total_seconds(),
             tone=group[0].tone,
-            words=_together(group),
+            when=window.time_of(group[0].at),
+            words=_together(group, window),
         )
         for number, group in enumerate(groups, start=1)
     ]
 
 
-def _together(marks: Sequence[Mark]) -> list[str]:
-    """What happened, once each, with all it happened to: `Failed over: orders, payments and 2 more`."""
+def _together(marks: Sequence[Mark], window: Window) -> list[str]:
+    """What happened, once each, with all it happened to: `Failed over: orders, payments and 2 more`. What happened
+    later than the first begins with its own time.
+    """
     subjects: dict[str, list[str]] = {}
+    moment = first = marks[0].at
     for mark in marks:
-        known = subjects.setdefault(mark.words, [])
+        moment = mark.at if mark.at - moment > SAME_TIME else moment
+        time = f"{window.time_of(moment)} " if moment != first else ""
+        known = subjects.setdefault(time + mark.words, [])
         if mark.subject and mark.subject not in known:
             known.append(mark.subject)
     return [f"{words}: {_named(known)}" if known else words for words, known in subjects.items()]

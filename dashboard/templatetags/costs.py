@@ -1,6 +1,7 @@
 """Template tags of the cost pages: money, kinds and bars."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from urllib.parse import quote
@@ -13,6 +14,7 @@ from django.utils.safestring import SafeString
 from dashboard.costs.bill.reconciliation import Range
 from dashboard.costs.reporting.report import LABELS, Share
 from dashboard.fleet.state.event_lines import plain_cause
+from dashboard.site.durations import lasting
 from dashboard.site.money import cents, small_money, unrounded
 from dashboard.site.money import money as as_money
 from dashboard.site.tables import Folded, folded
@@ -75,18 +77,17 @@ def gigabytes(size: Fraction) -> str:
 
 @register.filter
 def duration(seconds: float) -> str:
-    """45 s, 17 min, 3.2 h."""
-    if round(seconds) < 120:
-        return f"{round(seconds)} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3600:.1f} h"
+    """3 min 5 s."""
+    return lasting(timedelta(seconds=seconds))
 
 
 @register.simple_tag(takes_context=True)
-def look_into(context: Context, field: str, value: str) -> str:
-    """The address of this page with one filter set, or removed by an empty value."""
+def look_into(context: Context, field: str, value: str, pair: str = "") -> str:
+    """The address of this page with one filter set, or removed by an empty value; `pair`: and with this pair."""
     query = context["request"].GET.copy()
     query["month"] = context["month"]
     query[field] = value
+    query["pair"] = pair or query.get("pair", "")
     return "?" + "&".join(f"{quote(name)}={quote(str(given), safe='')}" for name, given in query.items() if given)
 
 

@@ -1,7 +1,6 @@
 """Template tags of the control plane: times, states and the labels of actions."""
 
-from datetime import datetime, timedelta
-from itertools import pairwise
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,11 +18,11 @@ from dashboard.fleet.state.outages import AWAY
 from dashboard.fleet.state.status import MEANINGS, Status
 from dashboard.models import FailoverEvent
 from dashboard.site import plots
+from dashboard.site.durations import lasting, roughly
 from dashboard.site.menu import Entry, tabs_on
 from pairing.events import KINDS
 
 register = template.Library()
-A_YEAR = timedelta(days=365)
 FATE_LABELS = {"restored": "drained", "dead_lettered": "dead-lettered"}
 """The words for outcomes in ledgers that are not their names."""
 WEEK_S = 7 * 86_400
@@ -37,6 +36,8 @@ SHAPES = {
     Status.UNKNOWN: '<circle cx="6" cy="6" r="4" fill="none"/>',
 }
 register.filter(plots.drawing)
+register.filter(lasting)
+register.filter(roughly)
 register.simple_tag(plots.value_axis)
 
 
@@ -190,26 +191,6 @@ def seconds(value: float) -> str:
     if value >= 120 and value % 60 == 0:
         return f"{value / 60:.0f}\N{NO-BREAK SPACE}min"
     return f"{value:g}\N{NO-BREAK SPACE}s"
-
-
-@register.filter
-def lasting(span: timedelta) -> str:
-    """4.2 s, 3 min 5 s, 2 h 10 min, 3 d 4 h."""
-    total = span.total_seconds()
-    if total < 10:
-        return f"{max(total, 0):.1f}\N{NO-BREAK SPACE}s"
-    whole = round(total)
-    sizes = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-    (unit, name), (smaller, small_name) = next(pair for pair in pairwise((*sizes, (1, "s"))) if whole >= pair[0][0])
-    rest = whole % unit // smaller
-    parts = [f"{whole // unit}\N{NO-BREAK SPACE}{name}", f"{rest}\N{NO-BREAK SPACE}{small_name}" if rest else ""]
-    return " ".join(filter(None, parts))
-
-
-@register.filter
-def roughly(span: timedelta) -> str:
-    """about 3 min 5 s, or more than a year: of a time that is expected."""
-    return "more than a year" if span > A_YEAR else f"about {lasting(span)}"
 
 
 @register.filter

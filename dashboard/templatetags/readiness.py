@@ -11,10 +11,11 @@ from django.utils.safestring import SafeString
 
 from dashboard.models import EntityHealth, Pair, Readiness
 from dashboard.readiness.boards import BADGES, RESULT_BADGES, is_stale
-from dashboard.readiness.score import WEIGHTS, word
+from dashboard.readiness.score import WEIGHTS, capped, word
 from dashboard.templatetags.dashboard import badge
 
 register = template.Library()
+register.filter(capped)
 
 WORDS = {"ready": "Ready", "weak": "Weak", "endangered": "Endangered", "unknown": "Not known"}
 MEANINGS = {

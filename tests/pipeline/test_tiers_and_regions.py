@@ -13,7 +13,9 @@ from pyspark.sql import SparkSession
 from pipeline.errors import PipelineError, PriceError
 from pipeline.invoice import Connections, Line, Terms, invoice
 from pipeline.jobs.charges import SAMPLE_PRICES
+from pipeline.placing import Placed
 from pipeline.prices import parse_items, price_list
+from pipeline.pricing import price
 from pipeline.schemas import USAGE
 from pipeline.tariffs import Crossing, Namespace, Tariffs, read_tariffs
 from tests.pipeline.conftest import Write
@@ -83,6 +85,13 @@ def test_premium_is_paid_by_messaging_unit_and_hour(messaging_units: int, hours:
     terms = Terms(month=OCTOBER, prices=PRICES, tariffs=Tariffs(namespaces={"large": large}, crossings={}))
     assert invoice(terms, "sub", usage, []).cents == cents
     assert OCTOBER.hours == hours
+
+
+def test_an_idle_premium_namespace_is_a_bill_of_its_own() -> None:
+    tariffs = Tariffs(namespaces={"elsewhere": NAMESPACES["elsewhere"]}, crossings={})
+    terms = Terms(month=OCTOBER, prices=PRICES, tariffs=tariffs)
+    found = [one.invoice for one in price(lambda rule: terms, Placed(6), {})]
+    assert {(made.scope, made.cents) for made in found} == {("other", 69_006)}
 
 
 @pytest.mark.parametrize(("tier", "meter"), [("basic", "Basic Messaging"), ("premium", "Premium Messaging Unit")])

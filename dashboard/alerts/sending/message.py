@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from dashboard.models import Alert
+from dashboard.site.durations import lasting
 
 PHASES = {"opened": "", "resolved": "Resolved: ", "test": "Test: "}
 LONGEST = 300
@@ -43,8 +44,8 @@ class Message:
         began = datetime.fromisoformat(self.began_at)
         since = f"since {began:%Y-%m-%d %H:%M} UTC"
         if self.ended_at:
-            lasted = datetime.fromisoformat(self.ended_at) - began
-            return f"{self.title}: over after {lasting(lasted)}, {since}."
+            lasted = lasting(datetime.fromisoformat(self.ended_at) - began).replace("\N{NO-BREAK SPACE}", " ")
+            return f"{self.title}: over after {lasted}, {since}."
         return f"{self.title}, {since}. {self.detail}".strip()
 
 
@@ -63,15 +64,6 @@ def about(alert: Alert, *, phase: str, **common: str) -> Message:
         ended_at=alert.ended_at.isoformat() if is_over and alert.ended_at else None,
         **common,
     )
-
-
-def lasting(span: timedelta) -> str:
-    """45 s, 12 min, 3 h 5 min."""
-    seconds = max(0, round(span.total_seconds()))
-    if seconds < 120:
-        return f"{seconds} s"
-    hours, minutes = divmod(seconds // 60, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def one_line(text: str) -> str:

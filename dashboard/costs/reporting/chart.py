@@ -14,23 +14,17 @@ from django.utils.safestring import SafeString
 from dashboard.site.charts import ceiling
 from dashboard.site.money import cents, money, small_money
 from dashboard.site.plots import UNITS, labelled_axis, plot, short_number
-from pairing.telemetry.metering import KINDS
 
 DAYS = 31
-GROUPS = {
-    "traffic": "Your traffic",
-    "failover": "Failover",
-    "idle": "Idle syphon",
-    "administration": "Administration",
-}
+GROUPS = {"operations": "All operations", "outages": "Outages", "idle": "Idle syphons", "pings": "Pings"}
 
 
 @dataclass(frozen=True, slots=True)
 class DayOf:
-    """The operations and the cost of one kind on one day."""
+    """The operations and the cost of one group on one day."""
 
     date: date
-    kind: str
+    group: str
     operations: int
     exact: Fraction
 
@@ -71,7 +65,7 @@ def days_chart(month: str, rows: Iterable[DayOf], currency: str) -> DaysChart | 
     of_money = any(row.exact for row in known)
     values: dict[date, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     for row in known:
-        values[row.date][_group(row.kind)] += row.exact if of_money else Fraction(row.operations)
+        values[row.date][row.group] += row.exact if of_money else Fraction(row.operations)
     top = max((sum(groups.values(), Fraction(0)) for groups in values.values()), default=Fraction(0))
     if not top:
         return None
@@ -89,10 +83,6 @@ def days_chart(month: str, rows: Iterable[DayOf], currency: str) -> DaysChart | 
         totals=[_text(sum((values[day][name] for day in days), Fraction(0)), of_money) for name in present],
         of_money=of_money,
     )
-
-
-def _group(kind: str) -> str:
-    return KINDS[kind].group if kind in KINDS else "administration"
 
 
 def _top(highest: Fraction, of_money: bool) -> Fraction:

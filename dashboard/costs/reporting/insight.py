@@ -2,57 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from django.db.models import QuerySet, Sum
+from django.db.models import Sum
 
 from dashboard.costs.budgets import ALL, came_to
-from dashboard.costs.prices import beside_the_ladder, operations_price
+from dashboard.costs.prices import Bill
 from dashboard.models import Charge, Invoice, Pair
 from dashboard.models.visibility import all_pairs
 from dashboard.site.money import cents
 from pipeline.months import Month
 
 # A send by the syphon replaces the send that would have gone to the primary without the outage.
-EXTRA_KINDS = ("send_backlog", "ping", "syphon_receive", "syphon_receive_empty", "syphon_settle")
 IDLE_KIND = "syphon_receive_empty"
+PART_OF = {
+    "send_backlog": "outages",
+    "syphon_receive": "outages",
+    "syphon_settle": "outages",
+    IDLE_KIND: "idle",
+    "ping": "pings",
+}
+EXTRA_KINDS = tuple(PART_OF)
 POLLS_A_DAY = 4 * 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Added:
-    """Operations of some kinds, and how much they increase the cost of the month, in cents."""
+class Failover:
+    """By how much failover made the month more expensive: one sum of parts (outages, idle syphons, pings) and of the
+    bytes that crossed regions, all of which did because of it. Exact.
 
-    operations: int
-    cents: int
-    rate: Fraction
+    `rates`: by invoice, the average price of such an operation.
+    """
+
+    operations: Mapping[str, int]
+    parts: Mapping[str, Fraction]
+    bandwidth: Fraction
+    rates: Mapping[int, Fraction]
+
+    @property
+    def total(self) -> int:
+        """The number of operations."""
+        return sum(self.operations.values())
 
     @property
     def money(self) -> Fraction:
-        """The exact increase."""
-        return self.rate * self.operations
+        return sum(self.parts.values(), self.bandwidth)
 
     @property
-    def per_million(self) -> Fraction:
-        """Their average price per million."""
-        return self.rate * 1_000_000
+    def cents(self) -> int:
+        """The sum, rounded once."""
+        return cents(self.money)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
-    """Empty polls of syphons. `pollers`: the number of queues × hosts that poll continuously, rounded.
+    """Empty polls of syphons. `pollers`: the number of queues × hosts that poll continuously, rounded."""
 
-    `saved_by_half`: the saving with half of the queues or hosts; `saved_by_one_host`: with a single host, None if there
-    is only one. Exact.
-    """
-
-    added: Added
+    operations: int
+    money: Fraction
     pollers: int
     hosts: int
-    saved_by_half: Fraction
-    saved_by_one_host: Fraction | None
+
+    @property
+    def saved_by_half(self) -> Fraction:
+        """With half of the queues or hosts."""
+        return self.money / 2
+
+    @property
+    def saved_by_one_host(self) -> Fraction:
+        """With a single host; 0 if there is only one."""
+        return self.money * Fraction(self.hosts - 1, self.hosts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,56 +87,43 @@ class Change:
     percent: int | None
 
 
-def added_by(invoices: Sequence[Invoice], kinds: Sequence[str], pair: str = "") -> Added:
-    """The additional cost of these kinds of operations: the month's charge minus its charge without them.
+def failover(invoices: Sequence[Invoice], pair: str = "") -> Failover:
+    """The additional cost of failover in a month, of one pair or of all; the pairs' sums are the sum of all.
 
-    For one pair, or for all.
+    Standard operations are priced as the last ones of the month.
     """
-    operations = sum(_units(_of(invoice, kinds, pair)) for invoice in invoices)
-    money = _price(invoices, kinds, pair)
-    return Added(operations=operations, cents=cents(money), rate=money / operations if operations else Fraction(0))
+    bills = {invoice.pk: Bill(invoice) for invoice in invoices}
+    found = Charge.objects.filter(invoice__in=invoices, kind__in=EXTRA_KINDS).order_by()
+    rows = list(found.values_list("invoice", "pair", "namespace", "kind").annotate(units=Sum("billing_units")))
+    on_the_ladder = Counter[int]()
+    for key, _, namespace, _, units in rows:
+        on_the_ladder[key] += 0 if bills[key].has_flat_rate(namespace) else units
+    rates = {key: bills[key].operations.last(units) / units for key, units in on_the_ladder.items() if units}
+    operations, every = Counter[str](), Counter[int]()
+    parts, money = defaultdict[str, Fraction](Fraction), defaultdict[int, Fraction](Fraction)
+    for key, of, namespace, kind, units in rows:
+        is_flat = bills[key].has_flat_rate(namespace)
+        price = units * (bills[key].flat_rate(namespace) if is_flat else rates.get(key, Fraction(0)))
+        every[key], money[key] = every[key] + units, money[key] + price
+        if pair in ("", of):
+            operations[PART_OF[kind]] += units
+            parts[PART_OF[kind]] += price
+    rates = {key: money[key] / units for key, units in every.items() if units}
+    return Failover(operations=operations, parts=parts, bandwidth=_bandwidth_of(invoices, pair), rates=rates)
 
 
-def _of(invoice: Invoice, kinds: Sequence[str], pair: str) -> QuerySet[Charge]:
-    found = invoice.charges.filter(kind__in=kinds)
-    return found.filter(pair=pair) if pair else found
+def _bandwidth_of(invoices: Sequence[Invoice], pair: str) -> Fraction:
+    found = Charge.objects.filter(invoice__in=invoices, kind="bandwidth", **({"pair": pair} if pair else {}))
+    return sum(map(Fraction, found.values_list("exact", flat=True)), Fraction(0))
 
 
-def _price(invoices: Sequence[Invoice], kinds: Sequence[str], pair: str, share: Fraction = Fraction(1)) -> Fraction:
-    """The price of a share of these operations as the last ones of the month."""
-    money = Fraction(0)
-    for invoice in invoices:
-        found = _of(invoice, kinds, pair)
-        beside = found.filter(namespace__in=beside_the_ladder(invoice))
-        money += more(invoice, int((_units(found) - _units(beside)) * share))
-        money += share * sum((Fraction(row.exact) for row in beside), Fraction(0))
-    return money
-
-
-def more(invoice: Invoice, extra: int) -> Fraction:
-    """The price of some of a scope's Standard operations as the last ones of its month."""
-    return operations_price(invoice).last(extra)
-
-
-def bandwidth_of(invoices: Sequence[Invoice], pair: str = "") -> Fraction:
-    """The cost of bytes that crossed regions; all of them did because of failovers."""
-    found = Charge.objects.filter(invoice__in=invoices, kind="bandwidth")
-    return sum((Fraction(row.exact) for row in (found.filter(pair=pair) if pair else found)), Fraction(0))
-
-
-def idle(invoices: Sequence[Invoice], days: float, pair: str = "") -> Idle:
-    """The cost of empty polls of syphons in this number of days."""
-    added = added_by(invoices, (IDLE_KIND,), pair)
-    pollers = round(added.operations / (POLLS_A_DAY * days))
+def idle(found: Failover, days: float, pair: str = "") -> Idle:
+    """The part of empty polls of syphons, in this number of days."""
+    polls = found.operations.get("idle", 0)
+    pollers = round(polls / (POLLS_A_DAY * days))
     known = Pair.objects.filter(name=pair) if pair else Pair.objects.all()
     hosts = max(1, round(pollers / max(1, int(known.aggregate(sum=Sum("backlog_queue_count"))["sum"] or 0))))
-    return Idle(
-        added=added,
-        pollers=pollers,
-        hosts=hosts,
-        saved_by_half=_price(invoices, (IDLE_KIND,), pair, Fraction(1, 2)),
-        saved_by_one_host=_price(invoices, (IDLE_KIND,), pair, Fraction(hosts - 1, hosts)) if hosts > 1 else None,
-    )
+    return Idle(operations=polls, money=found.parts.get("idle", Fraction(0)), pollers=pollers, hosts=hosts)
 
 
 def change(month: str, pair: str, total: int, currency: str) -> Change | None:
@@ -127,7 +136,3 @@ def change(month: str, pair: str, total: int, currency: str) -> Change | None:
         return None
     percent = round(100 * (total - known) / known) if known else None
     return Change(month=before, total=known, difference=total - known, percent=percent)
-
-
-def _units(charges: QuerySet[Charge]) -> int:
-    return int(charges.aggregate(sum=Sum("billing_units"))["sum"] or 0)

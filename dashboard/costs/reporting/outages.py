@@ -6,15 +6,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
-from dashboard.costs.prices import beside_the_ladder
-from dashboard.costs.reporting.insight import more
-from dashboard.models import Invoice, Outage
+from dashboard.costs.prices import Bill
+from dashboard.models import Charge, Invoice, Outage
 
 STAGES = ("ping", "syphon_receive_empty", "send_backlog", "syphon_receive", "syphon_settle", "syphon_send")
-NO_OPERATIONS = ("base", "connections", "bandwidth")
 Place = Mapping[str, Any]
 
 
@@ -89,47 +86,19 @@ class OutageCost:
         return charge / priced * 1_000_000 if priced else Fraction(0)
 
 
-class Bill:
-    """The prices of one invoice, each looked up once: a month can have a thousand outages."""
-
-    def __init__(self, invoice: Invoice) -> None:
-        self._invoice = invoice
-        self._elsewhere = frozenset(beside_the_ladder(invoice))
-        self.flat_rate = cache(self._flat_rate)
-        """By namespace without tiers (Basic, Premium), the price of an operation; those of Premium are free."""
-        self.egress_rate = cache(self._egress_rate)
-        """By pair, what it paid on this bill for a GB that crossed regions; 0 if it paid for none."""
-
-    def has_flat_rate(self, namespace: str) -> bool:
-        """Whether it is a Basic or Premium namespace."""
-        return namespace in self._elsewhere
-
-    def on_the_ladder(self, units: int) -> Fraction:
-        """The price of some of its Standard operations as the last ones of the month."""
-        return more(self._invoice, units)
-
-    def _flat_rate(self, namespace: str) -> Fraction:
-        rows = list(self._invoice.charges.filter(namespace=namespace).exclude(kind__in=NO_OPERATIONS))
-        units = sum(row.billing_units for row in rows)
-        return sum((Fraction(row.exact) for row in rows), Fraction(0)) / units if units else Fraction(0)
-
-    def _egress_rate(self, pair: str) -> Fraction:
-        rows = list(self._invoice.charges.filter(kind="bandwidth", pair=pair))
-        quantity = sum((Fraction(row.quantity) for row in rows), Fraction(0))
-        return sum((Fraction(row.exact) for row in rows), Fraction(0)) / quantity if quantity else Fraction(0)
-
-
 def outage_costs(month: str, pair: str, invoices: Sequence[Invoice]) -> list[OutageCost]:
     """The outages of the month, newest first; each priced as the last operations of the month in its billing scopes."""
     found = Outage.objects.filter(month=month)
-    bills = {invoice.scope: Bill(invoice) for invoice in invoices}
+    bills, egress = {invoice.scope: Bill(invoice) for invoice in invoices}, _egress_rates(invoices)
     rule = invoices[0].rule if invoices else ""
     return [
         OutageCost(
             outage=outage,
             units=outage.units,
             parts=[
-                _part(outage.pair, rule, scope, bills[scope], at) for scope, at in _places(outage) if scope in bills
+                _part(rule, scope, bills[scope], at, egress.get((scope, outage.pair), Fraction(0)))
+                for scope, at in _places(outage)
+                if scope in bills
             ],
         )
         for outage in (found.filter(pair=pair) if pair else found)
@@ -144,7 +113,17 @@ def _places(outage: Outage) -> list[tuple[str, list[Place]]]:
     return sorted(by_scope.items())
 
 
-def _part(pair: str, rule: str, scope: str, bill: Bill, places: Sequence[Place]) -> Part:
+def _egress_rates(invoices: Sequence[Invoice]) -> Mapping[tuple[str, str], Fraction]:
+    """By billing scope and pair, what it paid for a GB that crossed regions."""
+    sums: dict[tuple[str, str], list[Fraction]] = defaultdict(lambda: [Fraction(0), Fraction(0)])
+    found = Charge.objects.filter(invoice__in=invoices, kind="bandwidth")
+    for scope, pair, quantity, exact in found.values_list("invoice__scope", "pair", "quantity", "exact"):
+        known = sums[scope, pair]
+        sums[scope, pair] = [known[0] + Fraction(quantity), known[1] + Fraction(exact)]
+    return {key: money / quantity for key, (quantity, money) in sums.items() if quantity}
+
+
+def _part(rule: str, scope: str, bill: Bill, places: Sequence[Place], egress_rate: Fraction) -> Part:
     on_the_ladder, beside = 0, Fraction(0)
     for place in places:
         operations = place[rule]
@@ -155,6 +134,6 @@ def _part(pair: str, rule: str, scope: str, bill: Bill, places: Sequence[Place])
     return Part(
         scope=scope,
         operations=sum(place[rule] for place in places),
-        charge=bill.on_the_ladder(on_the_ladder) + beside,
-        egress=bill.egress_rate(pair) * Fraction(sum(place["crossing_bytes"] for place in places), 10**9),
+        charge=bill.operations.last(on_the_ladder) + beside,
+        egress=egress_rate * Fraction(sum(place["crossing_bytes"] for place in places), 10**9),
     )

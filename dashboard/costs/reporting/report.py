@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,13 +12,13 @@ from fractions import Fraction
 from django.db.models import QuerySet, Sum
 
 from dashboard.access.visibility import sees_all
+from dashboard.costs.prices import NO_OPERATIONS
 from dashboard.costs.reporting.chart import DayOf, DaysChart, days_chart
 from dashboard.costs.reporting.explanation import Explanation, explain
-from dashboard.costs.reporting.insight import EXTRA_KINDS, Added, Change, Idle, added_by, bandwidth_of, change, idle
-from dashboard.costs.reporting.outages import NO_OPERATIONS, OutageCost, outage_costs
+from dashboard.costs.reporting.insight import PART_OF, Change, Failover, Idle, change, failover, idle
+from dashboard.costs.reporting.outages import OutageCost, outage_costs
 from dashboard.models import Availability, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.visibility import all_pairs
-from dashboard.site.money import cents
 from dashboard.site.tables import Folded, folded
 from pairing.telemetry.metering import KINDS
 from pipeline.months import Month
@@ -44,6 +44,7 @@ class Share:
 
     name: str
     label: str
+    pair: str = ""
     operations: int
     billing_units: int
     included_units: int
@@ -115,11 +116,11 @@ class Report:
     rows: Sequence[Charge]
     row_count: int
     chosen: Filters
-    failover: Added
+    failover: Failover
     idle: Idle
-    bandwidth: Fraction
     change: Change | None
     chart: DaysChart | None
+    failover_chart: DaysChart | None
     outages: Sequence[OutageCost]
     availability: Sequence[Availability]
 
@@ -189,11 +190,6 @@ class Report:
         return [*ladder, ("Basic", price, unit, False), ("Premium, included", "0", "operation", False)]
 
     @property
-    def because_of_failover(self) -> int:
-        """The cost of operations and of region crossings that were caused by failover, in cents, rounded once."""
-        return cents(self.failover.money + self.bandwidth)
-
-    @property
     def unpriced_bytes(self) -> int:
         """Bytes that crossed regions at an unknown price."""
         return sum(invoice.unpriced_bytes for invoice in self.invoices)
@@ -226,6 +222,7 @@ def report(month: str, filters: Filters | None = None) -> Report | None:
     charges = filters.of(Charge.objects.filter(invoice__month=month))
     total = charges.aggregate(cents=Sum("cents"))["cents"] or 0
     missing, kinds = _not_attributed(charges, filters), _shares(charges, "kind")
+    added, days = failover(invoices, filters.pair), _daily(invoices, filters.kind)
     return Report(
         month=month,
         rule=first.rule,
@@ -239,20 +236,20 @@ def report(month: str, filters: Filters | None = None) -> Report | None:
         parts=_parts(kinds, [*missing.names, *_of_other_kinds(filters.kind)]),
         not_attributed=missing,
         by_kind=with_widths([each for each in kinds if each.name not in NO_OPERATIONS]),
-        by_entity=_shares(charges.exclude(kind__in=NO_OPERATIONS), "entity"),
+        by_entity=_shares(charges.exclude(kind__in=NO_OPERATIONS), "entity", "pair"),
         by_namespace=_shares(charges.exclude(kind=BASE, namespace__startswith="$"), "namespace"),
         rows=list(
             charges.select_related("invoice").order_by("-cents", "-billing_units", "entity", "kind")[:ROWS_SHOWN]
         ),
         row_count=charges.count(),
         chosen=filters,
-        failover=added_by(invoices, EXTRA_KINDS, filters.pair),
-        idle=idle(invoices, _days(month, first.run.started_at), filters.pair),
-        bandwidth=bandwidth_of(invoices, filters.pair),
+        failover=added,
+        idle=idle(added, _days(month, first.run.started_at), filters.pair),
         change=None if filters.is_used else change(month, filters.pair, total, first.currency),
         outages=outage_costs(month, filters.pair, invoices),
         availability=list(_availability(month, filters.pair)),
-        chart=days_chart(month, _daily(invoices, filters.kind), first.currency),
+        chart=days_chart(month, [_of_all(row) for row in days], first.currency),
+        failover_chart=days_chart(month, _of_failover(days, added), first.currency),
     )
 
 
@@ -274,11 +271,26 @@ def _days(month: str, computed_at: datetime) -> float:
     return max(1 / 24, Month.parse(month).passed(computed_at) / timedelta(days=1))
 
 
-def _daily(invoices: Sequence[Invoice], kind: str) -> list[DayOf]:
-    rows = DailyCharge.objects.filter(invoice__in=invoices)
-    if kind:
-        rows = rows.filter(kind=kind)
-    return [DayOf(row.date, row.kind, row.operations, Fraction(row.exact)) for row in rows]
+def _daily(invoices: Sequence[Invoice], kind: str) -> Sequence[DailyCharge]:
+    return list(DailyCharge.objects.filter(invoice__in=invoices, **({"kind": kind} if kind else {})))
+
+
+def _of_all(row: DailyCharge) -> DayOf:
+    return DayOf(row.date, OPERATIONS, row.operations, Fraction(row.exact))
+
+
+def _of_failover(rows: Iterable[DailyCharge], added: Failover) -> list[DayOf]:
+    """The parts of the cost of failover by day, at the price that the month has for them."""
+    return [
+        DayOf(
+            row.date,
+            PART_OF[row.kind],
+            row.operations,
+            row.billing_units * added.rates.get(row.invoice_id, Fraction(0)),
+        )
+        for row in rows
+        if row.kind in PART_OF
+    ]
 
 
 def _connections_by_invoice(invoices: Sequence[Invoice]) -> Mapping[int, Fraction]:
@@ -336,15 +348,21 @@ def _parts(kinds: Sequence[Share], left_out: Collection[str]) -> list[Share]:
     )
 
 
-def _shares(charges: QuerySet[Charge], by: str) -> list[Share]:
-    """What each value of this column has of the total, the largest first."""
+def _shares(charges: QuerySet[Charge], by: str, *within: str) -> list[Share]:
+    """What each value of this column has of the total, the largest first; `within`: of each pair by itself."""
     sums = {f"sum_{column}": Sum(column) for column in SUMS}
-    grouped = charges.order_by().values(by).annotate(**sums).order_by("-sum_cents", "-sum_billing_units", by)
+    grouped = (
+        charges.order_by()
+        .values(by, *within)
+        .annotate(**sums)
+        .order_by("-sum_cents", "-sum_billing_units", by, *within)
+    )
     return with_widths(
         [
             Share(
                 name=row[by],
                 label=LABELS.get(row[by], row[by]),
+                pair=row.get("pair", ""),
                 **{column: row[f"sum_{column}"] for column in SUMS},
             )
             for row in grouped

@@ -9,8 +9,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
-from dashboard.costs.prices import operations_price
-from dashboard.costs.reporting.outages import Bill
+from dashboard.costs.prices import Bill, operations_price
 from dashboard.costs.rules import is_billed
 from dashboard.fleet.usage import metered
 from dashboard.models import Invoice
@@ -46,11 +45,10 @@ def not_priced(invoices: Sequence[Invoice], pair: str = "") -> NotPriced | None:
 
 def _price(invoices: Sequence[Invoice], rows: Iterable[Mapping[str, Any]]) -> Fraction:
     """The price of these operations as the next ones on each bill."""
-    bills = {bill.scope: bill for bill in invoices}
-    priced = {scope: Bill(bill) for scope, bill in bills.items()}
+    bills = {bill.scope: Bill(bill) for bill in invoices}
     on_the_ladder, money = Counter[str](), Fraction(0)
     for row in rows:
-        bill = priced.get(row["scope"])
+        bill = bills.get(row["scope"])
         if not is_billed(row["kind"], invoices[0].rule):
             continue
         if bill is not None and bill.has_flat_rate(row["namespace"]):
@@ -59,5 +57,5 @@ def _price(invoices: Sequence[Invoice], rows: Iterable[Mapping[str, Any]]) -> Fr
             on_the_ladder[row["scope"]] += row["billing_units"]
     new = operations_price(invoices[0]).after(0)
     return money + sum(
-        (operations_price(bills[scope]) if scope in bills else new).extra(more) for scope, more in on_the_ladder.items()
+        (bills[scope].operations if scope in bills else new).extra(more) for scope, more in on_the_ladder.items()
     )

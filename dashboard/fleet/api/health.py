@@ -42,7 +42,8 @@ class Traffic(Schema):
 
 class BacklogTrend(Schema):
     """The time until the backlog is drained or full at the rate of the last two minutes, as the headline of the page
-    says; null if it does not move in that direction. `traffic.full_in_s` is about an outage of all entities instead.
+    says; null if it does not move in that direction, and `drained_in_s` also while anything is held: entities that are
+    failed over, or parts of the syphon. `traffic.full_in_s` is about an outage of all entities instead.
     """
 
     drained_in_s: float | None
@@ -219,8 +220,8 @@ def me(request: HttpRequest) -> dict[str, Any]:
 def _pairs(pairs: Iterable[Pair], now: datetime, silent: bool) -> list[dict[str, Any]]:
     known = list(pairs)
     ahead = outlooks(known, now)
-    moving = trends(known, ahead, now)
     counted, limited = counts_by_pair(known, now, silent), paces_of(pair.name for pair in known)
+    moving = trends(known, ahead, counted, now)
     return [
         _pair(pair, counted.get(pair.pk, {}), limited.get(pair.name, {}))
         | {"traffic": ahead[pair.pk].as_json(), "trend": moving[pair.pk].as_json()}

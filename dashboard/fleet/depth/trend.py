@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from dashboard.fleet.depth.outlook import Outlook
+from dashboard.fleet.state.status import AWAY, Status
 from dashboard.models import Pair, PairDepth
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.charts import Point
@@ -37,8 +38,9 @@ def drain_rate(points: Sequence[Point]) -> float | None:
     return fallen / lasted_s if fallen > 0 and lasted_s > 0 else None
 
 
-def trend(points: Sequence[Point], room: float, now: datetime, *, is_paused: bool) -> Trend:
-    """The trend of the last minutes of depths. `room`: the messages that still fit; 0 if that is unknown.
+def trend(points: Sequence[Point], room: float, now: datetime, *, is_held: bool = False) -> Trend:
+    """The trend of the last minutes of depths. `room`: the messages that still fit; 0 if that is unknown. `is_held`:
+    some of the messages wait for more than the syphon, so that no end of the drain is in sight.
 
     A backlog is judged since it last turned, and one that grows since it began to: what it did before says nothing
     about where it is going.
@@ -56,7 +58,7 @@ def trend(points: Sequence[Point], room: float, now: datetime, *, is_paused: boo
     if grown > 0 and room:
         return Trend(full_in=_time_for(room, (waiting - recent[0][1]) / lasted.total_seconds()))
     rate = drain_rate(recent)
-    return Trend(drained_in=_time_for(waiting, rate)) if rate and waiting and not is_paused else Trend()
+    return Trend(drained_in=_time_for(waiting, rate)) if rate and waiting and not is_held else Trend()
 
 
 def _since_its_turn(points: Sequence[Point]) -> Sequence[Point]:
@@ -97,16 +99,21 @@ def is_paused(pair: Pair) -> bool:
     return any(pause.queue == WHOLE_PAIR for pause in pair.pauses.all())
 
 
-def trend_of(pair: Pair, depths: Sequence[Point], outlook: Outlook, now: datetime) -> Trend:
-    """The trend of a pair with these depths, the newest last."""
-    return trend(depths, outlook.room, now, is_paused=is_paused(pair))
+def trend_of(
+    pair: Pair, depths: Sequence[Point], outlook: Outlook, counts: Mapping[Status, int], now: datetime
+) -> Trend:
+    """The trend of a pair with these depths, the newest last, and these entities by status."""
+    is_held = bool(pair.pauses.all()) or any(counts.get(status) for status in AWAY)
+    return trend(depths, outlook.room, now, is_held=is_held)
 
 
-def trends(pairs: Iterable[Pair], ahead: Mapping[int, Outlook], now: datetime) -> Mapping[int, Trend]:
-    """The trends of pairs with these outlooks, by key, in one query."""
+def trends(
+    pairs: Iterable[Pair], ahead: Mapping[int, Outlook], counts: Mapping[int, Mapping[Status, int]], now: datetime
+) -> Mapping[int, Trend]:
+    """The trends of pairs with these outlooks and entities, by key, in one query."""
     known = list(pairs)
     rows = PairDepth.objects.filter(pair__in=known, at__gte=now - OVER).order_by("at")
     depths: dict[int, list[Point]] = defaultdict(list)
     for key, at, messages in rows.values_list("pair_id", "at", "messages"):
         depths[key].append((at, messages))
-    return {pair.pk: trend_of(pair, depths[pair.pk], ahead[pair.pk], now) for pair in known}
+    return {pair.pk: trend_of(pair, depths[pair.pk], ahead[pair.pk], counts.get(pair.pk, {}), now) for pair in known}

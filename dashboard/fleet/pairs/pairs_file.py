@@ -1,5 +1,6 @@
 """The pairs of an installation, read from PAIRS_FILE (TOML), which names credentials but does not contain them."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,13 +9,16 @@ from typing import Annotated, Any, Literal
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from dashboard.site.environment import Environment, read_toml
 from pairing.ends import Endpoint, Role
 
 EntityKind = Literal["queue", "topic"]
 Text = Annotated[str, Field(min_length=1)]
+GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+Subscription = Annotated[Text, AfterValidator(lambda text: text.lower() if GUID.fullmatch(text) else text)]
+"""One spelling of a GUID, because a subscription is one bill."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Tier = Annotated[Literal["basic", "standard", "premium"], BeforeValidator(lambda tier: str(tier).lower())]
@@ -44,7 +48,7 @@ class EndpointConfig(Table):
     namespace: str = Field("", min_length=1)
     connection_string_env: Variable | None = None
     fully_qualified_namespace: Text | None = None
-    subscription: Text | None = None
+    subscription: Subscription | None = None
     region: Text | None = None
     tier: Tier = "standard"
     messaging_units: int = Field(1, ge=1, le=64, strict=True)

@@ -33,6 +33,7 @@ class Status(StrEnum):
         return tuple(Status).index(self)
 
 
+AWAY = (Status.FAILED_OVER, Status.HELD)
 WORDS = {
     Status.FAILED_OVER: "Failed over",
     Status.HELD: "Held",

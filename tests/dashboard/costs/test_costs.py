@@ -23,7 +23,9 @@ from tests.dashboard.results import result_of
 
 pytestmark = pytest.mark.django_db
 MONTH = "2026-10"
-CONTRACT = "month,scope,namespace,entity,kind,operations,billing_units,included_units,charge,currency"
+CONTRACT = (
+    "month,scope,namespace,entity,kind,operations,billing_units,included_units,charge,currency,units_by_tier,bytes"
+)
 
 
 def line(kind: str, cents: int, entity: str = "orders", namespace: str = "contoso", units: int = 0) -> dict[str, Any]:
@@ -267,11 +269,11 @@ def cells(page: str, label: str) -> list[str]:
 def test_of_one_pair_the_tiers_are_those_of_its_scope_with_its_own_operations(viewer, stored):
     stored(TWO_PAIRS)
     whole = viewer.get("/costs/", {"month": MONTH}).text
-    assert cells(whole, "Operations in it") == ["13,000,000", "7,000,000"] * 2
+    assert cells(whole, "Billable units in it") == ["13,000,000", "7,000,000"] * 2
     assert cells(whole, "In the rows shown here") == []
 
     page = viewer.get("/costs/", {"month": MONTH, "pair": "fabrikam"}).text
-    assert cells(page, "Operations in it, all pairs") == ["13,000,000", "7,000,000"]
+    assert cells(page, "Billable units in it, all pairs") == ["13,000,000", "7,000,000"]
     assert cells(page, "In the rows shown here") == ["0", "2,000,000"]
     assert "other-sub" not in page
 

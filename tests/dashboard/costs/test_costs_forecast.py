@@ -147,7 +147,14 @@ ONE_CROSSING = {"crossings": 1, "per_gigabyte": "0.02"}
 
 def test_the_page_answers_with_money_operations_room_and_time(viewer):
     page = viewer.get("/costs/forecast/", FIELDS | ONE_CROSSING).text
-    for text in ("3.20", "8,000,", "at least 14 are needed", "17 min", "1.43", "Nothing has been metered yet"):
+    for text in (
+        "3.20",
+        "8,000,",
+        "at least 14 are needed",
+        "17\N{NO-BREAK SPACE}min",
+        "1.43",
+        "Nothing has been metered yet",
+    ):
         assert text in one_line(page)
 
 

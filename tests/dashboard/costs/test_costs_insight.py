@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from dashboard.costs.reporting.chart import DayOf, days_chart
-from dashboard.costs.reporting.insight import EXTRA_KINDS, added_by, change, idle
+from dashboard.costs.reporting.insight import change, failover, idle
 from dashboard.costs.reporting.report import Filters, report
 from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice, Pair
 from pipeline.months import Month
@@ -44,9 +44,12 @@ def test_failover_costs_what_the_month_costs_more_for_it():
     stages = {"send_backlog": 2 * MILLION, "syphon_receive": 2 * MILLION, "syphon_send": 2 * MILLION}
     others = {"send": 10 * MILLION, "receive": 2 * MILLION, "ping": 3_600, "syphon_receive_empty": 120}
     made = month("2026-10", 400, 18_003_720, **others, **stages)
-    added = added_by([made], EXTRA_KINDS)
-    assert (added.operations, added.cents) == (4_003_720, 320)
-    assert added.per_million == Fraction("0.8")
+    added = failover([made])
+    assert (added.total, added.cents) == (4_003_720, 320)
+    assert added.parts == {
+        part: units * Fraction("0.8") / MILLION
+        for part, units in (("outages", 4 * MILLION), ("pings", 3_600), ("idle", 120))
+    }
 
 
 def other_pair(invoice: Invoice, **kinds: int) -> None:
@@ -66,19 +69,29 @@ def test_of_one_pair_its_own_operations_are_reported():
         Pair.objects.create(name=name, synced_at=timezone.now(), **options)
     ChargeRun.objects.update(started_at=datetime(2026, 11, 1, 2, tzinfo=UTC))
     found = {name: report("2026-10", Filters(pair=name)) for name in ("contoso", "fabrikam", "")}
-    reported = {
-        name: (each.failover.operations, each.idle.pollers, each.idle.hosts) for name, each in found.items() if each
-    }
+    reported = {name: (each.failover.total, each.idle.pollers, each.idle.hosts) for name, each in found.items() if each}
     assert reported == {
         "contoso": (MILLION + 59_520, 20, 2),
         "fabrikam": (5 * MILLION + 29_760, 10, 1),
         "": (6 * MILLION + 89_280, 30, 2),
     }
+    money = {name: each.failover.money for name, each in found.items() if each}
+    assert money["contoso"] + money["fabrikam"] == money[""]
     saved = {name: each.idle.saved_by_half for name, each in found.items() if each}
     assert (saved["contoso"], saved["fabrikam"]) == (
         29_760 * Fraction("0.8") / MILLION,
         14_880 * Fraction("0.8") / MILLION,
     )
+
+
+def test_the_chart_of_failover_sums_to_its_cost():
+    made = month("2026-10", 400, 50 * MILLION, send_backlog=6 * MILLION, ping=MILLION)
+    for number, kind, units in ((1, "send_backlog", 4), (2, "send_backlog", 2), (2, "ping", 1), (2, "syphon_send", 9)):
+        counts = {"operations": units * MILLION, "billing_units": units * MILLION, "exact": "0"}
+        DailyCharge.objects.create(invoice=made, date=date(2026, 10, number), kind=kind, **counts)
+    found = report("2026-10")
+    assert found.failover_chart.totals == ["4.80", "0.80"]
+    assert found.failover.cents == 560
 
 
 def test_the_chart_of_days_says_that_it_is_of_all_pairs(as_role):
@@ -107,13 +120,14 @@ def test_a_month_that_runs_is_divided_by_its_days_so_far():
 
 
 def test_failover_inside_the_allowance_costs_nothing_and_says_so():
-    added = added_by([month("2026-10", 0, 5 * MILLION, send_backlog=MILLION)], EXTRA_KINDS)
-    assert (added.operations, added.cents) == (MILLION, 0)
+    added = failover([month("2026-10", 0, 5 * MILLION, send_backlog=MILLION)])
+    assert (added.total, added.cents) == (MILLION, 0)
 
 
 @pytest.mark.parametrize(("polls", "pollers"), [(0, 0), (1, 0), (2_976, 1), (29_760, 10), (29_761, 10)])
 def test_idle_polls_are_reported_as_queues_polled_all_month(polls, pollers):
-    assert idle([month("2026-10", 0, 50 * MILLION, syphon_receive_empty=polls)], days=31).pollers == pollers
+    added = failover([month("2026-10", 0, 50 * MILLION, syphon_receive_empty=polls)])
+    assert idle(added, days=31).pollers == pollers
 
 
 def test_a_month_is_compared_with_the_one_before():
@@ -139,34 +153,34 @@ def test_the_report_narrows_down_to_a_kind_and_an_entity():
     assert (nothing.total, nothing.row_count) == (0, 0)
 
 
-def day(number: int, kind: str, cents: int, operations: int = 5) -> DayOf:
-    return DayOf(date(2026, 10, number), kind, operations, Fraction(cents, 100))
+def day(number: int, group: str, cents: int, operations: int = 5) -> DayOf:
+    return DayOf(date(2026, 10, number), group, operations, Fraction(cents, 100))
 
 
 def test_the_chart_draws_a_bar_for_each_day_and_group_and_shows_the_numbers():
     chart = days_chart(
-        "2026-10", [day(1, "send", 50), day(1, "receive", 50), day(1, "ping", 25), day(31, "send", 10)], "USD"
+        "2026-10", [day(1, "outages", 50), day(1, "outages", 50), day(1, "pings", 25), day(31, "outages", 10)], "USD"
     )
     assert chart.svg.count("<rect") == 3
-    assert chart.keys[0] == ("traffic", "Your traffic", "1.00 0.10")
+    assert chart.keys[0] == ("outages", "Outages", "1.00 0.10")
     assert (chart.stops, chart.labels, chart.unit) == ("0.5 30.5", "2026-10-01|2026-10-31", "USD")
     assert chart.rows == [(date(2026, 10, 1), ["1.00", "0.25"]), (date(2026, 10, 31), ["0.10", "0.00"])]
 
 
 def test_a_day_of_less_than_a_cent_has_its_digits_and_the_month_is_summed_before_rounding():
-    days = [DayOf(date(2026, 10, number), "send", 5, Fraction("0.0049")) for number in range(1, 31)]
-    chart = days_chart("2026-10", [*days, day(31, "ping", 125)], "USD")
+    days = [DayOf(date(2026, 10, number), "outages", 5, Fraction("0.0049")) for number in range(1, 31)]
+    chart = days_chart("2026-10", [*days, day(31, "pings", 125)], "USD")
     assert chart.rows[0] == (date(2026, 10, 1), ["0.004900", "0.00"])
     assert chart.totals == ["0.15", "1.25"]
 
 
 def test_the_chart_shows_operations_while_everything_is_included():
-    chart = days_chart("2026-10", [day(1, "send", 0, 1_234)], "USD")
+    chart = days_chart("2026-10", [day(1, "operations", 0, 1_234)], "USD")
     assert (chart.of_money, chart.rows) == (False, [(date(2026, 10, 1), ["1,234"])])
 
 
 def test_a_month_without_anything_has_no_chart():
-    assert days_chart("2026-10", [day(1, "settle", 0, 0)], "USD") is None
+    assert days_chart("2026-10", [day(1, "operations", 0, 0)], "USD") is None
 
 
 def test_the_cost_of_failover_is_rounded_once():
@@ -177,11 +191,8 @@ def test_the_cost_of_failover_is_rounded_once():
         billing_units=0, included_units=0, quantity="0.2", exact="0.004", cents=0,
     )  # fmt: skip
     found = report("2026-10")
-    assert (found.failover.money, found.bandwidth, found.because_of_failover) == (
-        Fraction("0.004"),
-        Fraction("0.004"),
-        1,
-    )
+    added = found.failover
+    assert (added.parts["outages"], added.bandwidth, added.cents) == (Fraction("0.004"), Fraction("0.004"), 1)
 
 
 def test_a_month_that_runs_is_said_not_to_be_over(as_role):

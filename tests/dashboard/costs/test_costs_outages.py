@@ -64,7 +64,7 @@ def test_the_report_prices_an_outage_at_the_months_marginal_rate(client, tmp_pat
     stored(tmp_path)
     page = client.get("/costs/", {"month": MONTH}).text
     # 20 million operations, 4 million of them because of the outage: all of those at 0.80
-    for text in ("4,000,000", "3.20", "failed over: the primary does not answer", "3.0 h", "99.596 %"):
+    for text in ("4,000,000", "3.20", "failed over: the primary does not answer", "3\N{NO-BREAK SPACE}h", "99.596 %"):
         assert text in one_line(page)
 
 
@@ -80,8 +80,8 @@ def test_the_page_says_how_long_an_outage_lasted_and_how_long_of_it_in_the_month
     }  # fmt: skip
     stored(tmp_path, [RUN, across, earlier, invoice("published", 1_560), line("send", 560, units=20_000_000), BASE])
     page = one_line(client.get("/costs/", {"month": MONTH}).text)
-    assert '5.0 h <small class="quiet">4.0 h in 2026-10</small>' in page
-    assert '20.0 h <small class="quiet">0 s in 2026-10</small>' in page
+    assert '5\N{NO-BREAK SPACE}h <small class="quiet">4\N{NO-BREAK SPACE}h in 2026-10</small>' in page
+    assert '20\N{NO-BREAK SPACE}h <small class="quiet">0\N{NO-BREAK SPACE}s in 2026-10</small>' in page
 
 
 def place(scope: str, namespace: str, published: int, crossing_bytes: int = 0) -> dict[str, object]:

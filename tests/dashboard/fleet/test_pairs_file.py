@@ -71,6 +71,12 @@ def test_the_scope_is_the_subscription_or_the_pair_s_name(tmp_path):
     assert pair.scope("contoso-dr") == "contoso"
 
 
+def test_a_subscription_has_one_spelling(tmp_path):
+    guid = "0A6ACD66-E8F9-4C1B-9D3E-5A0B6C7D8E9F"
+    pair = read(tmp_path, GOOD.replace('"prod"', f'"{guid}"'))["contoso"]
+    assert pair.scope("contoso") == guid.lower()
+
+
 def test_a_bare_address_takes_the_pair_s_name_for_the_primary(tmp_path):
     text = (
         '[pairs.local]\nprimary = {connection_string_env = "LOCAL"}\nsecondary = {connection_string_env = "SECONDARY"}'

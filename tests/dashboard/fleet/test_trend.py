@@ -52,18 +52,18 @@ CASES = {
 
 @pytest.mark.parametrize(("points", "room", "is_paused", "expected"), CASES.values(), ids=CASES.keys())
 def test_the_last_minutes_say_when_a_backlog_is_drained_or_full(points, room, is_paused, expected):
-    assert trend(points, room, NOW, is_paused=is_paused) == expected
+    assert trend(points, room, NOW, is_held=is_paused) == expected
 
 
 def test_a_turn_counts_after_half_a_minute():
-    assert trend(depths(0, 100, 200, 150, 100, every_s=10), 1000, NOW, is_paused=False).full_in is not None
-    assert trend(depths(0, 100, 200, 150, 100, 50, every_s=10), 1000, NOW, is_paused=False).drained_in is not None
+    assert trend(depths(0, 100, 200, 150, 100, every_s=10), 1000, NOW, is_held=False).full_in is not None
+    assert trend(depths(0, 100, 200, 150, 100, 50, every_s=10), 1000, NOW, is_held=False).drained_in is not None
 
 
 @pytest.mark.parametrize("every_s", [5, 30])
 def test_a_step_back_is_no_turn(every_s):
-    grows = trend(depths(1000, 2000, 3000, 4000, 3999, every_s=every_s), 10_000, NOW, is_paused=False)
-    shrinks = trend(depths(4000, 3000, 2000, 1000, 1001, every_s=every_s), 10_000, NOW, is_paused=False)
+    grows = trend(depths(1000, 2000, 3000, 4000, 3999, every_s=every_s), 10_000, NOW, is_held=False)
+    shrinks = trend(depths(4000, 3000, 2000, 1000, 1001, every_s=every_s), 10_000, NOW, is_held=False)
 
     assert grows.full_in is not None
     assert shrinks.drained_in is not None
@@ -74,7 +74,7 @@ def test_a_backlog_that_is_filled_faster_than_it_is_drained_keeps_its_direction(
     levels = [sum(steps[:count], 1000) for count in range(len(steps) + 1)]
 
     for end in range(24, len(levels)):
-        assert trend(depths(*levels[: end + 1], every_s=5), 10_000, NOW, is_paused=False).full_in is not None
+        assert trend(depths(*levels[: end + 1], every_s=5), 10_000, NOW, is_held=False).full_in is not None
     for end in range(24, len(levels)):
         falling = [2000 - level for level in levels[: end + 1]]
-        assert trend(depths(*falling, every_s=5), 10_000, NOW, is_paused=False).drained_in is not None
+        assert trend(depths(*falling, every_s=5), 10_000, NOW, is_held=False).drained_in is not None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dashboard.readiness import checks
 from dashboard.readiness.facts import Answer, EntityFacts, PairFacts, Probe, QueueFacts
 from dashboard.readiness.gathering import _full_in_s
-from dashboard.readiness.score import OF_ENTITY, WEIGHTS, Check, Result, faults_of, results_of, score, word
+from dashboard.readiness.score import OF_ENTITY, WEIGHTS, Check, Result, capped, faults_of, results_of, score, word
 from pairing.backlog.capacity import Fill
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
@@ -171,6 +171,13 @@ def test_nobody_is_ready_with_a_vital_check_that_is_not_shown(reported: dict[str
     elif Result.UNKNOWN in vital:
         assert score(reported) <= 60
     assert 0 <= score(reported) <= 100
+
+
+def test_the_limit_of_a_vital_check_stands_beside_the_points() -> None:
+    every = [Check(name, Result.UNKNOWN if name == "senders" else Result.GOOD) for name in WEIGHTS]
+
+    assert capped(every).startswith("85 of 100 points, of which 60 count while a vital check is not known: Senders")
+    assert capped([Check(name, Result.GOOD) for name in WEIGHTS]) == ""
 
 
 @pytest.mark.parametrize(

@@ -112,13 +112,14 @@ def test_events_are_numbered_marks_and_those_at_about_one_time_have_one():
         Mark(ago(20), "Recovered", "healthy", "orders", is_end=True),
         Mark(ago(40), "Failed over", "failed-over", "orders"),
         Mark(ago(39.5), "Failed over", "failed-over", "payments"),
+        Mark(ago(38.5), "Held", "held", "orders"),
         Mark(ago(90), "Failed over", "failed-over", "long ago"),
     )
 
     shown = messages(points, marks=marks)
 
     assert [(mark.number, mark.at, list(mark.words)) for mark in shown.marks] == [
-        (1, ago(40), ["Failed over: orders, payments"]),
+        (1, ago(40), ["Failed over: orders, payments", "02:21:30 Held: orders"]),
         (2, ago(20), ["Recovered: orders"]),
     ]
     assert {ago(40), ago(20)} <= set(shown.stops)  # so that the keyboard stops there
@@ -144,7 +145,7 @@ def test_a_chart_is_an_image_with_a_label_and_no_inline_style():
 
     root = ElementTree.fromstring(svg)
     assert root.get("role") == "img"
-    assert root.get("aria-label") == "Messages in the backlog, last 60 min: highest 8 at 02:50 UTC, now 5"
+    assert root.get("aria-label") == "Messages in the backlog, last 60 min: highest 8 at 02:50:00 UTC, now 5"
     assert "style" not in svg
 
 
