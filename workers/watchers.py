@@ -59,8 +59,12 @@ def store_ledgers(pair: str) -> bool:
 
 
 def store_reported_states(pair: str) -> bool:
-    """Store in how many processes each disputed failover is in force. Returns whether anything changed."""
-    return projection.record_reported_states(pair, reported_states(Presences(shared_state(pair)).living().values()))
+    """Store in how many processes each disputed failover is in force, and live gateways. Returns whether it changed."""
+    living = Presences(shared_state(pair)).living()
+    for process, presence in living.items():
+        if presence.gateway is not None:
+            projection.record_heartbeat(process, f"{projection.GATEWAY}{pair}", datetime.now(UTC))
+    return projection.record_reported_states(pair, reported_states(living.values()))
 
 
 @app.task(name="samples.prune")

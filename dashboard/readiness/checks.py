@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 
 from dashboard.readiness.facts import Answer, EntityFacts, PairFacts, Probe, QueueFacts
 from dashboard.readiness.score import Check, Result
@@ -12,6 +12,7 @@ from dashboard.site.durations import roughly
 FULL = 0.8
 SOON_S, LATER_S = 30 * 60.0, 4 * 3600.0
 SKEW_S, BAD_SKEW_S = 1.0, 5.0
+RENEWED_S = 30 * 86_400.0
 HEADROOM = 4_096
 """Maximum bytes that rewriting adds to a message: path, session, times and the types of properties."""
 NEAR = 0.8
@@ -25,7 +26,7 @@ GOOD, WEAK, BAD, UNKNOWN = Result.GOOD, Result.WEAK, Result.BAD, Result.UNKNOWN
 
 def checks_of_pair(facts: PairFacts) -> list[Check]:
     """The checks of a pair, which apply to all its entities."""
-    every: Sequence[Callable[[PairFacts], Check]] = (secondary, queues, senders, rights, room, syphon, fleet, clocks)
+    every = (secondary, queues, senders, rights, room, syphon, fleet, clocks, gateway)
     return [check(facts) for check in every]
 
 
@@ -180,6 +181,22 @@ def clocks(facts: PairFacts) -> Check:
         return Check("clocks", GOOD)
     reason = f"{process} is {abs(ahead_s):.1f} s {'ahead of' if ahead_s > 0 else 'behind'} Redis."
     return Check("clocks", BAD if abs(ahead_s) > BAD_SKEW_S else WEAK, reason, "Synchronise its clock (NTP).")
+
+
+def gateway(facts: PairFacts) -> Check:
+    """Whether a gateway answers, if the pair has any, and all their certificates are valid for 30 days more."""
+    if facts.gateways is None:
+        return Check("gateway", UNKNOWN, "Nobody has looked for gateways.", _START_WORKER)
+    if not facts.gateways and facts.gateway_heard_at is not None:
+        reason = f"No gateway has answered since {facts.gateway_heard_at:%H:%M} UTC."
+        return Check("gateway", BAD, reason, "Start it. One that was given up is forgotten after a day.")
+    ends = {process: at for process, at in facts.gateways.items() if at is not None}
+    process, at = min(ends.items(), key=lambda one: one[1], default=("", float("inf")))
+    left_s = at - facts.at.timestamp()
+    if left_s >= RENEWED_S:
+        return Check("gateway", GOOD)
+    reason = f"The certificate of {process} is valid until {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC."
+    return Check("gateway", WEAK if left_s > 0 else BAD, reason, "Renew it, then restart the gateway.")
 
 
 def home(facts: EntityFacts, now: datetime) -> Check:

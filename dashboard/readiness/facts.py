@@ -88,6 +88,10 @@ class PairFacts:
     """What the rate was derived from."""
     lasts_s: float | None = None
     """Seconds until the backlog is full if all sends go there, by the rhythm of the day; None if it is unknown."""
+    gateways: Mapping[str, float | None] | None = None
+    """The end of the certificate, in Unix time, of each live gateway with TLS; None if nobody looked."""
+    gateway_heard_at: datetime | None = None
+    """The last heartbeat of a gateway, if there was one within a day."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Sum
+from django.db.models import Max, Sum
 
 from dashboard.costs.forecasts.current_month import traffic
 from dashboard.fleet.depth.outlook import outlook
+from dashboard.fleet.state.projection import GATEWAY
 from dashboard.fleet.state.status import HEARTBEAT_LIMIT
 from dashboard.fleet.usage.metered import sent
 from dashboard.models import BacklogQueue, Charge, EntityHealth, Heartbeat, Invoice, Pair, PairDepth, SyphonPause
@@ -49,6 +50,8 @@ def pair_facts(
         per_hour=usual.messages_per_hour or None,
         rate_words=usual.words,
         lasts_s=full_in.total_seconds() if full_in else None,
+        gateways={name: one.gateway.certificate_ends for name, one in living.items() if one.gateway is not None},
+        gateway_heard_at=Heartbeat.objects.filter(role=f"{GATEWAY}{pair.name}"[:60]).aggregate(at=Max("seen_at"))["at"],
     )
 
 

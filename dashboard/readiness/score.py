@@ -34,8 +34,8 @@ class Weight:
 
 WEIGHTS: Mapping[str, Weight] = {
     "secondary": Weight(12, True, "The secondary can be administered"),
-    "queues": Weight(20, True, "Backlog queues exist and conform"),
-    "senders": Weight(15, True, "Senders can use the backlog"),
+    "queues": Weight(18, True, "Backlog queues exist and conform"),
+    "senders": Weight(12, True, "Senders can use the backlog"),
     "rights": Weight(10, False, "Workers may send and listen there"),
     "home": Weight(10, False, "Workers may send to the primary"),
     "room": Weight(10, True, "There is room in the backlog"),
@@ -43,6 +43,7 @@ WEIGHTS: Mapping[str, Weight] = {
     "fleet": Weight(5, False, "Redis and workers are alive"),
     "sizes": Weight(5, False, "Messages fit the backlog"),
     "clocks": Weight(3, False, "Clocks agree"),
+    "gateway": Weight(5, False, "Gateways answer, with valid certificates"),
 }
 """By name of the check; 100 points in total."""
 OF_ENTITY = ("home", "sizes")

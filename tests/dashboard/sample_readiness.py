@@ -41,9 +41,8 @@ def _shared(at: datetime, rotation: int) -> list[Check]:
     )
     clocks = {"host-3:4711:0a1b2c3d": 0.02, "host-4:815:5e6f7a8b": -0.01}
     senders = dict(zip(clocks, (12, rotation), strict=True))
-    facts = PairFacts(
-        at, queues=queues, administration=allowed, workers=2, senders=senders, clocks=clocks, bytes_per_s=900.0
-    )
+    known = {"senders": senders, "clocks": clocks, "bytes_per_s": 900.0, "gateways": {}}
+    facts = PairFacts(at, queues=queues, administration=allowed, workers=2, **known)  # type: ignore[arg-type]
     return list(checks_of_pair(facts))
 
 

@@ -12,6 +12,7 @@ from django.db.models import F, Max, Sum
 from dashboard.alerts.watching.conditions import SILENCE, is_over, key_of
 from dashboard.alerts.watching.rules import fits, thresholds
 from dashboard.fleet.state import ledgers
+from dashboard.fleet.state.projection import GATEWAY
 from dashboard.models import (
     Alert,
     AlertRule,
@@ -242,7 +243,7 @@ def less_ready(now: datetime) -> Iterator[Alert]:
 
 
 def missing_workers(now: datetime) -> Iterator[Alert]:
-    """Task queues without a worker: no worker that serves them has sent a heartbeat for a minute."""
+    """Task queues without a worker, and pairs without the gateway they had: no heartbeat of one for a minute."""
     heard: dict[str, datetime] = {}
     for role, seen_at in Heartbeat.objects.values_list("role", "seen_at"):
         for queue in filter(None, (name.strip() for name in role.split(","))):
@@ -254,7 +255,7 @@ def missing_workers(now: datetime) -> Iterator[Alert]:
                 kind="workers",
                 severity="critical",
                 pair=ANY,
-                title=f"No worker serves {queue}",
+                title=f"No {queue} is alive" if queue.startswith(GATEWAY) else f"No worker serves {queue}",
                 detail=f"The last heartbeat of one that did was at {seen_at:%Y-%m-%d %H:%M:%S} UTC.",
                 began_at=seen_at,
             )

@@ -37,6 +37,7 @@ __all__ = [
     "record_reported_states",
     "record_waiting",
 ]
+GATEWAY = "gateway of "  # the role of a pair's gateways, before its name
 FEW = 20
 """Up to this many changes are written in one statement each; more are written in bulk."""
 
@@ -172,9 +173,9 @@ def record_reported_states(pair: str, reported: ReportedStates) -> bool:
 
 
 def record_heartbeat(process: str, role: str, at: datetime, problems: Mapping[str, str] | None = None) -> None:
-    """Store a worker's heartbeat at `at` and its problems, by subject.
+    """Store the heartbeat of a process at `at` and its problems, by subject.
 
-    Roles: `pings`, `syphons`, `collectors`, `beat`, or one worker's list.
+    Roles: `pings`, `syphons`, `collectors`, `beat`, one worker's list, or `gateway of <pair>`.
     """
     wrong = {fitted(what, 300): fitted(why, None) for what, why in (problems or {}).items()}
     reported = {"role": fitted(role, 60), "seen_at": at, "problems": wrong}

@@ -4,8 +4,12 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from dashboard.alerts.watching.conditions_now import missing_workers
 from dashboard.fleet.state import projection
+from dashboard.readiness.gathering import pair_facts
+from pairing.fleet.presence import GatewayTraffic, Presence, Presences
 from workers import heartbeats
+from workers.watchers import store_reported_states
 
 
 def test_workers_are_alive_or_silent(pair, redis_here, as_role):
@@ -30,6 +34,22 @@ def test_a_worker_s_lease_and_its_heartbeat_name_the_same_process(pair, shared, 
     assert page.count("worker-1@host") == 2
     assert page.count("host:4711") == 2
     assert heartbeats.Heartbeat.from_json(beat.to_json()) == beat
+
+
+def test_a_gateway_is_shown_with_its_clients_and_its_silence_is_an_alert(pair, shared, redis_here, as_role):
+    traffic = GatewayTraffic({"azsdk-net/7.21.0": 2, "<unknown>": 1}, links=7, retained=0, redirected=12, refused=3)
+    Presences(shared).report("gw:10:aaaa", Presence(sends=True, gateway=traffic))
+    store_reported_states("contoso")
+
+    page = as_role("viewer").get("/workers/").text
+    assert page.count("gw:10:aaaa") == 2
+    assert all(shown in page for shown in ("azsdk-net/7.21.0", "&lt;unknown&gt;", ">12<", "gateway of contoso"))
+    facts = pair_facts(pair, {}, timezone.now())
+    assert (facts.gateways, facts.gateway_heard_at is None) == ({"gw:10:aaaa": None}, False)
+
+    assert list(missing_workers(timezone.now())) == []
+    (alert,) = missing_workers(timezone.now() + timedelta(minutes=2))
+    assert alert.title == "No gateway of contoso is alive"
 
 
 def test_without_redis_the_page_says_what_it_cannot_know(pair, redis_away, as_role):

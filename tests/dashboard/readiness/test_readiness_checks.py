@@ -34,6 +34,7 @@ READY = PairFacts(
     senders={"app:1:bbbb": 2},
     clocks={"app:1:bbbb": 0.1, "host:1:aaaa": -0.2},
     bytes_per_s=1000.0,
+    gateways={},
 )
 HOMELY = EntityFacts("orders", home=ALLOWED, message_bytes=2_000)
 
@@ -100,6 +101,14 @@ CASES = {
     "a worker has a problem": ({"problems": {"w1": "no key"}}, "fleet", "bad", "Correct"),
     "a clock is 2 s ahead": ({"clocks": {"app:1": 2.0}}, "clocks", "weak", "NTP"),
     "a clock is a minute behind": ({"clocks": {"app:1": -60.0}}, "clocks", "bad", "NTP"),
+    "every gateway is gone": ({"gateway_heard_at": NOW}, "gateway", "bad", "Start it"),
+    "a certificate ends": (
+        {"gateways": {"gw:1": None, "gw:2": NOW.timestamp() + 29 * 86_400}},
+        "gateway",
+        "weak",
+        "Renew",
+    ),
+    "a certificate has ended": ({"gateways": {"gw:1": NOW.timestamp()}}, "gateway", "bad", "Renew"),
     "no clock is reported": ({"clocks": {}}, "clocks", "unknown", "Start a worker"),
 }
 
