@@ -1,4 +1,4 @@
-"""The tables of actions, operations and events in the docs, from their declarations: `python -m tools.tables`."""
+"""The tables of actions and events in the docs, from their declarations: `python -m tools.tables`."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -27,21 +27,6 @@ def actions() -> str:
     return _table(("action", "stored as", "does", "who", "asks for", "undo"), rows)
 
 
-def operations() -> str:
-    """A row for each operation of the API, and its document. An action is named only: its row has its sentence."""
-    import dashboard.routes  # noqa: F401  (adds the operations)
-    from dashboard.access import registry
-    from dashboard.api import site
-
-    names = {action.effect: f"*{action.label}*" for action in registry.actions().values()}
-    described = [*site.operations(), ("GET", "/api/v1/openapi.json", str(site.openapi.__doc__))]
-    rows = []
-    for method, path, description in described:
-        sentence = " ".join(description.split())
-        rows.append((method, f"`{path.replace('{', '<').replace('}', '>')}`", names.get(sentence, sentence)))
-    return _table(("method", "address", "description"), rows)
-
-
 def events() -> str:
     """A row for each kind of event."""
     from pairing.events import KINDS
@@ -58,7 +43,6 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 TABLES: dict[str, tuple[Path, Callable[[], str]]] = {
     "actions": (DOCS / "dashboard.md", actions),
     "events": (DOCS / "dashboard.md", events),
-    "operations": (DOCS / "api.md", operations),
 }
 
 

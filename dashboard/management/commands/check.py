@@ -28,9 +28,7 @@ class Command(OneSentenceCommand, check.Command):
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)  # type: ignore[arg-type]
         parser.add_argument("--live", metavar="PAIR", help="try this pair's namespaces, with scratch entities in them")
-        parser.add_argument(
-            "--only", metavar="ID", action="append", choices=[*ASSUMPTIONS], help="with --live: only this assumption"
-        )
+        parser.add_argument("--only", action="append", choices=[*ASSUMPTIONS], help="with --live: only this assumption")
 
     def handle(self, *app_labels: Any, **options: Any) -> None:
         if options["live"] is None:

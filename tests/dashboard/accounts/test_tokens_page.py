@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 
 from dashboard.access import tokens
+from dashboard.api import site
 from dashboard.models import ApiToken, AuditEntry
 
 FORM = {"name": "nightly export", "scope": "read", "days": "30"}
@@ -76,8 +77,9 @@ def test_only_scopes_that_the_person_may_give_are_offered(pair, as_role):
     assert offered == {"viewer": 0, "operator": 1}
 
 
-def test_the_page_shows_every_operation_of_the_api(pair, as_role):
+def test_the_page_shows_every_operation_of_the_api_with_its_description(pair, as_role):
     page = as_role("viewer").get("/settings/api/").text
 
     assert "fail-over" in page
     assert "/api/v1/openapi.json" in page
+    assert all(description for _, _, description in site.operations())

@@ -167,12 +167,10 @@ def test_only_a_definite_refusal_contradicts_an_assumption(error: Exception, hol
     assert "hunter2" not in reason
 
 
-def test_every_assumption_names_a_section_and_is_documented() -> None:
-    documented = " ".join((DOCS / "check.md").read_text(encoding="utf-8").split())
+def test_every_assumption_names_a_section() -> None:
     for one in ASSUMPTIONS.values():
         page, _, heading = one.section.partition("#")
         assert heading in map(anchor, headings(DOCS / page))
-        assert f"- `{one.id}`: {one.sentence}" in documented
 
 
 def test_a_difference_after_the_backlog_is_named() -> None:
