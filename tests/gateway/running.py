@@ -1,12 +1,12 @@
 """Gateways in processes of their own, in front of local namespaces."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests import forked
 
 PAIRS = """
 [pairs.contoso]
@@ -23,7 +23,7 @@ WITHOUT_KEY = 'fully_qualified_namespace = "contoso-dr.servicebus.windows.net"'
 class RunningGateway:
     """A gateway that accepts clients: what it printed, and its process."""
 
-    process: "subprocess.Popen[str]"
+    process: forked.Process
     health: str
     places: tuple[str, ...]
     """How clients reach each listener, in the order of the command's options."""
@@ -41,15 +41,16 @@ def gateway(
     """A gateway before the namespace of this connection string, until the block ends. It guards with a secondary."""
     end = WITHOUT_KEY if secondary is None else 'connection_string_env = "SECONDARY"'
     (folder / "pairs.toml").write_text(PAIRS.replace("SECONDARY_END", end))
-    command = [sys.executable, "-m", "gateway", "--pair", "contoso", "--pairs-file", str(folder / "pairs.toml")]
+    command = ["-m", "gateway", "--pair", "contoso", "--pairs-file", str(folder / "pairs.toml")]
     if "--listen-tls" not in options:
         command += ["--listen", "127.0.0.1:0"]
     environment = os.environ | {"PRIMARY": primary, "SECONDARY": secondary or ""} | variables
-    with subprocess.Popen(
-        [*command, "--health", "127.0.0.1:0", *options], env=environment, stdout=subprocess.PIPE, text=True
-    ) as process:
+    reading, writing = os.pipe()
+    process = forked.start([*command, "--health", "127.0.0.1:0", *options], environment, writing, 2)
+    os.close(writing)
+    with open(reading) as printed:
         try:
-            lines = [process.stdout.readline().split() for _ in range(listeners + 1)]
+            lines = [printed.readline().split() for _ in range(listeners + 1)]
             yield RunningGateway(process, lines[0][1], tuple(line[2] for line in lines[1:]))
         finally:
             process.terminate()

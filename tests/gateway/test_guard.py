@@ -3,10 +3,10 @@
 import asyncio
 import json
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -18,149 +18,168 @@ from emulator.running import running
 from pairing.fleet.presence import GatewayTraffic, Presences
 from pairing.fleet.shared_state import USAGE, SharedState
 from pairing.telemetry.metering import UsageRecord
+from tests.administration import administration_of
 from tests.gateway.running import gateway
+from tests.pace import eventually
 from tests.workers.test_tracing import Collector
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def guarded(tmp_path, request):
-    with ExitStack() as stack:
-        namespaces = stack.enter_context(running("contoso", "contoso-dr", entities=["contoso/orders"]))
-        primary, secondary = namespaces["contoso"], namespaces["contoso-dr"]
-        options = getattr(request, "param", ())
-        through = stack.enter_context(
-            gateway(tmp_path, primary.connection_string, *options, secondary=secondary.connection_string)
-        )
+@pytest.fixture(scope="module")
+def pair():
+    with running("contoso", "contoso-dr") as namespaces:
+        yield namespaces["contoso"], namespaces["contoso-dr"]
+
+
+@pytest.fixture(scope="module")
+def shared(pair, tmp_path_factory):
+    with gateway_before(pair, tmp_path_factory.mktemp("gateway")) as through:
+        yield through
+
+
+@contextmanager
+def gateway_before(pair, folder, *options):
+    primary, secondary = pair
+    with gateway(folder, primary.connection_string, *options, secondary=secondary.connection_string) as through:
         while not [path for path in secondary.stats() if "transfer" in path]:
             pass
-        client = stack.enter_context(ServiceBusClient.from_connection_string(through.connection_string, retry_total=0))
-        yield primary, secondary, through, stack.enter_context(client.get_queue_sender("orders"))
+        yield through
 
 
-def stored(namespace):
-    return {path: each["enqueued"] for path, each in namespace.stats().items() if each["enqueued"]}
+@pytest.fixture
+def orders(pair):
+    """A queue of the test's own."""
+    with administration_of(pair[0].connection_string) as administration:
+        return administration.create_queue(f"orders-{uuid4().hex}").name
 
 
-def test_a_healthy_send_is_stored_in_the_primary(guarded):
-    primary, secondary, _, sender = guarded
+@contextmanager
+def sending(through, queue):
+    with (
+        ServiceBusClient.from_connection_string(through.connection_string, retry_total=0) as client,
+        client.get_queue_sender(queue) as sender,
+    ):
+        yield sender
+
+
+@pytest.fixture
+def sender(shared, orders):
+    with sending(shared, orders) as opened:
+        yield opened
+
+
+@pytest.fixture
+def stored(pair, orders):
+    """Counts the messages stored since the beginning of the test: in its queue, and in the backlog."""
+
+    def count():
+        primary, secondary = (namespace.stats() for namespace in pair)
+        return primary[orders]["enqueued"], sum(each["enqueued"] for each in secondary.values())
+
+    before = count()[1]
+    return lambda: (count()[0], count()[1] - before)
+
+
+def test_a_healthy_send_is_stored_in_the_primary(sender, stored):
     for number in range(20):
         sender.send_messages(ServiceBusMessage(str(number)))
     sender.send_messages([ServiceBusMessage(str(number)) for number in range(50)])
-    assert (stored(primary), stored(secondary)) == ({"orders": 70}, {})
+    assert stored() == (70, 0)
 
 
 @pytest.mark.parametrize("effect", ["reject", "detach", "silent"])
-def test_a_send_that_the_primary_fails_is_stored_in_the_backlog(guarded, effect):
-    primary, secondary, _, sender = guarded
+def test_a_send_that_the_primary_fails_is_stored_in_the_backlog(pair, orders, sender, stored, effect):
     sender.send_messages(ServiceBusMessage("before"))
-    with primary.faulty("send", effect, entity="orders"):
+    with pair[0].faulty("send", effect, entity=orders):
         for number in range(3):
             sender.send_messages(ServiceBusMessage(str(number)))
         sender.send_messages([ServiceBusMessage("x" * 9000) for _ in range(28)])
-    assert stored(primary) == {"orders": 1}
-    assert sum(stored(secondary).values()) == 31
+    assert stored() == (1, 31)
 
 
-def test_what_is_on_its_way_when_the_primary_is_lost_is_stored_in_the_backlog(guarded):
-    primary, secondary, _, sender = guarded
+def test_what_is_on_its_way_when_the_primary_is_lost_is_stored_in_the_backlog(pair, orders, sender, stored):
     sender.send_messages(ServiceBusMessage("before"))
-    with primary.faulty("send", "reset", entity="orders"):
+    with pair[0].faulty("send", "reset", entity=orders):
         sender.send_messages(ServiceBusMessage("on its way"))
-    assert sum(stored(secondary).values()) == 1
+    assert stored()[1] == 1
 
 
-def test_an_error_of_the_client_is_the_primarys(guarded):
-    primary, secondary, _, sender = guarded
+def test_an_error_of_the_client_is_the_primarys(sender, stored):
     with pytest.raises(MessageSizeExceededError):
         sender.send_messages(ServiceBusMessage(b"x" * 262_300))
     sender.send_messages(ServiceBusMessage("after"))
-    assert (stored(primary), stored(secondary)) == ({"orders": 1}, {})
+    assert stored() == (1, 0)
 
 
-def test_many_sends_at_once_through_an_outage_are_each_stored_once(guarded):
-    primary, secondary, through, _ = guarded
-
+def test_many_sends_at_once_through_an_outage_are_each_stored_once(pair, shared, orders, stored):
     async def send():
         async with (
-            AsyncServiceBusClient.from_connection_string(through.connection_string) as client,
-            client.get_queue_sender("orders") as sender,
+            AsyncServiceBusClient.from_connection_string(shared.connection_string) as client,
+            client.get_queue_sender(orders) as sender,
         ):
             await asyncio.gather(*(sender.send_messages(ServiceBusMessage(str(number))) for number in range(100)))
-            with primary.rejecting("orders"):
+            with pair[0].rejecting(orders):
                 await asyncio.gather(*(sender.send_messages(ServiceBusMessage(str(number))) for number in range(100)))
 
     asyncio.run(send())
-    assert stored(primary) == {"orders": 100}
-    assert sum(stored(secondary).values()) == 100
+    assert stored() == (100, 100)
 
 
-def test_sigterm_waits_for_what_is_kept(guarded):
-    primary, _, through, sender = guarded
-    sender.send_messages(ServiceBusMessage("before"))
-    with primary.slow("orders", 2.0), ThreadPoolExecutor(1) as other:
-        sending = other.submit(sender.send_messages, ServiceBusMessage("kept"))
-        while not primary.faults()[0]["hits"]:
-            pass
-        through.process.terminate()
-        sending.result(10)
-    assert stored(primary) == {"orders": 2}
+def test_sigterm_waits_for_what_is_kept(pair, tmp_path, orders, stored):
+    with gateway_before(pair, tmp_path) as through, sending(through, orders) as sender:
+        sender.send_messages(ServiceBusMessage("before"))
+        with pair[0].slow(orders, 2.0), ThreadPoolExecutor(1) as other:
+            kept = other.submit(sender.send_messages, ServiceBusMessage("kept"))
+            while not pair[0].faults()[0]["hits"]:
+                pass
+            through.process.terminate()
+            kept.result(10)
+    assert stored() == (2, 0)
 
 
-@pytest.mark.parametrize("guarded", [("--enable-syphon",)], indirect=True)
-def test_the_backlog_comes_home_after_an_accepted_ping(guarded):
-    primary, secondary, through, sender = guarded
-    with primary.rejecting("orders"):
-        sender.send_messages(ServiceBusMessage("home", message_id="1"))
-        assert sum(stored(secondary).values()) == 1
-    with (
-        ServiceBusClient.from_connection_string(through.connection_string) as client,
-        client.get_queue_receiver("orders") as receiver,
-    ):
-        (message,) = receiver.receive_messages(max_wait_time=20)
-        assert (str(message), message.message_id) == ("home", "1")
+def test_the_backlog_comes_home_after_an_accepted_ping(pair, tmp_path, orders, stored):
+    with gateway_before(pair, tmp_path, "--enable-syphon") as through, sending(through, orders) as sender:
+        with pair[0].rejecting(orders):
+            sender.send_messages(ServiceBusMessage("home", message_id="1"))
+            assert stored()[1] == 1
+        with (
+            ServiceBusClient.from_connection_string(through.connection_string) as client,
+            client.get_queue_receiver(orders) as receiver,
+        ):
+            (message,) = receiver.receive_messages(max_wait_time=20)
+            assert (str(message), message.message_id) == ("home", "1")
 
 
-def awaited(found):
-    until = time.monotonic() + 20
-    while not (result := found()) and time.monotonic() < until:
-        pass
-    return result
+def test_the_fleet_learns_the_failover_the_clients_and_the_usage_through_redis(
+    pair, tmp_path, orders, redis_url, redis_client
+):
+    options = {"secondary": pair[1].connection_string, "GATEWAY_COORDINATION": redis_url}
+    with gateway(tmp_path, pair[0].connection_string, **options) as through:
+        with sending(through, orders) as sender:
+            sender.send_messages(ServiceBusMessage("healthy"))
+            pair[0].fault("send", "reject", entity=orders)
+            sender.send_messages(ServiceBusMessage("x"))
+            (found,) = eventually(lambda: redis_client.hgetall("pairing:{contoso}:health"), 20).values()
+            health = json.loads(found)
+            assert (health["path"], health["state"]) == (orders, "failed_over")
 
-
-def test_the_fleet_learns_the_failover_the_clients_and_the_usage_through_redis(tmp_path, redis_url, redis_client):
-    with ExitStack() as stack:
-        namespaces = stack.enter_context(running("contoso", "contoso-dr", entities=["contoso/orders"]))
-        primary, secondary = (namespaces[name].connection_string for name in ("contoso", "contoso-dr"))
-        options = {"secondary": secondary, "GATEWAY_COORDINATION": redis_url}
-        through = stack.enter_context(gateway(tmp_path, primary, **options))
-        client = stack.enter_context(ServiceBusClient.from_connection_string(through.connection_string, retry_total=3))
-        sender = stack.enter_context(client.get_queue_sender("orders"))
-        sender.send_messages(ServiceBusMessage("healthy"))
-        stack.enter_context(namespaces["contoso"].rejecting("orders"))
-        sender.send_messages(ServiceBusMessage("x"))
-        (orders,) = map(json.loads, awaited(lambda: redis_client.hgetall("pairing:{contoso}:health")).values())
-        assert (orders["path"], orders["state"]) == ("orders", "failed_over")
-
-        presences = Presences(SharedState(redis_client, "contoso"))
-        (known,) = awaited(lambda: [one.gateway for one in presences.living().values() if one.gateway.redirected])
-        sdk = f"azsdk-python-servicebus/{version('azure-servicebus')}"
-        assert known == GatewayTraffic({sdk: 1}, links=3, retained=0, redirected=1, refused=0)
-        metrics = httpx.get(f"{through.health}/metrics").text
-        assert f'paired_gateway_clients{{pair="contoso",sdk="{sdk}"}} 1.0' in metrics
-        assert 'paired_gateway_redirected_total{pair="contoso"} 1.0' in metrics
-        sender.close()
-        client.close()
+            living = Presences(SharedState(redis_client, "contoso")).living
+            (known,) = eventually(lambda: [one.gateway for one in living().values() if one.gateway.redirected], 20)
+            sdk = f"azsdk-python-servicebus/{version('azure-servicebus')}"
+            assert known == GatewayTraffic({sdk: 1}, links=3, retained=0, redirected=1, refused=0)
+            metrics = httpx.get(f"{through.health}/metrics").text
+            assert f'paired_gateway_clients{{pair="contoso",sdk="{sdk}"}} 1.0' in metrics
+            assert 'paired_gateway_redirected_total{pair="contoso"} 1.0' in metrics
         through.process.terminate()
         through.process.wait(20)
-        assert not presences.living()
+        assert not living()
     metered = [UsageRecord.from_json(entry["record"]) for _, entry in redis_client.xrange(USAGE)]
-    sent = [(each.kind, each.namespace, each.messages) for each in metered if each.entity == "orders" and each.messages]
+    sent = [(each.kind, each.namespace, each.messages) for each in metered if each.entity == orders and each.messages]
     assert sorted(sent) == [("send", "contoso", 1), ("send_backlog", "contoso-dr", 1)]
 
 
-def test_a_redirection_is_a_span_in_the_trace_of_its_message(tmp_path):
+def test_a_redirection_is_a_span_in_the_trace_of_its_message(pair, tmp_path, orders):
     trace_id = "0af7651916cd43dd8448eb211c80319c"
     traced = {"traceparent": f"00-{trace_id}-b7ad6b7169203331-01"}
     with ExitStack() as stack:
@@ -168,17 +187,12 @@ def test_a_redirection_is_a_span_in_the_trace_of_its_message(tmp_path):
         serving = threading.Thread(target=collector.serve_forever)
         serving.start()
         stack.callback(collector.shutdown)
-        namespaces = stack.enter_context(running("contoso", "contoso-dr", entities=["contoso/orders"]))
-        primary, secondary = (namespaces[name].connection_string for name in ("contoso", "contoso-dr"))
-        exported = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
-        through = stack.enter_context(gateway(tmp_path, primary, secondary=secondary, **exported))
-        client = stack.enter_context(ServiceBusClient.from_connection_string(through.connection_string, retry_total=3))
-        sender = stack.enter_context(client.get_queue_sender("orders"))
-        stack.enter_context(namespaces["contoso"].rejecting("orders"))
-        sender.send_messages(ServiceBusMessage("x", application_properties=traced))
+        exported = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "secondary": pair[1].connection_string}
+        through = stack.enter_context(gateway(tmp_path, pair[0].connection_string, **exported))
+        with sending(through, orders) as sender, pair[0].rejecting(orders):
+            sender.send_messages(ServiceBusMessage("x", application_properties=traced))
         through.process.terminate()
         through.process.wait(20)
         spans = b"".join(body for _, body in collector.taken)
         expected = (bytes.fromhex(trace_id), b"paired-namespaces-gateway", b"x-servicebus-transfer")
         assert [each for each in expected if each not in spans] == []
-        client.close()

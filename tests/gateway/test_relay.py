@@ -3,7 +3,7 @@
 import re
 import socket
 import urllib.request
-from contextlib import ExitStack
+from contextlib import contextmanager
 
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
@@ -23,12 +23,10 @@ TRANSFER = sent(p.Transfer(0, 0, b"t", 0), b"\x00\x53\x75\xa0\x01x")
 ACCEPTED = frame(0, p.encode_performative(p.SaslOutcome(0)), SASL_FRAME)
 
 
-@pytest.fixture
-def through(tmp_path):
+@contextmanager
+def connected(folder):
     """A client and a primary by hand with a gateway between them, both opened."""
-    with ExitStack() as stack:
-        primary = stack.enter_context(FakePrimary())
-        running = stack.enter_context(gateway(tmp_path, primary.connection_string))
+    with FakePrimary() as primary, gateway(folder, primary.connection_string) as running:
 
         def connect(**opened):
             client = Wire.to(running.connection_string)
@@ -40,6 +38,12 @@ def through(tmp_path):
             return client, wire
 
         yield running, connect
+
+
+@pytest.fixture(scope="module")
+def connect(tmp_path_factory):
+    with connected(tmp_path_factory.mktemp("gateway")) as (_, connect):
+        yield connect
 
 
 def test_a_client_with_a_key_of_the_gateway_has_its_credential_at_the_primary(plain):
@@ -82,15 +86,13 @@ def test_a_name_and_a_key_are_replaced_if_they_are_the_gateways_and_passed_on_ot
         assert said.initial_response == "\0{}\0{}".format(*arrives).encode()
 
 
-def test_frames_wait_for_the_primary_and_arrive_in_order(through):
-    _, connect = through
+def test_frames_wait_for_the_primary_and_arrive_in_order(connect):
     client, primary = connect()
     client.say(SESSION, SENDER, TRANSFER * 3)
     primary.expect(SESSION, SENDER, *[TRANSFER] * 3)
 
 
-def test_each_peer_gets_heartbeats_as_it_asked_and_they_are_not_passed_on(through):
-    _, connect = through
+def test_each_peer_gets_heartbeats_as_it_asked_and_they_are_not_passed_on(connect):
     client, primary = connect(idle_time_out=1000)
     primary.expect(EMPTY_FRAME, EMPTY_FRAME)
     client.say(EMPTY_FRAME, SESSION)
@@ -100,8 +102,7 @@ def test_each_peer_gets_heartbeats_as_it_asked_and_they_are_not_passed_on(throug
     assert heard == SESSION
 
 
-def test_a_silent_client_is_ended_after_twice_the_idle_time_out_of_the_primary(through):
-    _, connect = through
+def test_a_silent_client_is_ended_after_twice_the_idle_time_out_of_the_primary(connect):
     client, primary = connect(idle_time_out=500)
     assert p.error_parts(client.performative().error)[0] == "amqp:resource-limit-exceeded"
     while primary.hear() != NOTHING:
@@ -109,8 +110,7 @@ def test_a_silent_client_is_ended_after_twice_the_idle_time_out_of_the_primary(t
 
 
 @pytest.mark.parametrize("is_client", [True, False], ids=["client", "primary"])
-def test_who_does_not_read_is_not_written_to_without_end(through, is_client):
-    _, connect = through
+def test_who_does_not_read_is_not_written_to_without_end(connect, is_client):
     ends = connect(max_frame_size=65536)
     writer = ends[0 if is_client else 1].socket
     writer.settimeout(2)
@@ -119,8 +119,7 @@ def test_who_does_not_read_is_not_written_to_without_end(through, is_client):
         writer.sendall(frame(1, TRANSFER[8:] + bytes(60_000)) * 500)  # 30 MB
 
 
-def test_either_side_learns_that_the_other_is_lost(through):
-    _, connect = through
+def test_either_side_learns_that_the_other_is_lost(connect):
     client, primary = connect()
     primary.socket.close()
     assert p.error_parts(client.performative().error)[0] == FORCED
@@ -130,8 +129,7 @@ def test_either_side_learns_that_the_other_is_lost(through):
     assert primary.hear() == NOTHING
 
 
-def test_an_orderly_close_passes_both_ways(through):
-    _, connect = through
+def test_an_orderly_close_passes_both_ways(connect):
     client, primary = connect()
     close = sent(p.Close(), channel=0)
     client.say(close)
@@ -141,8 +139,7 @@ def test_an_orderly_close_passes_both_ways(through):
     primary.expect(NOTHING)
 
 
-def test_a_malformed_frame_ends_its_own_connection_alone(through):
-    _, connect = through
+def test_a_malformed_frame_ends_its_own_connection_alone(connect):
     (client, _), (other, primary) = connect(), connect()
     client.say(b"\0\0\0\1\2\0\0\0")
     assert p.error_parts(client.performative().error)[0] == "amqp:connection:framing-error"
@@ -150,13 +147,13 @@ def test_a_malformed_frame_ends_its_own_connection_alone(through):
     primary.expect(SESSION)
 
 
-def test_sigterm_sends_clients_elsewhere(through):
-    running, connect = through
-    client, primary = connect()
-    assert urllib.request.urlopen(f"{running.health}/readyz").read() == b"ready\n"
-    metrics = urllib.request.urlopen(f"{running.health}/metrics").read()
-    assert b'paired_gateway_clients{pair="contoso",sdk="unknown"} 1.0' in metrics
-    running.process.terminate()
-    assert p.error_parts(client.performative().error)[0] == FORCED
-    assert primary.hear() == NOTHING
-    assert running.process.wait(10) == 0
+def test_sigterm_sends_clients_elsewhere(tmp_path):
+    with connected(tmp_path) as (running, connect):
+        client, primary = connect()
+        assert urllib.request.urlopen(f"{running.health}/readyz").read() == b"ready\n"
+        metrics = urllib.request.urlopen(f"{running.health}/metrics").read()
+        assert b'paired_gateway_clients{pair="contoso",sdk="unknown"} 1.0' in metrics
+        running.process.terminate()
+        assert p.error_parts(client.performative().error)[0] == FORCED
+        assert primary.hear() == NOTHING
+        assert running.process.wait(10) == 0
