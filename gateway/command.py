@@ -17,7 +17,7 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from amqp10.transport.origin import is_loopback
 from gateway.access import KEY_NAME, read_keys
-from gateway.pairs import PairError, read_pair
+from gateway.pairs import PairError, read_pair, text_of
 from gateway.server import Gateway
 from pairing.telemetry import exporting
 
@@ -33,7 +33,8 @@ printed for each listener once it accepts clients:
   ready contoso amqps://127.0.0.1:5671
 """
 EXAMPLES = f"""\
-Each option is also read from the environment: --pairs-file from {PREFIX}PAIRS_FILE. SIGTERM ends the process.
+Each option is also read from the environment: --pairs-file from {PREFIX}PAIRS_FILE; or from the file that the variable
+with _FILE names: --coordination from that of {PREFIX}COORDINATION_FILE. SIGTERM ends the process.
 """
 _TRUE = ("1", "true", "yes")
 
@@ -186,7 +187,7 @@ def parser(variables: Mapping[str, str]) -> argparse.ArgumentParser:
     )
 
     def variable(option: str) -> str:
-        return variables.get(PREFIX + option.removeprefix("--").replace("-", "_").upper(), "")
+        return text_of(PREFIX + option.removeprefix("--").replace("-", "_").upper(), variables)
 
     def add(option: str, metavar: str, *, help: str, default: str | None = None, type: type = str) -> None:
         parser.add_argument(option, metavar=metavar, help=help, default=variable(option) or default, type=type)

@@ -67,16 +67,16 @@ def _endpoint(role: Role, table: Mapping[str, Any], variables: Mapping[str, str]
     variable = table.get("connection_string_env")
     if variable is None:
         return Endpoint.from_host(role, table["fully_qualified_namespace"], None, {})
-    text = (variables.get(variable) or _file_of(variable, variables)).strip()
+    text = text_of(variable, variables)
     if not text:
         raise ValueError(f"{variable} is not set: give it the connection string of the {role}")
     return Endpoint.from_connection_string(role, text, {})
 
 
-def _file_of(variable: str, variables: Mapping[str, str]) -> str:
-    """The content of the file that `NAME_FILE` names."""
+def text_of(variable: str, variables: Mapping[str, str]) -> str:
+    """The value of a variable, or the content of the file that `NAME_FILE` names."""
     file = variables.get(f"{variable}_FILE")
     try:
-        return Path(file).read_text(encoding="utf-8") if file else ""
+        return (variables.get(variable) or (Path(file).read_text(encoding="utf-8") if file else "")).strip()
     except OSError as error:
-        raise ValueError(f"{variable}_FILE cannot be read: {error.strerror}") from None
+        raise PairError(f"{variable}_FILE cannot be read: {error.strerror}.") from None

@@ -19,7 +19,8 @@ from tests.deployment.systemd import FOLDER, Host, Values
 from tests.ports import free_port
 from tests.postgres import cluster, programs
 
-UNITS = sorted(FOLDER.glob("*.service"))
+GATEWAY = FOLDER / "paired-namespaces-gateway@.service"  # test_gateway_files.py starts it
+UNITS = sorted(set(FOLDER.glob("*.service")) - {GATEWAY})
 SERVICES = [unit for unit in UNITS if "migrate" not in unit.name]
 OLDEST = 250
 """The first systemd with credentials in a folder named by %d, and the one that its tool checks units for offline."""
@@ -50,8 +51,8 @@ ANALYZE = analyze()
 def test_systemd_finds_no_fault_in_the_units_and_little_exposure(tmp_path: Path) -> None:
     program = tmp_path / "program"
     shutil.copy("/bin/true", program)
-    for unit in [*UNITS, *FOLDER.glob("*.target")]:
-        text = unit.read_text(encoding="utf-8").replace("/opt/paired-namespaces/bin/paired-namespaces", str(program))
+    for unit in [*UNITS, GATEWAY, *FOLDER.glob("*.target")]:
+        text = re.sub(r"/opt/paired-namespaces/bin/[\w-]+", str(program), unit.read_text(encoding="utf-8"))
         (tmp_path / unit.name.replace("@.", "@1.")).write_text(text, encoding="utf-8")
     shutil.copytree(systemd.SECRETS.parent, tmp_path / systemd.SECRETS.parent.name)
     units = sorted(tmp_path.glob("*.service"))
@@ -105,7 +106,7 @@ def test_all_units_are_sandboxed_in_the_same_way() -> None:
         text = unit.read_text(encoding="utf-8").partition("# What the process may do")[2].partition("[Install]")[0]
         return {line for line in text.splitlines() if "=" in line and not line.startswith("#")}
 
-    common = set.intersection(*map(sandbox, UNITS))
+    common = set.intersection(*map(sandbox, [*UNITS, GATEWAY]))
     assert {"NoNewPrivileges=yes", "ProtectSystem=strict", "ProtectHome=yes", "CapabilityBoundingSet="} <= common
     for unit in UNITS:
         assert sandbox(unit) - common == ({"MemoryDenyWriteExecute=yes"} if unit.name != COMPILES else set())
