@@ -114,7 +114,7 @@ def _no_token(error: BaseException) -> BaseException | None:
     """The error of the credential for which the SDK could not open a link: on a link, no other error is an HTTP one."""
     inner = getattr(error, "inner_exception", None)
     is_http = isinstance(inner, AzureError) and not isinstance(inner, ServiceBusError)
-    return inner if is_http or (inner is not None and "get_token" in _functions(inner)) else None
+    return inner if is_http or (inner is not None and "_asked" in _functions(inner)) else None
 
 
 def _functions(error: BaseException) -> set[str]:

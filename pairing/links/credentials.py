@@ -58,10 +58,8 @@ class AskedCredential:
     def _ask(self, answer: "Future[Any]", give: Callable[[], Any]) -> None:
         try:
             answer.set_result(give())
-        except Exception as error:
-            answer.set_exception(error)
-        except BaseException as error:  # the SDK would end the thread of the link by it
-            answer.set_exception(ClientAuthenticationError(message=f"the credential raised {error!r}"))
+        except BaseException as error:
+            answer.set_exception(_ordinary(error))
         finally:
             self._places.release()
 
@@ -77,6 +75,18 @@ class AwaitedCredential(AskedCredential):
                 return await give(*arguments, **options)
         except TimeoutError:
             raise _silent() from None
+        except BaseException as error:
+            task = asyncio.current_task()
+            if isinstance(error, KeyboardInterrupt) or (task is not None and task.cancelling()):
+                raise
+            raise _ordinary(error) from error.__cause__
+
+
+def _ordinary(error: BaseException) -> Exception:
+    """The error of a credential; SystemExit would end the thread of the link, or the loop, StopIteration the send."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    return ClientAuthenticationError(message=f"the credential raised {error!r}")
 
 
 def _left_s() -> float:

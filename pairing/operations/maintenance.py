@@ -28,8 +28,7 @@ class Maintenance:
 
     def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
         self._client, self._runtime = client, client._runtime
-        self._wake = client._runtime.event()
-        self._is_stopping = False
+        self._stop = client._runtime.event()
         self._wanted: set[str] = set()
         self._next: dict[str, float] = {}
         self._fills: dict[str, Fill] = {}
@@ -95,18 +94,15 @@ class Maintenance:
     def warm(self, queue: str) -> None:
         """Open the link to a backlog queue soon."""
         self._wanted.add(queue)
-        self._wake.set()
 
     def stop(self) -> None:
         """Begin no further task."""
-        self._is_stopping = True
-        self._wake.set()
+        self._stop.set()
 
     def work(self) -> Operation[None]:
         """Work until stopped."""
-        while not self._is_stopping:
-            yield from call(self._runtime.rest, self._wake, TICK_S)
-            self._wake.clear()
+        while not self._stop.is_set():
+            yield from call(self._runtime.rest, self._stop, TICK_S)
             yield from self._round()
 
     def _round(self) -> Operation[None]:
@@ -119,7 +115,7 @@ class Maintenance:
             self._repair,
             self._learn_sessions,
         ):
-            if self._is_stopping:
+            if self._stop.is_set():
                 return
             try:
                 yield from task()
@@ -133,7 +129,7 @@ class Maintenance:
     def _check_links(self) -> Operation[None]:
         now = time.monotonic()
         for link in self._client._all_links():
-            if (yield from call(link.maintain, now)) and not self._is_stopping:
+            if (yield from call(link.maintain, now)) and not self._stop.is_set():
                 yield from call(link.warm, REPORT_S)
 
     def _report(self) -> Operation[None]:

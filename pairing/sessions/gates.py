@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -55,7 +56,7 @@ class SessionGates:
         """Whether Redis did not answer the last time."""
         self._remembered: dict[str, str] = {}
         self._ended: deque[tuple[str, str, bool]] = deque()
-        self._wake = threading.Event()
+        self._wake: SimpleQueue[None] = SimpleQueue()  # a signal handler may put while its thread does
         self._is_closing = False
         self._thread = threading.Thread(target=self._run, name="pairing-sessions", daemon=True)
 
@@ -66,7 +67,7 @@ class SessionGates:
     def close(self, timeout_s: float = 1.0) -> None:
         """Report ended sends, for at most this long."""
         self._is_closing = True
-        self._wake.set()
+        self._wake.put(None)
         joined(self._thread, timeout_s)
 
     # What a send asks ----------------------------------------------------------------------------------------------
@@ -106,7 +107,7 @@ class SessionGates:
     def left(self, key: str, token: str, *, stored: bool) -> None:
         """A send has ended with a known result; the thread reports it."""
         self._ended.append((key, token, stored))
-        self._wake.set()
+        self._wake.put(None)
 
     def remember(self, key: str, queue: str) -> None:
         """Note that messages of the session are in this queue, in case Redis does not answer or has lost its data."""
@@ -130,8 +131,8 @@ class SessionGates:
 
     def _report_until(self, until: float) -> None:
         while not self._is_closing and (left := until - self._now()) > 0:
-            self._wake.wait(left)
-            self._wake.clear()
+            with contextlib.suppress(Empty):
+                self._wake.get(timeout=left)
             try:
                 self._report_ended()
             except Exception as error:

@@ -11,6 +11,7 @@ from contextlib import closing
 from datetime import timedelta
 from types import SimpleNamespace
 
+import pytest
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusError
@@ -18,6 +19,9 @@ from azure.servicebus.exceptions import ServiceBusError
 from pairing import SendAvailabilityOptions
 from pairing.events import Event
 from pairing.links import sockets
+from pairing.operations.maintenance import Maintenance
+from pairing.operations.threads import Threads
+from pairing.sessions.gates import SessionGates
 from pairing.telemetry.callbacks import Callbacks
 from tests.pace import GUARD
 from tests.pairing.test_ways_to_a_namespace import KEY
@@ -51,6 +55,37 @@ async def test_a_send_does_not_wait_for_a_callback(world, primary, queue):
     gate.set()
 
 
+def report_a_session(shared):
+    gates = SessionGates(shared, "host:1:abc", endangered=list, at_risk=print)
+    return lambda: gates.left("orders\0a", "token", stored=True)
+
+
+def warm_a_link(_):
+    maintenance = Maintenance(SimpleNamespace(_runtime=Threads()))
+    return lambda: maintenance.warm("backlog/0")
+
+
+@pytest.mark.parametrize("part_of_a_send", [report_a_session, warm_a_link])
+def test_a_signal_handler_that_sends_does_not_wait_for_the_send_that_it_interrupts(shared, part_of_a_send):
+    send = part_of_a_send(shared)
+
+    def interrupt(frame, event, arg):
+        sys.settrace(None)
+        send()
+        sys.settrace(interrupt)
+        return interrupt
+
+    def interrupted():
+        sys.settrace(interrupt)
+        send()
+        sys.settrace(None)
+
+    thread = threading.Thread(target=interrupted, daemon=True)
+    thread.start()
+    thread.join(GUARD * 20)
+    assert not thread.is_alive()
+
+
 def test_a_callback_that_raises_anything_is_called_again_and_keeps_no_other_from_being_called():
     callbacks, called = Callbacks(), []
     callbacks.add(lambda event: sys.exit())
@@ -74,23 +109,43 @@ async def test_sessions_do_not_wait_for_the_event_loops_own_threads(make_world, 
         await world.close()
 
 
-async def test_a_credential_that_does_not_answer_keeps_few_threads_and_is_no_outage(world, primary, secondary, queue):
+async def with_credential(world, credential):
+    """An open client that asks this credential for the primary."""
+    hosts = [f"127.0.0.1:{namespace.port}" for namespace in (world.primary, world.secondary)]
+    options = SendAvailabilityOptions(
+        primary_namespace="hanging", secondary_namespace="dr", backlog_queue_count=1, failover_interval=timedelta(0)
+    )
+    key = AzureNamedKeyCredential("RootManageSharedAccessKey", KEY)
+    client = world.module.PairedServiceBusClient(
+        *hosts, credential, secondary_credential=key, options=options, use_tls=False
+    )
+    world.clients.append(client)
+    await world(client.open)
+    return client
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), StopIteration(), asyncio.CancelledError()], ids=repr)
+async def test_a_credential_that_would_end_the_loop_or_the_thread_gives_no_token(world, queue, error):
+    def refuse(*scopes, **options):
+        raise error
+
+    async def refuse_later(*scopes, **options):
+        raise error
+
+    client = await with_credential(world, SimpleNamespace(get_token=refuse if world.name == "sync" else refuse_later))
+    with pytest.raises(ServiceBusError):
+        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    assert "gives no token" in client.entity_health(queue).reason
+
+
+async def test_a_credential_that_does_not_answer_keeps_few_threads_and_is_no_outage(world, queue):
     gate, aio_gate = threading.Event(), asyncio.Event()
 
     class Hanging:
         def get_token(self, *scopes, **options):
             return gate.wait() if world.name == "sync" else aio_gate.wait()
 
-    hosts = [f"127.0.0.1:{namespace.port}" for namespace in (primary, secondary)]
-    options = SendAvailabilityOptions(
-        primary_namespace="hanging", secondary_namespace="dr", backlog_queue_count=1, failover_interval=timedelta(0)
-    )
-    key = AzureNamedKeyCredential("RootManageSharedAccessKey", KEY)
-    client = world.module.PairedServiceBusClient(
-        *hosts, Hanging(), secondary_credential=key, options=options, use_tls=False
-    )
-    world.clients.append(client)
-    await world(client.open)
+    client = await with_credential(world, Hanging())
     senders = [client.get_queue_sender(queue) for _ in range(12)]
     sends = [world(sender.send_messages, ServiceBusMessage("x"), timeout=20) for sender in senders]
     errors = await asyncio.gather(*sends, return_exceptions=True)

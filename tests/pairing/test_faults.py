@@ -84,11 +84,11 @@ def test_a_credential_without_a_token_is_no_outage_of_the_entity(inner):
 
 @pytest.mark.parametrize("class_", [ValueError, TypeError, RuntimeError, TimeoutError, KeyError])
 def test_a_credential_that_raises_anything_is_no_outage_of_the_entity(class_):
-    def get_token() -> None:
+    def _asked() -> None:
         raise class_("of the application")
 
     with pytest.raises(class_) as raised:
-        get_token()
+        _asked()
     error = ServiceBusError("Handler failed", error=raised.value)
     assert classify(error, known=True) is Fault.CONFIGURATION
     assert describe(error) == f"refused: the credential gives no token: {describe(raised.value)}"
