@@ -1,7 +1,6 @@
 """What a public forge and pre-commit read: it runs the commands of this repository, and no others."""
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -31,22 +30,6 @@ def test_continuous_integration_runs_the_commands_of_the_repository() -> None:
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
 
 
-def test_continuous_integration_reads_only_and_uses_the_actions_of_the_forge_alone() -> None:
-    used = [step["uses"] for step in STEPS if "uses" in step]
-
-    assert CI["permissions"] == {"contents": "read"}
-    assert used
-    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", name) for name in used)
-    assert all(job["timeout-minutes"] for job in CI["jobs"].values())
-
-
-def test_it_uses_the_oldest_python_that_the_packages_support() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    oldest = project["requires-python"].removeprefix(">=")
-
-    assert {job["container"]["image"] for job in CI["jobs"].values()} == {f"python:{oldest}-bookworm"}
-
-
 def test_the_hooks_are_tools_of_the_environment_and_those_of_make_check() -> None:
     tools = [hook["entry"].split()[0] for hook in HOOKS]
     # From the text: the tool imports modules beside it, as a program does.
@@ -59,14 +42,6 @@ def test_the_hooks_are_tools_of_the_environment_and_those_of_make_check() -> Non
     assert {word for hook in HOOKS for word in hook["entry"].split() if word.startswith("tests/")} <= {
         str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("test_*.py")
     }
-
-
-def test_pages_that_the_forms_name_are_there() -> None:
-    texts = "".join(path.read_text(encoding="utf-8") for path in [*FORMS, FORGE / "pull_request_template.md"])
-    named = set(re.findall(r"\b(?:docs/)?[\w-]+\.md\b", texts))
-
-    assert "SECURITY.md" in named
-    assert all((ROOT / name).exists() for name in named)
 
 
 def test_the_version_is_the_same_wherever_it_is_named() -> None:

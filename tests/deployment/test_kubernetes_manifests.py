@@ -5,12 +5,9 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from django.conf import settings
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import DEFAULT_ENDPOINT
 
 from dashboard.fleet.pairs.pairs_file import load_pairs
 from tests.deployment import product
@@ -151,25 +148,6 @@ def test_nothing_reaches_a_pod_that_no_policy_names() -> None:
     assert web["podSelector"]["matchLabels"].items() <= PODS["paired-namespaces-web"]["metadata"]["labels"].items()
     assert [port["port"] for rule in web["ingress"] for port in rule["ports"]] == [8000]
     assert all(rule["from"] for rule in web["ingress"])
-
-
-def test_the_pods_reach_the_default_ports_of_mail_and_of_spans() -> None:
-    (outgoing,) = [one["spec"] for one in of_kind("NetworkPolicy") if "egress" in one["spec"]]
-    reached = {port["port"] for rule in outgoing["egress"] for port in rule["ports"] if port["protocol"] == "TCP"}
-
-    assert {settings.EMAIL_PORT, urlsplit(DEFAULT_ENDPOINT).port} <= reached
-
-
-def test_the_ingress_leads_to_the_service_by_a_name_that_is_allowed() -> None:
-    (ingress,) = [one for one in manifests(EXAMPLE) if one["kind"] == "Ingress"]
-    (rule,) = ingress["spec"]["rules"]
-    (service,) = of_kind("Service")
-
-    assert rule["host"] == SETTINGS[EXAMPLE]["ALLOWED_HOSTS"]
-    assert ingress["spec"]["tls"][0]["hosts"] == [rule["host"]]
-    backend = rule["http"]["paths"][0]["backend"]["service"]
-    assert backend["name"] == service["metadata"]["name"]
-    assert backend["port"] == {"name": service["spec"]["ports"][0]["name"]}
 
 
 @pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl here: the example is not built")

@@ -97,28 +97,6 @@ def test_failover_is_engaged_by_time_and_reported_with_the_time_at_which_it_enga
     assert transition.at == machine.since == 10.0 + INTERVAL
 
 
-def test_second_failure_does_not_restart_the_interval():
-    machine = entity()
-    fail(machine, 0.0)
-    fail(machine, 50.0)
-    assert kinds(machine.expire(INTERVAL)) == ["failed_over"]
-
-
-def test_a_failure_after_the_interval_finds_the_entity_failed_over():
-    machine = entity()
-    fail(machine, 0.0)
-    assert fail(machine, INTERVAL + 1) == ["failed_over"]
-
-
-def test_success_clears_the_timer():
-    machine = entity()
-    fail(machine, 0.0)
-    machine.sent(59.0)
-    fail(machine, 61.0)
-    assert machine.expire(100.0) == []
-    assert machine.state is FAILING
-
-
 def test_a_failure_of_a_send_begun_before_the_recovery_says_nothing():
     machine = failed_over()
     machine.pinged(True, "accepted", 100.0)

@@ -121,13 +121,6 @@ def test_a_redis_that_comes_back_empty_is_informed_what_the_fleet_knows(server, 
     assert len(one.reported) == len(two.reported) == 1
 
 
-def test_what_was_missed_while_cut_off_is_read_afterwards(server, join):
-    one = join("one")
-    one.coordination._must_listen_anew.set()  # as if its subscription had been cut just now
-    shared(server).fail_over("orders", "drill", operator="ada", process="web")
-    one.hears("failed_over")
-
-
 def test_the_outbox_is_bounded_and_drops_the_oldest_events_not_without_a_word(caplog):
     facts, events, delivered = Facts(threading.Condition()), [event(number) for number in range(20_010)], []
     for one in events:

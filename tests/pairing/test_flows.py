@@ -67,16 +67,6 @@ class World:
         return [type(action) for action in self.asked]
 
 
-def test_a_send_after_the_interval_goes_straight_to_the_backlog():
-    world = World()
-    with pytest.raises(sdk.ServiceBusConnectionError):
-        world.send(OUTAGE)
-    world.clock.advance(60.0)
-    assert world.send(DONE) in QUEUES
-    assert world.kinds == [ToPrimary, ToBacklog]
-    assert world.events == ["failing", "failed_over"]
-
-
 @pytest.mark.parametrize("worked", [True, False])
 def test_refused_credentials_are_shown(worked):
     world = World()
@@ -143,13 +133,6 @@ def test_a_stale_link_to_the_backlog_is_tried_once_more_before_its_queue_is_pull
     assert world.events == ["failed_over"]
 
 
-def test_without_any_backlog_queue_the_error_says_so():
-    world = World(failover_interval_s=0, queues=[])
-    with pytest.raises(BacklogUnavailableError, match="no queue in the rotation") as raised:
-        world.send(OUTAGE)
-    assert raised.value.__cause__ is LOST
-
-
 def test_a_message_at_fault_does_not_pull_a_queue():
     world = World(failover_interval_s=0)
     with pytest.raises(sdk.MessageSizeExceededError):
@@ -184,11 +167,3 @@ def test_a_backlog_queue_is_not_pulled_for_a_crowd_before_it():
     world.pair.fail_over("orders", "drill", False, None, "ada")
     assert world.send((CROWDED, 1.0), DONE) in QUEUES
     assert "queue_pulled" not in world.events
-
-
-def test_many_sends_that_meet_one_incident_of_a_backlog_queue_cost_it_one_probation():
-    rotation = Rotation(QUEUES, probation_s=60.0)
-    rotation.failed(QUEUES[0], "no answer", 10.0, began=0.0)
-    for n in range(5):
-        assert rotation.failed(QUEUES[0], "no answer", 10.1, began=n) == []
-    assert [event.path for event in rotation.expire(70.0)] == [QUEUES[0]]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dashboard.alerts.sending.results import LONGEST, PATIENCE, backoff, judge
 from dashboard.alerts.sending.transport import Answer
-from dashboard.alerts.watching.conditions import compared, is_over, key_of, threshold_of
+from dashboard.alerts.watching.conditions import compared, key_of
 from dashboard.alerts.watching.failovers import SETTLED, Began, Ended, Report, State, follow
 from dashboard.alerts.watching.rules import fits, matches
 from dashboard.models import Alert, AlertRule
@@ -70,19 +70,6 @@ def test_a_condition_is_opened_once_and_resolved_once_each_time_it_is_so(looks):
     spells = sum(key in so and (not at or key not in looks[at - 1]) for at, so in enumerate(looks) for key in so)
     assert opened == spells
     assert opened - resolved == len(is_open)
-
-
-def test_a_backlog_around_its_threshold_is_one_alert():
-    was_over, changes = False, 0
-    for messages in (990, 1000, 995, 1001, 999, 1000, 700, 1000):
-        changes += is_over(messages, 1000, was_over) != was_over
-        was_over = is_over(messages, 1000, was_over)
-    assert changes == 3  # it begins, is over at 700, and begins again
-
-
-def test_the_key_of_a_backlog_shows_its_threshold():
-    assert threshold_of("backlog", key_of("backlog", "contoso", "orders", 1000)) == 1000
-    assert threshold_of("failover", key_of("failover", "contoso", "1000")) is None
 
 
 def away(second: float, reason: str = "no answer") -> Report:

@@ -16,7 +16,7 @@ from dashboard.alerts.rounds import look
 from dashboard.alerts.sending import delivery
 from dashboard.alerts.sending.channels.webhook import key_of, sign
 from dashboard.alerts.sending.config import load_channels
-from dashboard.alerts.sending.delivery import deliver, due_channels
+from dashboard.alerts.sending.delivery import deliver
 from dashboard.alerts.sending.transport import Answer
 from dashboard.models import AlertRule, ChannelState, Notice
 from tests.dashboard.alerts.test_alerts_rounds import M, S, fail_over, recover
@@ -144,15 +144,6 @@ def test_that_it_is_over_says_how_long_it_lasted(pair, mailbox):
 
     assert mailbox.mails[1]["Subject"] == "Resolved: orders failed over"
     assert "over after 12 min" in mailbox.mails[1].get_content()
-
-
-def test_a_test_message_goes_the_same_way(pair, hook):
-    notices.write_test("hook", "ada", NOW)
-    assert due_channels(NOW) == ["hook"]
-    sent("hook")
-
-    assert json.loads(hook.bodies[0])["data"]["title"] == "ada is testing this channel"
-    assert standing() == ["sent"]
 
 
 def test_a_failure_is_tried_again_with_the_same_id_and_the_same_words(pair, hook):

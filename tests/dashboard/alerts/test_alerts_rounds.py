@@ -74,15 +74,6 @@ def test_an_entity_that_comes_back_and_fails_over_again_between_two_looks_has_a_
     assert not FailoverEvent.objects.filter(alerted_at=None).exists()
 
 
-def test_event_and_state_of_one_failover_are_one_alert(pair):
-    projection.record_events([event("failed_over", time=NOW)])
-    look(NOW + S)
-    fail_over("orders", at=NOW + S)
-    look(NOW + 2 * S)
-
-    assert Alert.objects.count() == 1
-
-
 def test_a_forced_failover_says_who_forced_it(pair):
     fail_over_by_hand = health(origin="forced", held_by="ada", reason="maintenance")
     projection.apply_health("contoso", fail_over_by_hand)

@@ -13,12 +13,10 @@ from django.utils import timezone
 from dashboard.access import tokens
 from dashboard.fleet.state import projection
 from dashboard.models import (
-    Alert,
     AuditEntry,
     BacklogQueue,
     Charge,
     ChargeRun,
-    Drill,
     EntityHealth,
     Invoice,
     Pair,
@@ -267,20 +265,6 @@ def test_charges_are_reported_to_the_cent(program):
     assert program().get("/charges", month="October").status_code == 422
 
 
-def test_a_failover_is_done_and_audited_with_the_tokens_name(program, shared, as_role):
-    answer = program().post("/pairs/contoso/fail-over", forced(minutes=15))
-
-    assert answer.json()["outcome"] == "done"
-    assert shared.health()["orders"].held_by == "operator"
-    for minutes in (15, 240):
-        left = shared.health()["orders"].expires - timezone.now()
-        assert timedelta(minutes=minutes - 1) < left <= timedelta(minutes=minutes)
-        program().post("/pairs/contoso/hold", forced(minutes=240))
-    entry = AuditEntry.objects.get(verb="fail_over")
-    assert (entry.operator, entry.via, entry.reason) == ("operator", "token a script", "storage is down")
-    assert "by token a script" in as_role("viewer").get("/audit/").text
-
-
 def test_a_key_is_for_one_request_only_and_of_one_person_only(program, shared):
     mine = program()
     mine.post("/pairs/contoso/fail-over", forced(), key="7")
@@ -358,13 +342,6 @@ def test_what_nobody_foresaw_is_reported_without_its_text(program, monkeypatch):
     assert "hunter2" not in answer.text
 
 
-def test_a_budget_is_set_and_its_state_reported(program):
-    program().post("/budgets", {"amount": "120.00"})
-
-    (reported,) = program().get("/budgets", month="2026-11").json()
-    assert (reported["pair"], reported["amount"], reported["percent"]) == ("*", "120.00", 0)
-
-
 def test_an_orphan_is_deleted_only_as_it_was_looked_at(program, pair, reachable):
     orphan = "contoso/x-servicebus-transfer/7"
     reachable.make(orphan)
@@ -393,52 +370,6 @@ def test_readiness_is_reported_with_its_reasons(program, pair):
     assert (worst["entity"], worst["score"], worst["reasons"]) == ("orders", 40, [fault])
     assert mine.get("/readiness", state="ready").json()["items"] == [best]
     assert mine.get("/pairs/contoso/readiness").json()["score"] is None
-
-
-def test_a_readiness_that_nobody_looked_at_lately_has_no_score(program, pair):
-    Readiness.objects.create(pair=pair, entity="orders", score=100, checked_at=NOW - timedelta(days=9))
-
-    assert program().get("/readiness").json()["items"][0]["score"] is None
-
-
-def an_alert() -> Alert:
-    return Alert.objects.create(
-        key="k", kind="failover", severity="critical", pair="contoso", entity="orders", title="orders failed over",
-        began_at=NOW, opened_at=NOW,
-    )  # fmt: skip
-
-
-def test_an_alert_is_reported_and_acknowledged_once(program, pair):
-    alert, mine = an_alert(), program()
-    path, why = f"/alerts/{alert.pk}/acknowledge", {"reason": "on it"}
-
-    assert [one["id"] for one in mine.get("/alerts").json()["items"]] == [alert.pk]
-    mine.post(path, why)
-    assert mine.post(path, why).json()["outcome"] == "unchanged"
-    assert mine.get("/alerts").json()["items"][0]["acknowledged_by"] == "operator"
-    assert mine.get("/alerts", state="over").json()["items"] == []
-    assert mine.post("/alerts/99999/acknowledge", why).status_code == 409
-
-
-def test_a_channel_that_is_not_there_cannot_be_tried(program, settings, tmp_path):
-    settings.BASE_DIR, settings.CHANNELS_FILE = tmp_path, tmp_path / "channels.toml"
-
-    assert program().post("/alerts/channels/night/try", {"reason": "x"}).status_code == 409
-    assert program().post("/alerts/channels/night/enable", {"reason": "x"}).status_code == 403
-
-
-def test_a_drill_begins_and_is_called_off(program, pair, reachable):
-    mine = program()
-
-    assert mine.post("/pairs/contoso/start-drill", {"reason": "x"}).status_code == 404
-    refused = mine.post("/pairs/contoso/start-drill", {"path": "orders", "reason": "x"})
-    assert (refused.status_code, "type its name" in refused.json()["detail"]) == (409, True)
-    assert mine.get("/drills").json()["items"] == []
-    drill = Drill.objects.create(
-        pair=pair, path="canary", by="operator", at=NOW, request_id="1", messages=9, expires_at=NOW, course={}
-    )
-    assert mine.get("/drills").json()["items"][0]["canary"] == "canary"
-    assert "rolled back" in mine.post(f"/drills/{drill.pk}/abort", {"reason": "x"}).json()["sentence"]
 
 
 def test_no_token_makes_or_shows_tokens(program, people):

@@ -185,14 +185,6 @@ def test_a_deletion_that_is_being_carried_out_cannot_be_taken_back(reachable, re
         actions.TAKE_BACK.run(request_of())
 
 
-def test_two_operators_delete_a_queue_once(reachable, request_of):
-    reachable.make()
-
-    assert actions.DELETE_QUEUE.run(request_of()).outcome == "done"
-    assert actions.DELETE_QUEUE.run(request_of(role="administrator")).outcome == "unchanged"
-    assert QueueDeletion.objects.count() == 1
-
-
 def reopened(secondary) -> None:
     """As somebody does in the portal."""
     queue = secondary.administration.get_queue(ORPHAN)
@@ -230,19 +222,6 @@ def test_a_queue_that_is_not_as_it_was_confirmed_is_kept_and_active(reachable, r
     row = QueueDeletion.objects.get()
     assert (row.stage, reachable.status(ORPHAN), why in row.detail) == (Stage.KEPT, "Active", True)
     assert AuditEntry.objects.filter(verb="queue_kept").count() == 1
-
-
-def test_a_worker_whose_claim_has_lapsed_changes_nothing_more(reachable, request_of):
-    reachable.make()
-    actions.DELETE_QUEUE.run(request_of())
-    frozen, fresh = QueueDeletion.objects.get(), QueueDeletion.objects.get()
-    now = timezone.now() + timedelta(hours=1)
-    assert frozen.claim(now, 10)
-    assert not fresh.claim(now, 10)
-    assert fresh.claim(now + timedelta(seconds=11), 10)
-
-    assert not frozen.keep(detail="I am back")
-    assert fresh.keep(detail="mine")
 
 
 def test_an_outage_is_reported_on_the_row_and_tried_again(reachable, request_of, settings, tmp_path):

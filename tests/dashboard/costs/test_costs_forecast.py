@@ -68,11 +68,6 @@ def test_the_money_depends_on_where_the_month_stands(price, used, charges, extra
     assert tuple(cents(each.extra_charge) for each in made) == extras
 
 
-def test_an_outage_that_straddles_the_allowance():
-    made = forecast(three_hours(), Bills(STANDARD.after(10 * MILLION)), settlements=False)
-    assert (cents(made.charge), made.rate) == (400, 0)
-
-
 @pytest.mark.parametrize(("crossings", "price"), [(1, 143), (2, 287)])
 def test_bandwidth_is_paid_by_the_crossing(crossings, price):
     made = forecast(three_hours(crossings=crossings), UNUSED, settlements=False)

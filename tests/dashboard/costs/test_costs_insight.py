@@ -119,11 +119,6 @@ def test_a_month_that_runs_is_divided_by_its_days_so_far():
         assert (found.idle.pollers, found.idle.hosts) == (pollers, hosts)
 
 
-def test_failover_inside_the_allowance_costs_nothing_and_says_so():
-    added = failover([month("2026-10", 0, 5 * MILLION, send_backlog=MILLION)])
-    assert (added.total, added.cents) == (MILLION, 0)
-
-
 @pytest.mark.parametrize(("polls", "pollers"), [(0, 0), (1, 0), (2_976, 1), (29_760, 10), (29_761, 10)])
 def test_idle_polls_are_reported_as_queues_polled_all_month(polls, pollers):
     added = failover([month("2026-10", 0, 50 * MILLION, syphon_receive_empty=polls)])

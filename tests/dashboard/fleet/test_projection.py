@@ -10,13 +10,12 @@ from dashboard.models import (
     BacklogQueue,
     DepthSample,
     EntityHealth,
-    FailoverEvent,
     Heartbeat,
     Pair,
     PairDepth,
     WaitingSample,
 )
-from pairing.events import KINDS, Event
+from pairing.events import Event
 from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health
 
@@ -53,15 +52,6 @@ def test_health_is_taken_over_once(pair, orders):
     assert (orders.state, orders.since, orders.reason, orders.version) == ("failed_over", NOW, "no answer", 7)
 
 
-def test_late_news_do_not_overwrite_newer_ones(pair, orders):
-    projection.apply_health("contoso", health(state="healthy", version=8))
-
-    assert not projection.apply_health("contoso", health(version=7))
-
-    orders.refresh_from_db()
-    assert orders.state == "healthy"
-
-
 def test_an_entity_nobody_configured_appears_when_it_is_heard_of(pair):
     projection.apply_health("contoso", health("letters"))
 
@@ -71,13 +61,6 @@ def test_an_entity_nobody_configured_appears_when_it_is_heard_of(pair):
 def test_a_pair_nobody_configured_is_refused(db):
     with pytest.raises(Pair.DoesNotExist):
         projection.apply_health("unheard-of", health())
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_every_kind_of_event_can_be_stored(db, kind):
-    projection.record_events([event(kind=kind)])
-
-    assert FailoverEvent.objects.get().kind == kind
 
 
 def test_depths_are_kept_by_queue_and_for_the_pair(pair):

@@ -28,17 +28,6 @@ def shell(capsys, pair, people, alive):
     return run
 
 
-def test_a_failover_reaches_the_fleet_under_the_name_of_the_person(shell, shared):
-    assert "orders is failed over" in shell("fail-over", "contoso", "orders", "--minutes", "15", *WHY)
-
-    assert (shared.health()["orders"].held_by, shared.health()["orders"].expires is not None) == ("operator", True)
-    entry = AuditEntry.objects.get()
-    assert (entry.operator, entry.via, entry.reason) == ("operator", "a shell", "storage is down")
-    (row,) = json.loads(shell("entities", "--status", "not-healthy", "--json"))["items"]
-    assert (row["path"], row["status"]) == ("orders", "held")
-    assert "storage is down" in shell("entities", "--status", "held")
-
-
 def test_a_dry_run_changes_nothing(shell, shared):
     assert "would change: orders" in shell("fail-over", "contoso", "orders", "payments", "--dry-run", *WHY)
     assert not shared.health()

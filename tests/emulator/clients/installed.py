@@ -51,20 +51,6 @@ def python_with(*requirements: str) -> str:
     return str(folder / "bin" / "python")
 
 
-def downloaded_source(requirement: str) -> Path:
-    """The folder of a package's source archive, as pip downloads it."""
-    folder = CACHE / ("source-" + hashlib.sha256(requirement.encode()).hexdigest()[:12])
-    with made_once(folder) as fresh:
-        if fresh is not None:
-            pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", requirement]
-            install(pip, fresh)
-            (archive,) = fresh.glob("*.tar.gz")
-            shutil.unpack_archive(archive, fresh, filter="data")
-            archive.unlink()
-    (unpacked,) = folder.iterdir()
-    return unpacked
-
-
 def install(command: Sequence[str], folder: Path, *, is_required: bool = True) -> None:
     outcome = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S, check=False
