@@ -1,9 +1,10 @@
 """The errors of the library. Errors of the SDK about the caller's own message pass through unchanged."""
 
+import copy
 import pickle
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, Self
 
 from azure.servicebus.exceptions import ServiceBusError, ServiceBusServerBusyError
 
@@ -30,6 +31,9 @@ class PairingError(ServiceBusError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Portable(self).__reduce__()
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)
 
 
 class _Portable:

@@ -202,6 +202,59 @@ def test_a_send_at_the_end_of_the_interpreter_is_refused(primary, secondary):
     assert ended.stdout == "can't create new thread at interpreter shutdown\n"
 
 
+WITH_FEW_DESCRIPTORS = """
+import os, resource, sys, threading, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (48, 48))
+from azure.servicebus import ServiceBusMessage
+import pairing
+from tests.prompt_links import prompt_links
+
+primary, secondary, *paths = sys.stdin.read().split()
+options = pairing.SendAvailabilityOptions(primary_namespace="few", secondary_namespace="dr", backlog_queue_count=1)
+client = pairing.PairedServiceBusClient.from_connection_string(primary, secondary, options=options)
+with prompt_links(), client:
+    events, taken, stop = set(), [], threading.Event()
+    syphon = threading.Thread(target=pairing.Syphon(client).run, args=[stop])
+    client.on_event(lambda event: events.add(event.kind))
+    for path in paths:
+        client.fail_over(path, "drill")
+        client.get_queue_sender(path).send_messages(ServiceBusMessage("x"))
+        client.mark_healthy(path)
+    try:
+        while True:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        syphon.start()
+    try:
+        client.get_queue_sender(paths[0]).send_messages(ServiceBusMessage("x"))
+    except Exception as error:
+        print(type(error).__name__)
+    while "out_of_resources" not in events:
+        time.sleep(0.01)
+    for descriptor in taken:
+        os.close(descriptor)
+    look = client.secondary.administration.get_queue_runtime_properties
+    while look(client.backlog_paths[0]).total_message_count:
+        time.sleep(0.05)
+    print(*sorted(events), *{health.state.value for health in client.health()}, pairing.options.MOST_LINKS)
+    stop.set()
+    syphon.join()
+"""
+
+
+def test_a_process_without_descriptors_tells_it_fails_nothing_over_and_drains_to_more_destinations_than_it_has(
+    primary, secondary
+):
+    paths = [primary.create_queue() for _ in range(60)]
+    strings = "\n".join([primary.connection_string, secondary.connection_string, *paths])
+    command = [sys.executable, "-c", WITH_FEW_DESCRIPTORS]
+    ended = subprocess.run(command, input=strings, capture_output=True, text=True, timeout=GUARD * 100, check=True)
+    assert ended.stdout.split() == (
+        ["ServiceBusConnectionError", "forced", "out_of_resources", "recovered", "syphon_started", "healthy", "12"]
+    )
+    assert {primary.stats(path)["enqueued"] for path in paths} == {1}
+
+
 def test_the_socket_of_eventlet_is_interrupted(monkeypatch):
     ours, theirs = socket.socketpair()
     green = type("GreenSocket", (), {"fd": ours})

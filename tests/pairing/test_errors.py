@@ -1,5 +1,6 @@
 """Handlers that were written for the SDK catch the errors of this library, in other processes too."""
 
+import copy
 import pickle
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -60,7 +61,7 @@ def test_an_end_that_was_closed_counts_as_before():
 def test_an_error_comes_out_of_another_process_with_its_cause_and_those_of_the_queues():
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, pytest.raises(BacklogUnavailableError) as one:
         pool.submit(fail).result(60)
-    error = pickle.loads(pickle.dumps(unavailable()))
+    error = pickle.loads(pickle.dumps(copy.copy(unavailable())))
     assert str(one.value) == str(error) == str(unavailable())
     assert (error.entity, error.message, error.__notes__) == ("orders", str(error), ["tried"])
     (of_queue,) = error.errors.values()
