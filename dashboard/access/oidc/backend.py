@@ -1,6 +1,8 @@
 """The backend for people who sign in through the provider, identified by issuer and subject, with groups of a claim."""
 
-from collections.abc import Mapping
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +14,6 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
-from dashboard.access.oidc.claims import digest, groups_of, teams_of, username_of
 from dashboard.access.rights import GROUPS
 from dashboard.access.team_groups import team_groups
 from dashboard.access.visibility import GroupBackend
@@ -22,6 +23,7 @@ TRUSTED = timedelta(days=30)
 """How long after the last sign-in or renewal the tokens of a person work."""
 LONGEST_SUBJECT = 255
 """A longer one is not cut off: its beginning may be somebody else's subject."""
+_USUAL = re.compile(r"[^\w.@+-]+", re.ASCII)
 log = structlog.get_logger(__name__)
 
 
@@ -92,3 +94,36 @@ def _keep_groups(person: User, wanted: list[str], known: set[str]) -> None:
         person.groups.remove(*Group.objects.filter(name__in=ours - set(wanted)))
         person.groups.add(*Group.objects.filter(name__in=set(wanted) - ours))
     log.info("the provider changed somebody's groups", user=person.username, groups=wanted)
+
+
+def groups_of(claims: Mapping[str, Any], claim: str, lets_in: Mapping[str, Sequence[str]]) -> list[str]:
+    """Our groups (viewer, operator, administrator) that the values of the claim map to; empty: no access.
+
+    The claim is a list of texts, or one text with words separated by spaces or commas. Any other type maps to no group.
+    """
+    given = set(_texts(claims.get(claim)))
+    return [group for group in GROUPS if given & set(lets_in.get(group, ()))]
+
+
+def teams_of(claims: Mapping[str, Any], claim: str, teams: Mapping[str, Sequence[str]]) -> list[str]:
+    """The groups of pairs that the values of the claim map to. They give no role, and so no access by themselves."""
+    given = set(_texts(claims.get(claim)))
+    return [group for group, values in teams.items() if given & set(values)]
+
+
+def _texts(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        return [value, *re.split(r"[\s,]+", value)]
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def username_of(claims: Mapping[str, Any]) -> str:
+    """A readable name of the characters that Django allows; without any, from the digest of the subject."""
+    given = claims.get("preferred_username") or claims.get("email") or ""
+    name = _USUAL.sub("-", given if isinstance(given, str) else "").strip("-")[:100]
+    return name or f"person-{digest(str(claims.get('sub', '')))}"
+
+
+def digest(subject: str) -> str:
+    """A short suffix that distinguishes two people with the same name."""
+    return hashlib.sha256(subject.encode()).hexdigest()[:8]

@@ -5,8 +5,7 @@ from django.contrib.auth.models import User
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dashboard.access.oidc.backend import NoAccess, OidcBackend, person_of
-from dashboard.access.oidc.claims import groups_of, username_of
+from dashboard.access.oidc.backend import NoAccess, OidcBackend, groups_of, person_of, username_of
 from dashboard.access.oidc.client import merged
 from dashboard.access.rights import GROUPS
 

@@ -3,8 +3,7 @@
 import pytest
 from django.contrib.auth.models import Group
 
-from dashboard.access.oidc.backend import NoAccess, person_of
-from dashboard.access.oidc.claims import teams_of
+from dashboard.access.oidc.backend import NoAccess, person_of, teams_of
 from dashboard.access.team_groups import problem_of, team_groups
 
 

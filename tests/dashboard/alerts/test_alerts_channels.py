@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dashboard.alerts.sending.channels import INTEGRATIONS
 from dashboard.alerts.sending.channels.base import Post, Target
-from dashboard.alerts.sending.channels.discord import LONGEST, LONGEST_TITLE
+from dashboard.alerts.sending.channels.chats import LONGEST, LONGEST_TITLE
 from dashboard.alerts.sending.message import Message, about, one_line
 from dashboard.models import Alert
 

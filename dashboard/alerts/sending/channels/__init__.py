@@ -1,19 +1,10 @@
-"""Integrations of channels, one per file: each converts a message to a request, without sending it."""
+"""Integrations of channels: each converts a message to a request, without sending it."""
 
-from dashboard.alerts.sending.channels import discord, email, mattermost, pagerduty, slack, teams, webhook
+from dashboard.alerts.sending.channels import chats, email, pagerduty, webhook
 from dashboard.alerts.sending.channels.base import Integration
 
 INTEGRATIONS: dict[str, Integration] = {
-    one.kind: one
-    for one in (
-        email.INTEGRATION,
-        webhook.INTEGRATION,
-        slack.INTEGRATION,
-        teams.INTEGRATION,
-        mattermost.INTEGRATION,
-        discord.INTEGRATION,
-        pagerduty.INTEGRATION,
-    )
+    one.kind: one for one in (email.INTEGRATION, webhook.INTEGRATION, *chats.INTEGRATIONS, pagerduty.INTEGRATION)
 }
 
 
