@@ -5,8 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
 from importlib.metadata import version
@@ -36,26 +36,17 @@ TOGETHER = {
     "tests/dashboard/site/test_browser_unanswered.py": "pages, first half",
     "tests/dashboard/costs/test_costs_command.py": "charges",
     "tests/pairing/test_syphon.py": "syphon",
+    "tests/campaign/test_campaign.py": "campaign",
+    "tests/workers/test_outage_on_the_bill.py": "outage on the bill",
 }
 """Files that one worker of a parallel run (`make test`) takes together, because they share a demo, a Spark session, a
-control plane or Chromium. They and two that are as long begin first."""
+control plane or Chromium. They and four that are as long begin first, then files with many tests."""
 
 
 def _scope(nodeid: str) -> str:
     """The tests that one worker runs one after another: a file, or all files of one name in TOGETHER."""
     file = nodeid.partition("::")[0]
     return next((group for start, group in TOGETHER.items() if file.startswith(start)), file)
-
-
-def _turns(scopes: Iterable[str]) -> dict[str, float]:
-    """The order of a parallel run: groups, then the files of all folders at one pace, because those of some folders
-    mostly wait and those of others mostly compute.
-    """
-    folders = defaultdict(list)
-    for scope in dict.fromkeys(scopes):
-        folders[scope.rpartition("/")[0]].append(scope)
-    groups = dict.fromkeys(folders.pop("", ()), 0.0)
-    return groups | {file: (at + 0.5) / len(its) for its in folders.values() for at, file in enumerate(its)}
 
 
 class ByGroup(LoadScopeScheduling):
@@ -98,8 +89,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     selection.select(config, items)
     if hasattr(config, "workerinput"):
-        turns = _turns([_scope(item.nodeid) for item in items])
-        items.sort(key=lambda item: turns[_scope(item.nodeid)])
+        sizes = Counter(_scope(item.nodeid) for item in items)
+        items.sort(key=lambda item: ("/" in _scope(item.nodeid), -sizes[_scope(item.nodeid)]))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
