@@ -301,7 +301,7 @@ def test_the_pairs_file_of_the_contract_is_read_as_it_stands(tmp_path: Path) -> 
 
 HOST = re.compile(r"https?://(\[[^\]]+\]|[\w.-]+)")
 KNOWN_HOSTS = {
-    *("127.0.0.1", "localhost", "example.com"),
+    *("127.0.0.1", "localhost", "example.com", "gateway.example.com"),
     *("schemas.microsoft.com", "prices.azure.com", "learn.microsoft.com", "www.w3.org"),
 }
 MACHINE = re.compile(r"(?<![\w.>])/(?:work|root|home|Users)/")

@@ -10,6 +10,7 @@ APPLICATIONS, WORKERS, WEB, SERVERS = range(4)
 APPLICATION_OPTIONS = ("--primary-namespace", PRIMARY, "--backlog-queues", str(BACKLOG_QUEUES))
 RATE = 2
 FIRST_MESSAGES = 3
+SDK = "@azure/service-bus@^7.9.5"
 
 
 def redis(stage: Stage, server: str, configuration: str) -> Program:
@@ -65,6 +66,26 @@ def _sender(stage: Stage, name: str, *more: str, restart: bool) -> Program:
 def receiver(stage: Stage, number: int) -> Program:
     argv = python(str(EXAMPLES / "receiver.py"), *QUEUES, *APPLICATION_OPTIONS)
     return Program(f"receiver-{number}", argv, stage.environment(), restart=True, stop_order=APPLICATIONS)
+
+
+def gateway(stage: Stage, port: int, key_file: str) -> Program:
+    argv = python(
+        *("-m", "gateway", "--pair", PRIMARY, "--pairs-file", str(stage.state / "pairs.toml")),
+        *("--listen", f"{HOST}:{port}", "--key-file", key_file, "--health", f"{HOST}:0"),
+    )
+    environment = stage.environment() | {"GATEWAY_COORDINATION": stage.own_environment()["REDIS_URL"]}
+    return Program("gateway", argv, environment, restart=True, stop_order=WORKERS)
+
+
+def packages(stage: Stage) -> Program:
+    argv = ("npm", "install", "--no-audit", "--no-fund", "--no-save", "--prefix", str(stage.packages), SDK)
+    return Program("packages", argv, stage.environment())
+
+
+def javascript(stage: Stage, connection_string: str) -> Program:
+    own = {"SERVICEBUS_CONNECTION_STRING": connection_string, "CLIENT_PACKAGES": str(stage.packages)}
+    argv = ("node", str(EXAMPLES / "sender.mjs"), *QUEUES)
+    return Program("javascript", argv, stage.environment() | own, restart=True, stop_order=APPLICATIONS)
 
 
 def charges(stage: Stage) -> Program:

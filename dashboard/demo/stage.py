@@ -38,6 +38,7 @@ class DemoOptions:
     folder: Path
     password: str = field(repr=False)
     has_history: bool = True
+    has_gateway: bool = False
 
     @classmethod
     def from_environment(cls, variables: Mapping[str, str] | None = None) -> "DemoOptions":
@@ -52,6 +53,7 @@ class DemoOptions:
                 folder=reported.path("DEMO_DIR", BASE_DIR / ".demo").absolute(),
                 password=reported.text("DEMO_PASSWORD", "") or secrets.token_urlsafe(9),
                 has_history=reported.flag("DEMO_HISTORY", True),
+                has_gateway=reported.flag("DEMO_GATEWAY", False),
             )
         except ImproperlyConfigured as error:
             raise DemoError(str(error)) from None
@@ -66,6 +68,7 @@ class Stage:
         self.state = options.folder / "state"
         self.logs = options.folder / "logs"
         self.usage = self.state / "metering"
+        self.packages = options.folder / "javascript"  # kept for the next run
         self.begun_at = datetime.now(UTC).replace(second=0, microsecond=0)
         self._variables: dict[str, str] = {}
 

@@ -148,6 +148,25 @@ class Demo:
         for number in (1, 2):
             self.supervisor.start(programs.receiver(self.stage, number))
             self.supervisor.start(programs.sender(self.stage, number))
+        if self.stage.options.has_gateway:
+            self.start_gateway()
+
+    def start_gateway(self) -> None:
+        """Start a gateway, and an application in JavaScript that sends through it."""
+        if shutil.which("npm") is None:
+            raise DemoError("DEMO_GATEWAY=1 needs Node.js: install node and npm, or leave it out.")
+        self.supervisor.run(programs.packages(self.stage), 3 * START_S)
+        key = secrets.token_urlsafe(24)
+        key_file = self.stage.write("gateway.key", key)
+        with reserved_port() as port:
+            child = self.supervisor.start(programs.gateway(self.stage, port, str(key_file)))
+            failure = f"The gateway did not start; see {child.log}."
+            self.supervisor.wait_until(lambda: "ready " in child.log.read_text(), START_S, failure)
+        own = (
+            f"Endpoint=sb://{HOST}:{port};SharedAccessKeyName=gateway;SharedAccessKey={key};UseDevelopmentEmulator=true"
+        )
+        self.supervisor.start(programs.javascript(self.stage, own))
+        self.tell(f"a gateway answers on port {port}; an application in JavaScript sends through it")
 
     def start_charges(self) -> Child:
         """Start the computation of the charges; it waits for the first usage records itself."""

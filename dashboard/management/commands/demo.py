@@ -17,7 +17,8 @@ class Command(BaseCommand):
     help = (
         "Run two local namespaces, Redis, workers, beat, the dashboard and sample traffic on this machine until "
         "Ctrl-C. Environment: DEMO_PORT (8000), DEMO_SECONDS (seconds from the ready line until it ends by itself), "
-        "DEMO_PASSWORD, DEMO_DIR (.demo), DEMO_HISTORY (0: without the simulated history)."
+        "DEMO_PASSWORD, DEMO_DIR (.demo), DEMO_HISTORY (0: without the simulated history), "
+        "DEMO_GATEWAY (1: with a gateway, and an application in JavaScript that sends through it)."
     )
     requires_system_checks: list[str] = []  # noqa: RUF012 - Django's own form
 

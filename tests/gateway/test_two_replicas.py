@@ -1,0 +1,69 @@
+"""Two gateways behind one address, as a service of Kubernetes is; one of them is killed while clients send."""
+
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+
+import pytest
+from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
+
+from emulator.running import running
+from tests.gateway.recording import recorder
+from tests.gateway.running import gateway
+
+pytestmark = pytest.mark.slow
+CLIENTS, MESSAGES = 4, 60
+
+
+def send_all(string, of, is_halfway):
+    """Send messages one after the other; returns the ids of those that were accepted."""
+    accepted = []
+    with (
+        ServiceBusClient.from_connection_string(string, retry_total=5, retry_backoff_factor=0.1) as client,
+        client.get_queue_sender("orders") as sender,
+    ):
+        for number in range(MESSAGES):
+            name = f"{of}-{number}"
+            sender.send_messages(ServiceBusMessage(name, message_id=name))
+            accepted.append(name)
+            if number == MESSAGES // 2:
+                is_halfway()
+    return accepted
+
+
+def test_clients_reconnect_to_the_other_and_nothing_accepted_is_lost(tmp_path, redis_url):
+    (tmp_path / "key").write_text("a-key", encoding="utf-8")
+    with ExitStack() as stack:
+        namespaces = stack.enter_context(running("contoso", "contoso-dr", entities=["contoso/orders"]))
+        primary, secondary = (namespaces[name].connection_string for name in ("contoso", "contoso-dr"))
+        options = {"secondary": secondary, "GATEWAY_COORDINATION": redis_url}
+        folders = [tmp_path / "one", tmp_path / "two"]
+        for folder in folders:
+            folder.mkdir()
+        key = ("--key-file", str(tmp_path / "key"))
+        replicas = [stack.enter_context(gateway(folder, primary, *key, **options)) for folder in folders]
+        ports = [int(one.connection_string.partition(";")[0].rpartition(":")[2]) for one in replicas]
+        service = stack.enter_context(recorder())
+        service.to = ports[0]
+        string = replicas[0].connection_string.replace(f":{ports[0]};", f":{service.port};")
+        string = string.replace(f"SharedAccessKeyFile={tmp_path / 'key'}", "SharedAccessKey=a-key")
+
+        def kill():
+            service.to = ports[1]
+            replicas[0].process.send_signal(signal.SIGKILL)
+
+        threads = stack.enter_context(ThreadPoolExecutor(CLIENTS))
+        sending = [threads.submit(send_all, string, of, kill if of == 0 else int) for of in range(CLIENTS)]
+        accepted = [name for each in as_completed(sending) for name in each.result(60)]
+        assert replicas[0].process.wait(10) == -signal.SIGKILL
+        assert len(accepted) == CLIENTS * MESSAGES
+        stored = set()
+        with (
+            ServiceBusClient.from_connection_string(primary) as client,
+            client.get_queue_receiver("orders", receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as receiver,
+        ):
+            until = time.monotonic() + 60
+            while not stored.issuperset(accepted) and time.monotonic() < until:
+                stored |= {one.message_id for one in receiver.receive_messages(100, max_wait_time=1)}
+        assert stored == set(accepted)
