@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from django.http import Http404, HttpRequest
+from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
@@ -12,12 +13,10 @@ from dashboard.api.paging import NEWEST_FIRST, Between, Page, page
 from dashboard.api.schemas import EventKind, PaceLimit, Pause, pace_limits
 from dashboard.fleet.state.paces import limits
 from dashboard.fleet.state.status import Status
-from dashboard.incidents.finding import find
-from dashboard.incidents.folding import Incident
+from dashboard.incidents.finding import found_of
 from dashboard.incidents.listing import beginnings
 from dashboard.incidents.moved import Moved
 from dashboard.incidents.story import Story, pause_of, story
-from dashboard.models import FailoverEvent
 
 router = Router(tags=["records"])
 MOST_INCIDENTS = 50
@@ -104,8 +103,9 @@ def incidents(request: HttpRequest, query: Annotated[IncidentQuery, Query()]) ->
     """Incidents, newest first; at most 50 per page."""
     rows = query.of(beginnings(), "time")
     rows = rows.filter(entity=query.entity) if query.entity else rows
-    found = page(rows, NEWEST_FIRST, query, _summary, most=MOST_INCIDENTS)
-    return {**found, "items": [one for one in found["items"] if one]}
+    answer = page(rows, NEWEST_FIRST, query, most=MOST_INCIDENTS)
+    found = found_of(answer["items"], timezone.now())
+    return {**answer, "items": [one.incident for key, one in found.items() if one.incident.id == key]}
 
 
 @router.get("/incidents/{pair}/{event_id}", response=IncidentStory, operation_id="incident")
@@ -137,12 +137,3 @@ def document(found: Story) -> dict[str, Any]:
         "cost": found.cost.as_json() if found.cost else None,
         "depth": [(at, waiting) for at, waiting in found.samples if at <= found.ended_at],
     }
-
-
-def _summary(row: FailoverEvent) -> Incident | None:
-    """The incident that starts with this event; None if the event is within another, or the entity is deleted."""
-    try:
-        _, found, _ = find(row.pair, row.event_id)
-    except Http404:
-        return None
-    return found if found.id == row.event_id else None

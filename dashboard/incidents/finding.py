@@ -1,10 +1,19 @@
-"""Incidents from the database: folded events, stored depths, and the first empty sample."""
+"""Incidents from the database: folded events, stored depths, and the first empty sample.
 
-from collections.abc import Sequence
-from dataclasses import replace
+Those of a whole page are read together, in a number of queries that does not depend on how many they are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
 from typing import Any
 
+from django.db.models import OuterRef, Q, Subquery
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -22,31 +31,60 @@ RECENT = timedelta(days=7)
 MOST_EVENTS, MOST_SHOWN = 2000, 20
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An incident with its entity, and the depths of the backlog of the entity in its time."""
+
+    entity: EntityHealth
+    incident: Incident
+    samples: Sequence[Point]
+
+
 def for_its_page(entity: EntityHealth, points: Sequence[Point], now: datetime) -> dict[str, Any]:
     """The entity's recent incidents, and the estimated drain time of the last one, from depths of the last hour."""
-    found = of_entity(entity, now - RECENT)
+    events = FailoverEvent.objects.filter(pair=entity.pair.name, entity=entity.path, time__gte=now - RECENT)
+    known = incidents(events.order_by("time", "id")[:MOST_EVENTS], _interval(entity))
+    found = [one.incident for one in _completed([(entity, one) for one in known[: -MOST_SHOWN - 1 : -1]], now)]
     return {"incidents": found, "left": drain(found[0], points, now).left if found else None}
 
 
-def of_entity(entity: EntityHealth, since: datetime) -> list[Incident]:
-    """The entity's incidents since `since`, newest first."""
-    events = FailoverEvent.objects.filter(pair=entity.pair.name, entity=entity.path, time__gte=since)
-    found = incidents(events.order_by("time", "id")[:MOST_EVENTS], _interval(entity))
-    newest = found[: -MOST_SHOWN - 1 : -1]
-    samples = _samples(entity, newest[-1].began_at) if newest else []
-    return [_as_it_is(entity, incident, samples) for incident in newest]
-
-
-def find(pair: str, event_id: str) -> tuple[EntityHealth, Incident, list[Point]]:
-    """The incident that an event belongs to, with its entity's depths. Raises Http404."""
+def find(pair: str, event_id: str) -> Found:
+    """The incident that an event belongs to. Raises Http404."""
     event = get_object_or_404(FailoverEvent, pair=pair, event_id=event_id)
-    entity = get_object_or_404(EntityHealth.objects.select_related("pair"), pair__name=pair, path=event.entity)
-    events = FailoverEvent.objects.filter(pair=pair, entity=entity.path, time__gte=event.time - 6 * MARGIN)
-    for incident in incidents(events.order_by("time", "id")[:MOST_EVENTS], _interval(entity)):
-        if any(one.event_id == event_id for one in incident.events):
-            samples = _remembered(entity, incident)
-            return entity, _as_it_is(entity, incident, samples), samples
+    if found := found_of([event], timezone.now()).get(event_id):
+        return found
     raise Http404
+
+
+def found_of(events: Sequence[FailoverEvent], now: datetime) -> Mapping[str, Found]:
+    """The incidents that these events belong to, by the event's id; none of an event of an entity that is deleted."""
+    places = {(event.pair, event.entity) for event in events}
+    rows = _any(EntityHealth.objects.select_related("pair"), places, lambda of: Q(pair__name=of[0], path=of[1]))
+    entities = {(row.pair.name, row.path): row for row in rows}
+    near = _any(FailoverEvent.objects.order_by("time", "id"), events, _near)[: MOST_EVENTS * len(events)]
+    by_place: dict[tuple[str, str], list[FailoverEvent]] = defaultdict(list)
+    for one in near:
+        by_place[one.pair, one.entity].append(one)
+    folded = {
+        one.event_id: (entity, incident)
+        for place, entity in entities.items()
+        for incident in incidents(by_place[place], _interval(entity))
+        for one in incident.events
+    }
+    kept = {event.event_id: folded[event.event_id] for event in events if event.event_id in folded}
+    return dict(zip(kept, _completed(list(kept.values()), now), strict=True))
+
+
+def _near(event: FailoverEvent) -> Q:
+    """What may belong to its incident: up to the recovery, if that is known."""
+    since, until = event.time - 6 * MARGIN, getattr(event, "back_at", None)
+    rest = Q(time__range=(since, until)) if until else Q(time__gte=since)
+    return rest & Q(pair=event.pair, entity=event.entity)
+
+
+def _any(rows: Any, each: Iterable[Any], condition: Callable[[Any], Q]) -> Any:
+    """The rows that fulfil the condition of one of them."""
+    return rows.filter(reduce(or_, map(condition, each), Q(pk__in=())))
 
 
 def next_failover(incident: Incident) -> datetime | None:
@@ -62,40 +100,72 @@ def _interval(entity: EntityHealth) -> timedelta:
     return timedelta(seconds=entity.pair.failover_interval_s)
 
 
-def _samples(entity: EntityHealth, since: datetime, until: datetime | None = None) -> list[Point]:
-    rows = WaitingSample.objects.filter(entity=entity, at__gte=since).order_by("at")
-    rows = rows.filter(at__lt=until) if until else rows
-    return list(rows.values_list("at", "waiting"))
+def _completed(known: Sequence[tuple[EntityHealth, Incident]], now: datetime) -> list[Found]:
+    """The incidents with their depths, and with the state and the end that their entity gives them."""
+    depths, looks = _remembered(known, now), _first_looks([incident for _, incident in known])
+    found = []
+    for entity, incident in known:
+        since = incident.began_at - MARGIN
+        samples = [(at, waiting) for at, waiting in depths[entity.pk, incident.id] if at >= since]
+        first = looks.get(incident.id)
+        if incident.recovered_at and incident.recovered_at < now - KEPT[PairDepth][1]:
+            first = incident.recovered_at  # the times of samples are pruned; their peaks are not
+        as_it_is = replace(incident, is_held=is_held(entity.held_by, entity.expires, now))
+        found.append(Found(entity, drained(as_it_is, samples, first), samples))
+    return found
 
 
-def _remembered(entity: EntityHealth, incident: Incident) -> list[Point]:
-    """The depths of an incident, from peaks where samples are pruned.
+def _first_looks(known: Sequence[Incident]) -> Mapping[str, datetime]:
+    """By incident, when the backlog was first counted after the recovery."""
+    ended = {one.events[-1].pk: one.id for one in known if one.recovered_at}
+    looks = PairDepth.objects.filter(pair__name=OuterRef("pair"), at__gte=OuterRef("time")).order_by("at")
+    events = FailoverEvent.objects.filter(pk__in=ended).annotate(look=Subquery(looks.values("at")[:1]))
+    return {ended[key]: look for key, look in events.values_list("pk", "look") if look}
+
+
+def _remembered(
+    known: Sequence[tuple[EntityHealth, Incident]], now: datetime
+) -> Mapping[tuple[int, str], Sequence[Point]]:
+    """The depths of each incident, from peaks where samples are pruned.
 
     Whole hours are compared, so that a peak is only used if there is no sample of its step.
     """
-    since = begin_of(incident.began_at - MARGIN, COARSE_S)
-    until = begin_of(_until(entity, incident), COARSE_S) + timedelta(seconds=COARSE_S)
-    samples = _samples(entity, since, until)
-    peaks = DepthPeak.objects.filter(pair=entity.pair_id, path=entity.path, at__gte=since, at__lt=until).order_by("at")
-    for step_s in (FINE_S, COARSE_S):
-        known = [Step(*row) for row in peaks.filter(step_s=step_s).values_list("at", "peak", "last")]
-        samples = filled(samples, known, step_s, incident.began_at)
-    return [(at, waiting) for at, waiting in samples if at >= incident.began_at - MARGIN]
+    emptied = defaultdict[int, list[datetime]](list)
+    looks = WaitingSample.objects.filter(entity__in={entity.pk for entity, _ in known}, waiting=0).order_by("at")
+    for key, at in looks.filter(at__gte=min((one.began_at for _, one in known), default=now)).values_list(
+        "entity", "at"
+    ):
+        emptied[key].append(at)
+    spans = {(entity.pk, one.id): _span(one, emptied[entity.pk], now) for entity, one in known}
+    raw, steps = defaultdict[int, list[Point]](list), defaultdict[tuple[int, str, int], list[Step]](list)
+    rows = _any(WaitingSample.objects.order_by("at"), spans.items(), lambda of: _within(of[1], entity=of[0][0]))
+    for key, at, waiting in rows.values_list("entity", "at", "waiting"):
+        raw[key].append((at, waiting))
+    places = [(spans[entity.pk, one.id], entity) for entity, one in known]
+    peaks = _any(
+        DepthPeak.objects.order_by("at"), places, lambda of: _within(of[0], pair=of[1].pair_id, path=of[1].path)
+    )
+    for pair, path, step_s, *step in peaks.values_list("pair", "path", "step_s", "at", "peak", "last"):
+        steps[pair, path, step_s].append(Step(*step))
+    found = {}
+    for entity, one in known:
+        since, until = spans[entity.pk, one.id]
+        samples = [point for point in raw[entity.pk] if since <= point[0] < until]
+        for step_s in (FINE_S, COARSE_S):
+            own = [step for step in steps[entity.pair_id, entity.path, step_s] if since <= step.at < until]
+            samples = filled(samples, own, step_s, one.began_at)
+        found[entity.pk, one.id] = samples
+    return found
 
 
-def _until(entity: EntityHealth, incident: Incident) -> datetime:
-    """A time shortly after the first empty sample; now if there is none."""
-    looks = WaitingSample.objects.filter(entity=entity, waiting=0, at__gte=incident.recovered_at or incident.began_at)
-    emptied = looks.order_by("at").values_list("at", flat=True).first() if incident.recovered_at else None
-    return emptied + max(MARGIN, (emptied - incident.began_at) / 10) if emptied else timezone.now()
+def _within(span: tuple[datetime, datetime], **place: Any) -> Q:
+    return Q(at__gte=span[0], at__lt=span[1], **place)
 
 
-def _as_it_is(entity: EntityHealth, incident: Incident, samples: list[Point]) -> Incident:
-    """The incident with the state and the end that its entity gives it."""
-    now = timezone.now()
-    incident = replace(incident, is_held=is_held(entity.held_by, entity.expires, now))
-    looks = PairDepth.objects.filter(pair=entity.pair_id).order_by("at").values_list("at", flat=True)
-    first = looks.filter(at__gte=incident.recovered_at or incident.began_at).first()
-    if incident.recovered_at and incident.recovered_at < now - KEPT[PairDepth][1]:
-        first = incident.recovered_at  # the times of samples are pruned; their peaks are not
-    return drained(incident, samples, first)
+def _span(incident: Incident, emptied: Sequence[datetime], now: datetime) -> tuple[datetime, datetime]:
+    """From before it until shortly after the first empty sample, or now if there is none; in whole hours."""
+    since, until = begin_of(incident.began_at - MARGIN, COARSE_S), now
+    empty = next((at for at in emptied if incident.recovered_at and at >= incident.recovered_at), None)
+    if empty is not None:
+        until = empty + max(MARGIN, (empty - incident.began_at) / 10)
+    return since, begin_of(until, COARSE_S) + timedelta(seconds=COARSE_S)

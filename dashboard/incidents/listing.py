@@ -5,23 +5,46 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
-from django.http import Http404
 
+from dashboard.fleet.state.event_lines import plain_cause
 from dashboard.fleet.state.outages import AWAY, BACK, TURNS
-from dashboard.incidents.finding import find
-from dashboard.incidents.folding import Drain, Incident, drain
+from dashboard.incidents.finding import Found, found_of
+from dashboard.incidents.folding import Incident, drain
 from dashboard.models import EntityHealth, FailoverEvent
 from pipeline.months import Month
+
+AT_ONCE = timedelta(minutes=5)
+"""Entities of a pair that fail so shortly after each other for the same cause are one incident."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the list. `incident`: None if its entity is deleted and no longer known, so that it has no page."""
+    """One incident of the list: the entities of a pair that failed at once for one cause, the last one first.
+
+    `found`: of those that are known; an entity that is deleted has no page.
+    """
 
     event: FailoverEvent
-    incident: Incident | None = None
-    progress: Drain | None = None
-    lasted: timedelta = timedelta()
+    found: Sequence[Found]
+    now: datetime
+
+    @property
+    def worst(self) -> Incident | None:
+        """The one whose state it has."""
+        incidents = (one.incident for one in self.found)
+        return min(incidents, key=lambda one: (one.is_over, one.status.rank), default=None)
+
+    @property
+    def lasted(self) -> timedelta:
+        """From the first failure until the last entity is drained, or now."""
+        ended = (one.incident.ended_at(self.now) for one in self.found)
+        began = (one.incident.began_at for one in self.found)
+        return max(ended, default=self.event.time) - min(began, default=self.event.time)
+
+    @property
+    def peak(self) -> int:
+        """The most messages that waited, of each entity by itself."""
+        return sum(drain(one.incident, one.samples, self.now).peak for one in self.found)
 
 
 def beginnings() -> QuerySet[FailoverEvent]:
@@ -57,14 +80,17 @@ def months() -> list[str]:
 
 
 def lines(events: Sequence[FailoverEvent], now: datetime) -> list[Line]:
-    """The incidents that these events began, each with its depth and its end, as its page shows them."""
-    return [_line(event, now) for event in events]
+    """The incidents that these events began, newest first, as their pages show them."""
+    found, groups = found_of(events, now), list[list[FailoverEvent]]()
+    for event in events:
+        if groups and _is_one(groups[-1][-1], event):
+            groups[-1].append(event)
+        else:
+            groups.append([event])
+    return [Line(group[-1], [found[one.event_id] for one in group if one.event_id in found], now) for group in groups]
 
 
-def _line(event: FailoverEvent, now: datetime) -> Line:
-    try:
-        _, incident, samples = find(event.pair, event.event_id)
-    except Http404:
-        return Line(event)
-    lasted = incident.ended_at(now) - incident.began_at
-    return Line(event, incident, drain(incident, samples, now), lasted)
+def _is_one(later: FailoverEvent, event: FailoverEvent) -> bool:
+    cause = plain_cause(event.reason) or event.reason
+    is_same = (plain_cause(later.reason) or later.reason) == cause and later.operator == event.operator
+    return is_same and later.pair == event.pair and later.time - event.time <= AT_ONCE and later.entity != event.entity

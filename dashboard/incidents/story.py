@@ -95,8 +95,8 @@ class Story:
 
 def story(pair: str, event_id: str) -> Story:
     """The incident that an event belongs to. Raises Http404."""
-    entity, incident, samples = find(pair, event_id)
-    return Story(entity, incident, samples, timezone.now())
+    found = find(pair, event_id)
+    return Story(found.entity, found.incident, found.samples, timezone.now())
 
 
 def actions_during(incident: Incident, now: datetime) -> list[AuditEntry]:
