@@ -14,7 +14,7 @@ from tests.benchmarks.__main__ import names
 from tests.benchmarks.processes import SMALL
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("overview", "search", "by_folder", "pair_with_charts", "entity_with_chart")
+PAGES = ("overview", "search", "pair_with_charts", "entity_with_chart")
 HOLDS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "dashboard": lambda found: (
         max(found[page]["queries"] for page in ("overview", "search")) <= 12

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q
 
 from dashboard.alerts import notices
 from dashboard.alerts.watching import conditions_now as watch
@@ -14,6 +15,7 @@ from dashboard.alerts.watching.conditions import compared
 from dashboard.alerts.watching.following import follow_failovers
 from dashboard.alerts.watching.rules import rank
 from dashboard.models import Alert, AlertRound, AlertRule
+from dashboard.models.alert import ANY
 from dashboard.site.fitting import fit
 
 
@@ -35,7 +37,8 @@ def look(now: datetime) -> Changes:
 
 
 def _compare(changes: Changes, rules: Sequence[AlertRule], now: datetime) -> None:
-    known = {alert.key: alert for alert in open_alerts().exclude(kind=Alert.Kind.FAILOVER)}
+    of_entities = Q(kind=Alert.Kind.FAILOVER) & ~Q(entity=ANY)
+    known = {alert.key: alert for alert in open_alerts().exclude(of_entities)}
     fitting = (fit(condition, TEXTS) for condition in watch.conditions(rules, known.keys(), now))
     fresh, going_on, over = compared(fitting, known.keys())
     worse = [one for one in going_on if rank(one.severity) > rank(known[one.key].severity)]

@@ -19,6 +19,16 @@ NO_OPERATIONS = ("base", "connections", "bandwidth")
 """The kinds of charges that are not for operations."""
 
 
+def invoices_of(month: str) -> list[Invoice]:
+    """The month's invoices, which are of all pairs, with their run, which is read once."""
+    with all_pairs():
+        found = list(Invoice.objects.filter(month=month))
+        runs = ChargeRun.objects.in_bulk({invoice.run_id for invoice in found})
+    for invoice in found:
+        invoice.run = runs[invoice.run_id]
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Prices:
     """The price rows of all meters in a month, and whether they are those of a sample."""

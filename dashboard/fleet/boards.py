@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,6 +16,7 @@ from dashboard.fleet.depth.trend import Trend, is_paused, trend_of
 from dashboard.fleet.state.event_lines import EventLine, plain_cause
 from dashboard.fleet.state.ledgers import stalled
 from dashboard.fleet.state.paces import paces_of
+from dashboard.fleet.state.primaries import PrimaryDown, primaries_down
 from dashboard.fleet.state.status import AWAY, Headline, Status, entity_status, headline, is_held, is_silent, verbs
 from dashboard.fleet.state.status_counts import counts_by_pair, summed
 from dashboard.models import EntityHealth, Heartbeat, Pair, Readiness, SyphonPause
@@ -38,6 +39,8 @@ class EntityRow:
     entity: EntityHealth
     status: Status
     spark: SafeString
+    quiet_since: datetime | None = None
+    """Since when nobody has sent to it, if its primary is down: its state is not known."""
 
     @property
     def verbs(self) -> tuple[str, ...]:
@@ -179,22 +182,10 @@ class Board:
     @property
     def troubles(self) -> list[Trouble]:
         """The entities on this page that the headline is about, by cause."""
-        rows = self._troubled()
+        bad = AWAY if self.headline.status in AWAY else (Status.FAILING,)
+        rows = [row for one in self.pairs for row in one.rows if row.status in bad and row.entity.since]
         rows.sort(key=lambda row: row.entity.since or datetime.max)
         return [Trouble(why, [row for row in rows if row.why == why]) for why in dict.fromkeys(row.why for row in rows)]
-
-    @property
-    def troubled_elsewhere(self) -> int:
-        """The number of those that are on other pages, or that a filter leaves out."""
-        return sum(one.counts.get(status, 0) for one in self.pairs for status in self._bad) - len(self._troubled())
-
-    @property
-    def _bad(self) -> tuple[Status, ...]:
-        """What the headline is about: entities that are failed over, or else those that fail."""
-        return AWAY if self.headline.status in AWAY else (Status.FAILING,)
-
-    def _troubled(self) -> list[EntityRow]:
-        return [row for one in self.pairs for row in one.rows if row.status in self._bad and row.entity.since]
 
 
 def board(
@@ -217,8 +208,9 @@ def board(
         entity.pair = by_key[entity.pair_id]
     depths, samples = depths_and_samples(known, shown, now - HOUR)
     window = last_hour(now, depths)
-    rows = entity_rows(shown, samples, window, silent)
     counts = counts_by_pair(known, now, silent)
+    down = primaries_down(_troubled(known, counts))
+    rows = entity_rows(shown, samples, window, silent, down)
     events, happened = lately(window.start, now, pair=known[0].name if is_of_one else "", limit=20 if is_of_one else 12)
     limited, ahead = paces_of(pair.name for pair in known), outlooks(known, now)
     boards = []
@@ -239,30 +231,42 @@ def board(
             is_folded=may_fold and sum(row.status in CALM for row in own) >= FOLDED_FROM,
         )
         boards.append(one)
-    return Board(boards, _headline(known, summed(counts)), beat, silent, events)
+    return Board(boards, _headline(known, summed(counts), down.values()), beat, silent, events)
 
 
 def headline_of(pairs: Sequence[Pair], now: datetime, fleet_is_silent: bool) -> Headline:
     """The headline of `watched_pairs`, the same on pages and in the API."""
-    return _headline(pairs, summed(counts_by_pair(pairs, now, fleet_is_silent)))
+    counts = counts_by_pair(pairs, now, fleet_is_silent)
+    return _headline(pairs, summed(counts), primaries_down(_troubled(pairs, counts)).values())
 
 
-def _headline(pairs: Sequence[Pair], counts: Mapping[Status, int]) -> Headline:
+def _troubled(pairs: Iterable[Pair], counts: Mapping[int, Mapping[Status, int]]) -> list[Pair]:
+    return [pair for pair in pairs if counts.get(pair.pk, {}).get(Status.FAILED_OVER)]
+
+
+def _headline(pairs: Sequence[Pair], counts: Mapping[Status, int], down: Collection[PrimaryDown]) -> Headline:
     waiting = {pair: _totals(pair).messages for pair in pairs}
     is_held_back = any(count and is_paused(pair) for pair, count in waiting.items())
-    return headline(counts, sum(waiting.values()), is_paused=is_held_back)
+    found = headline(counts, sum(waiting.values()), is_paused=is_held_back)
+    if not down:
+        return found
+    first, others = next(iter(down)), f", and {len(down) - 1:,} more" if len(down) > 1 else ""
+    return Headline(found.status, first.sentence + others, f"{found.detail}. {first.advice}")
 
 
 def entity_rows(
-    entities: Iterable[EntityHealth], samples: Samples, window: Window, fleet_is_silent: bool
+    entities: Iterable[EntityHealth],
+    samples: Samples,
+    window: Window,
+    fleet_is_silent: bool,
+    down: Mapping[int, PrimaryDown],
 ) -> list[EntityRow]:
     """The entities with their status and sparkline, worst first."""
-    rows = [
-        EntityRow(
-            entity, status_of(entity, window.end, fleet_is_silent), spark(entity, samples.get(entity.pk, ()), window)
-        )
-        for entity in entities
-    ]
+    rows = []
+    for entity in entities:
+        status, primary = status_of(entity, window.end, fleet_is_silent), down.get(entity.pair_id)
+        quiet_since = primary.since if primary and status in CALM else None
+        rows.append(EntityRow(entity, status, spark(entity, samples.get(entity.pk, ()), window), quiet_since))
     return sorted(rows, key=lambda row: (row.status.rank, row.entity.path))
 
 

@@ -21,10 +21,6 @@ class EntityFilter(Filter):
 
     q = forms.CharField(required=False, max_length=260, label="Search entities")
     state = forms.ChoiceField(required=False, choices=[("", "any state"), *((state, state) for state in STATES)])
-    under = forms.CharField(required=False, max_length=260, strip=False, label="Folder")
-    group = forms.ChoiceField(required=False, choices=[("", "worst first"), ("folder", "by folder")], label="Order")
-
-    lookups = {"under": "path__startswith"}  # noqa: RUF012
 
     def apply(self, rows: QuerySet[EntityHealth]) -> QuerySet[EntityHealth]:  # type: ignore[override]
         if text := self.cleaned_data.get("q"):
@@ -32,11 +28,6 @@ class EntityFilter(Filter):
         if state := self.cleaned_data.get("state"):
             rows = rows.filter(STATES[state])
         return super().apply(rows)
-
-    @property
-    def is_grouped(self) -> bool:
-        """Whether to show folders instead of entities."""
-        return self.cleaned_data.get("group") == "folder"
 
 
 def _kinds() -> list[tuple[str, str]]:

@@ -15,15 +15,13 @@ from typing import Any
 from dashboard.costs.forecasts.current_month import traffic
 from dashboard.costs.forecasts.forecast import GIGABYTE, STEP_BYTES
 from dashboard.costs.forecasts.tariffs import Bills, Tariff, tariff
-from dashboard.costs.prices import Prices, prices_of
+from dashboard.costs.prices import Prices, invoices_of, prices_of
 from dashboard.costs.reporting.live_outages import live_outages
 from dashboard.costs.reporting.outages import OutageCost, outage_costs
 from dashboard.costs.rules import is_billed, rule_of
 from dashboard.costs.runs.jobs import JobFailed
 from dashboard.incidents.folding import Drain, Incident
 from dashboard.incidents.moved import Moved
-from dashboard.models import Invoice
-from dashboard.models.visibility import all_pairs
 from dashboard.site.money import exact_text
 from pipeline.months import Month
 
@@ -130,8 +128,7 @@ def _metered(incident: Incident, now: datetime) -> Iterator[OutageCost]:
     """What its outage has cost in each month that it touches."""
     month, last = Month.of(incident.failed_over_at), Month.of(incident.ended_at(now))
     while month <= last:
-        with all_pairs():
-            invoices = list(Invoice.objects.filter(month=str(month)).select_related("run"))
+        invoices = invoices_of(str(month))
         read_at = invoices[0].run.started_at if invoices else None
         priced = outage_costs(str(month), incident.pair, invoices)
         for each in live_outages(str(month), incident.pair, priced, read_at, now):

@@ -11,9 +11,9 @@ from django.conf import settings
 from django.db.models import Count, Min, Q, QuerySet
 from django.utils.safestring import SafeString
 
-from dashboard.models import Pair, PairReadiness, Readiness
+from dashboard.models import Pair, PairReadiness, Readiness, ReadinessChange
 from dashboard.models.readiness import WHOLE_PAIR
-from dashboard.readiness.history import KEPT, Turn, changes, points, turns
+from dashboard.readiness.history import KEPT, Turn, changes, changes_of_pairs, points, turns
 from dashboard.readiness.score import ENDANGERED, OF_ENTITY, READY, WEIGHTS, Check, Result, faults_of, word
 from dashboard.site.charts import Chart, Point, Series, Window, chart
 from dashboard.site.plots import TOTAL, sparkline
@@ -64,11 +64,12 @@ class PairLine:
 
 
 def pair_lines(pairs: Iterable[Pair], now: datetime) -> list[PairLine]:
-    """The pairs with the counts of their entities; in three queries, and one per pair for its chart."""
+    """The pairs with the counts of their entities; in four queries."""
     known = list(pairs)
     rows = {row.pair_id: row for row in PairReadiness.objects.filter(pair__in=known)}
     sums = {one["pair"]: one for one in _counted(Readiness.objects.filter(pair__in=known))}
-    return [_line(pair, rows.get(pair.pk), sums.get(pair.pk, {}), now) for pair in known]
+    changed = changes_of_pairs(known, now - KEPT)
+    return [_line(pair, rows.get(pair.pk), sums.get(pair.pk, {}), changed[pair.pk], now) for pair in known]
 
 
 def _counted(rows: QuerySet[Readiness]) -> Iterable[Any]:
@@ -76,10 +77,12 @@ def _counted(rows: QuerySet[Readiness]) -> Iterable[Any]:
     return rows.values("pair").annotate(lowest=Min("score"), **counts).order_by()
 
 
-def _line(pair: Pair, row: PairReadiness | None, sums: dict[str, int], now: datetime) -> PairLine:
+def _line(
+    pair: Pair, row: PairReadiness | None, sums: dict[str, int], changed: Sequence[ReadinessChange], now: datetime
+) -> PairLine:
     checks = [Check.from_json(reported) for reported in row.checks] if row else []
     counts = {state: sums.get(state, 0) for state in STATES}
-    reported = list(turns(changes(pair, WHOLE_PAIR, now - KEPT), WHOLE_PAIR))
+    reported = list(turns(changed, WHOLE_PAIR))
     window = _window(reported, now, DAY)
     drawn = _whole(_since(points(reported), window.start), row.score if row else None, window)
     label = f"{pair.name}: readiness over the {window.words}, now {row.score if row else 'not known'}"

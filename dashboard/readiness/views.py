@@ -18,7 +18,7 @@ from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
 
 PAGE = 50
-MOST_PAIRS = 100
+MOST_PAIRS = 12
 
 
 class ReadinessFilter(Filter):
@@ -44,12 +44,14 @@ def listing(request: HttpRequest) -> HttpResponse:
     now, form = timezone.now(), read(request, ReadinessFilter)
     worst_first = Readiness.objects.select_related("pair").order_by("score", "pair_id", "entity")
     page = page_of(request, form.apply(worst_first), PAGE)
-    pairs = Pair.objects.filter(is_configured=True)
-    form.offer("pair", [pair.name for pair in pairs], "any pair")
+    pairs = Pair.objects.filter(is_configured=True).order_by("readiness__score", "name")
+    names = sorted(pair.name for pair in pairs)
+    form.offer("pair", names, "any pair")
     chosen = form.cleaned_data.get("pair")
     shown = pairs.filter(name=chosen) if chosen else pairs
     context = {
         "lines": pair_lines(shown[:MOST_PAIRS], now),
+        "others": 0 if chosen else max(0, len(names) - MOST_PAIRS),
         "board": worker_liveness(now),
         "rows": [_row(row, now) for row in page],
         "form": form,

@@ -62,7 +62,6 @@ def measure() -> dict[str, Any]:
     pages = {
         "overview": "/",
         "search": "/?q=entity-099",
-        "by_folder": "/?group=folder",
         "pair_with_charts": "/pairs/contoso/",
         "entity_with_chart": "/pairs/contoso/entities/folder-00/entity-00000/",
         **{f"pair_over_{span}": f"/pairs/contoso/?span={span}" for span in SPANS},

@@ -33,15 +33,15 @@ MINUTE = timedelta(minutes=1)
 CHECKS = [{"name": "senders", "result": "bad", "reason": "None uses the backlog.", "todo": "Start one."}]
 
 
-def fill(now: datetime, pairs: int, entities: int, away: int) -> None:
-    """Store `pairs` pairs of `entities` entities each. In every tenth pair `away` of them are failed over; in every
-    pair one was in an outage an hour ago.
+def fill(now: datetime, numbers: range, entities: int, away: int) -> None:
+    """Store pairs with these numbers, of `entities` entities each. In every tenth pair `away` of them are failed over;
+    in every pair one was in an outage an hour ago.
     """
     made = Pair.objects.bulk_create(
         Pair(name=f"pair-{n:03}", primary_namespace=f"p{n}", secondary_namespace=f"s{n}", synced_at=now)
-        for n in range(pairs)
+        for n in numbers
     )
-    rows = [_entity(pair, n, now, n < away and not pair.pk % 10) for pair in made for n in range(entities)]
+    rows = [_entity(pair, n, now, n < away and pair.name.endswith("9")) for pair in made for n in range(entities)]
     EntityHealth.objects.bulk_create(rows, batch_size=2_000)
     FailoverEvent.objects.bulk_create(event for row in rows for event in _events(row, now))
     WaitingSample.objects.bulk_create(
@@ -131,7 +131,7 @@ def _charges(now: datetime, pairs: list[Pair], rows: list[EntityHealth]) -> None
     rolled = {"queue": "*", "month": month, "is_day": True, "samples": 9, "deepest": 9, "p50": 1, "p95": 9}
     BacklogRollup.objects.bulk_create(BacklogRollup(pair=pair.name, begins_at=began, **rolled) for pair in pairs)
     given = {"name": "bill.csv", "digest": "0" * 64, "uploaded_by": "ada", "uploaded_at": now}
-    statement = Statement.objects.create(month=month, rows=2, currency="USD", **given)
+    statement, _ = Statement.objects.get_or_create(month=month, defaults={"rows": 2, "currency": "USD", **given})
     BilledDay.objects.bulk_create(
         BilledDay(statement=statement, date=began.date(), namespace=pair.primary_namespace, meter="operations",
                   quantity="9", cost="1")

@@ -12,6 +12,7 @@ from django.db.models import F, Max, Sum
 from dashboard.alerts.watching.conditions import SILENCE, is_over, key_of
 from dashboard.alerts.watching.rules import fits, thresholds
 from dashboard.fleet.state import ledgers
+from dashboard.fleet.state.primaries import primaries_down
 from dashboard.fleet.state.projection import GATEWAY
 from dashboard.models import (
     Alert,
@@ -42,7 +43,8 @@ USAGE_PROBLEM = "usage"
 
 
 def conditions(rules: Iterable[AlertRule], open_keys: Collection[str], now: datetime) -> Iterator[Alert]:
-    """All current conditions except failovers, which are followed by events (failovers.py)."""
+    """All current conditions except failovers of entities, which are followed by events (failovers.py)."""
+    yield from down()
     yield from expiring(now)
     yield from backlogs(rules, open_keys, now)
     yield from filling(now)
@@ -53,6 +55,20 @@ def conditions(rules: Iterable[AlertRule], open_keys: Collection[str], now: date
     yield from missing_workers(now)
     yield from less_ready(now)
     yield from unwritten(open_keys, now)
+
+
+def down() -> Iterator[Alert]:
+    """Primaries that are down, each instead of the failovers of its entities."""
+    for one in primaries_down().values():
+        yield Alert(
+            key=key_of("failover", one.pair),
+            kind="failover",
+            severity="critical",
+            pair=one.pair,
+            title=f"The primary of {one.pair} is down",
+            detail=f"{one.evidence}. {one.advice}",
+            began_at=one.since,
+        )
 
 
 def expiring(now: datetime) -> Iterator[Alert]:

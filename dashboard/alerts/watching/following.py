@@ -12,7 +12,9 @@ from dashboard.alerts.watching.changes import AT_ONCE, TEXTS, Changes, open_aler
 from dashboard.alerts.watching.conditions import key_of
 from dashboard.alerts.watching.failovers import Began, Ended, Report, State, follow
 from dashboard.fleet.state.outages import AWAY, TURNS
+from dashboard.fleet.state.primaries import primaries_down
 from dashboard.models import Alert, EntityHealth, FailoverEvent
+from dashboard.models.alert import ANY
 from dashboard.site.fitting import fit, fitted
 
 KEY, MOST_EVENTS = 420, 5_000
@@ -27,9 +29,10 @@ def follow_failovers(changes: Changes, now: datetime) -> None:
     unheard = FailoverEvent.objects.filter(alerted_at__isnull=True)
     events = list(unheard.filter(kind__in=TURNS).order_by("time", "pk")[:MOST_EVENTS])
     reported, away = _reports(events), _away()
+    replaced = _replaced(now)
     reporting = {_failover_key(event.pair, event.entity): (event.pair, event.entity) for event in events}
-    known = set(open_alerts().filter(kind=Alert.Kind.FAILOVER).values_list("key", flat=True))
-    keys = sorted(reported.keys() | (known ^ away.keys()))
+    known = set(open_alerts().filter(kind=Alert.Kind.FAILOVER).exclude(entity=ANY).values_list("key", flat=True))
+    keys = sorted((reported.keys() | (known ^ away.keys())) - replaced)
     open_ones, ended = _open_ones(keys, known), _last_ends([key for key in keys if key not in known])
     wheres = {key: (alert.pair, alert.entity) for key, alert in open_ones.items()} | reporting | away
     states = _states({key: wheres[key] for key in keys})
@@ -41,6 +44,16 @@ def follow_failovers(changes: Changes, now: datetime) -> None:
     for part in parts([event.pk for event in events]):
         FailoverEvent.objects.filter(pk__in=part).update(alerted_at=now)
     unheard.exclude(kind__in=TURNS).update(alerted_at=now)
+
+
+def _replaced(now: datetime) -> set[str]:
+    """The keys of entities whose primary is down: that is one alert, and theirs end without a word."""
+    pairs = primaries_down()
+    of_them = EntityHealth.objects.filter(pair__in=pairs, state="failed_over", origin="organic").order_by()
+    keys = {_failover_key(*where) for where in of_them.values_list("pair__name", "path")} if pairs else set()
+    for part in parts(sorted(keys)):
+        open_alerts().filter(key__in=part).update(ended_at=now, resolved_at=now)
+    return keys
 
 
 def _take(

@@ -12,12 +12,14 @@ SEVERITIES = ("info", "warning", "critical")
 
 
 def matches(rule: AlertRule, alert: Alert) -> bool:
-    """Whether the rule matches the alert. A backlog matches only rules with exactly its threshold."""
+    """Whether the rule matches the alert. A backlog matches only rules with exactly its threshold; a primary that is
+    down is a failover of every entity.
+    """
     return (
         (not rule.kinds or alert.kind in rule.kinds)
         and rank(alert.severity) >= rank(rule.least_severity)
         and fits(rule.pair, alert.pair)
-        and fits(rule.entity, alert.entity)
+        and (fits(rule.entity, alert.entity) or (alert.kind, alert.entity) == ("failover", "*"))
         and (alert.kind != "backlog" or rule.threshold == threshold_of(alert.kind, alert.key))
     )
 

@@ -14,9 +14,9 @@ from django.db import transaction
 from django.db.models import Sum as SumOf
 
 from dashboard.costs.bill.statements import read_export
-from dashboard.costs.prices import operations_price
+from dashboard.costs.prices import invoices_of, operations_price
 from dashboard.costs.rules import is_billed
-from dashboard.models import BilledDay, Charge, Invoice, Statement
+from dashboard.models import BilledDay, Charge, DailyCharge, Invoice, Statement
 from dashboard.models.charge import PUBLISHED, SETTLEMENTS
 from dashboard.site.money import exact_text
 from pairing.telemetry.metering import SETTLEMENT_KINDS
@@ -157,14 +157,15 @@ class _Computed:
 def against_bill(month: str) -> Against | None:
     """The month compared with its cost export; None without an export or a computed month."""
     statement = Statement.objects.filter(month=month).first()
-    invoices = list(Invoice.objects.filter(month=month).select_related("run"))
+    invoices = invoices_of(month)
     if statement is None or not invoices:
         return None
     rows = list(statement.days.all())
     ours = _ours(invoices, rows, _namespaces(month))
     until = max(row.date for row in rows)
     billed = _operations_by_day(ours)
-    both = [(_computed(invoices, rule, until), rule != invoices[0].rule) for rule in (PUBLISHED, SETTLEMENTS)]
+    known = _Known.of(invoices)
+    both = [(_computed(invoices, known, rule, until), rule != invoices[0].rule) for rule in (PUBLISHED, SETTLEMENTS)]
     computed, _ = min(both, key=lambda one: (_unexplained(_days(one[0], billed)), one[1]))
     own = {row.pk for row in ours}
     elsewhere = _elsewhere(row for row in rows if row.pk not in own)
@@ -205,7 +206,28 @@ def _ours(invoices: Sequence[Invoice], rows: Sequence[BilledDay], known: Contain
     ]
 
 
-def _computed(invoices: Sequence[Invoice], rule: str, until: date) -> _Computed:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """By invoice, its days, and the operations of Premium namespaces by kind, which messaging units include."""
+
+    days: Mapping[int, Sequence[DailyCharge]]
+    premium: Mapping[int, Mapping[str, int]]
+
+    @classmethod
+    def of(cls, invoices: Sequence[Invoice]) -> _Known:
+        days, premium = defaultdict[int, list[DailyCharge]](list), defaultdict[int, dict[str, int]](dict)
+        for day in DailyCharge.objects.filter(invoice__in=invoices):
+            days[day.invoice_id].append(day)
+        tiers: dict[str, str] = invoices[0].run.details.get("tiers", {})
+        rows = Charge.objects.filter(
+            invoice__in=invoices, namespace__in=[name for name, tier in tiers.items() if tier == "premium"]
+        )
+        for key, kind, units in rows.order_by().values_list("invoice", "kind").annotate(units=SumOf("billing_units")):
+            premium[key][kind] = units
+        return cls(days, premium)
+
+
+def _computed(invoices: Sequence[Invoice], known: _Known, rule: str, until: date) -> _Computed:
     """The operations until that day under the rule. Those of Premium namespaces are on no bill: they are left out.
 
     Sums by day are stored per billing scope, sums by kind also per namespace. If a kind was also made in namespaces of
@@ -214,11 +236,11 @@ def _computed(invoices: Sequence[Invoice], rule: str, until: date) -> _Computed:
     found = _Computed(rule)
     for invoice in invoices:
         days: dict[str, dict[date, int]] = defaultdict(dict)
-        for row in invoice.days.all():
+        for row in known.days[invoice.pk]:
             days[row.kind][row.date] = row.operations if row.kind in SETTLEMENT_KINDS else row.billing_units
             found.cost += Fraction(row.exact) if row.date <= until else 0
-        found.cost += _settled(invoice, days, until, rule)
-        premium = _premium_units(invoice)
+        premium = known.premium[invoice.pk]
+        found.cost += _settled(invoice, days, premium, until, rule)
         found.has_premium |= any(premium.values())
         for kind, by_day in days.items():
             if is_billed(kind, rule):
@@ -237,25 +259,20 @@ def _add(found: _Computed, by_day: Mapping[date, int], premium: int, until: date
         sums[1] += min(units, rest)
 
 
-def _settled(invoice: Invoice, days: Mapping[str, Mapping[date, int]], until: date, rule: str) -> Fraction:
+def _settled(
+    invoice: Invoice, days: Mapping[str, Mapping[date, int]], premium: Mapping[str, int], until: date, rule: str
+) -> Fraction:
     """What another rule than the invoice's adds to its cost until that day, or takes from it, for settling."""
     if rule == invoice.rule:
         return Fraction(0)
     units = {
-        kind: sum(count for day, count in by_day.items() if day <= until) - _premium_units(invoice).get(kind, 0)
+        kind: sum(count for day, count in by_day.items() if day <= until) - premium.get(kind, 0)
         for kind, by_day in days.items()
     }
     settled = max(0, sum(count for kind, count in units.items() if kind in SETTLEMENT_KINDS))
     billed = sum(count for kind, count in units.items() if is_billed(kind, invoice.rule))
     price = operations_price(invoice).after(billed)
     return price.extra(settled) if rule == SETTLEMENTS else -price.last(settled)
-
-
-def _premium_units(invoice: Invoice) -> Mapping[str, int]:
-    """The operations of its Premium namespaces by kind, which their messaging units include."""
-    tiers: dict[str, str] = invoice.run.details.get("tiers", {})
-    rows = invoice.charges.filter(namespace__in=[name for name, tier in tiers.items() if tier == "premium"])
-    return dict(rows.order_by().values_list("kind").annotate(units=SumOf("billing_units")))
 
 
 def _kind_of(row: BilledDay) -> str:

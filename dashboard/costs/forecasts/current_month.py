@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Min, Sum
 
-from dashboard.costs.prices import operations_price
+from dashboard.costs.prices import invoices_of, operations_price
 from dashboard.fleet.usage.metered import SENDS, sent
 from dashboard.fleet.usage.rates import HOUR, Expected
 from dashboard.models import Charge, DailyCharge, Invoice, Pair
@@ -90,8 +90,7 @@ def used_of(month: str, pair: str) -> Used:
     """The usage on the bills of the pair's two namespaces, one bill if they share it; without a pair, the largest
     usage.
     """
-    with all_pairs():
-        bills = list(Invoice.objects.filter(month=month).select_related("run"))
+    bills = invoices_of(month)
     on_the_ladder = {bill.scope: int(operations_price(bill).used) for bill in bills}
     charges = Charge.objects.filter(invoice__in=bills, **({"pair": pair} if pair else {}))
     places = set(charges.values_list("kind", "invoice__scope"))

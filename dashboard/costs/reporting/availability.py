@@ -34,7 +34,7 @@ class PairAvailability:
 
 
 def by_pair(known: Iterable[Availability], outages: Iterable[Outage]) -> list[PairAvailability]:
-    """Every pair that has entities, by name."""
+    """Every pair that has entities, the least available first."""
     entities: dict[str, list[Availability]] = {}
     for each in known:
         entities.setdefault(each.pair, []).append(each)
@@ -42,7 +42,8 @@ def by_pair(known: Iterable[Availability], outages: Iterable[Outage]) -> list[Pa
     for outage in outages:
         if (lasted := outage.lasted_s) is not None and outage.was_in_its_month:
             repairs.setdefault(outage.pair, []).append(lasted)
-    return [_of(pair, entities[pair], repairs.get(pair, [])) for pair in sorted(entities)]
+    found = (_of(pair, entities[pair], repairs.get(pair, [])) for pair in entities)
+    return sorted(found, key=lambda one: (one.percent, one.pair))
 
 
 def _of(pair: str, entities: Sequence[Availability], repairs: Sequence[float]) -> PairAvailability:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from django.db.models import QuerySet, Sum
 
 from dashboard.access.visibility import sees_all
-from dashboard.costs.prices import NO_OPERATIONS
+from dashboard.costs.prices import NO_OPERATIONS, invoices_of
 from dashboard.costs.reporting.chart import DayOf, DaysChart, days_chart
 from dashboard.costs.reporting.explanation import Explanation, explain
 from dashboard.costs.reporting.insight import PART_OF, Change, Failover, Idle, change, failover, idle
@@ -33,7 +33,7 @@ LABELS = {name: kind.label for name, kind in KINDS.items()} | {
     BANDWIDTH: "Bandwidth between regions",
 }
 SUMS = ("operations", "billing_units", "included_units", "cents")
-ROWS_SHOWN, FIRST_ROWS = 200, 8
+ROWS_SHOWN, FIRST_ROWS, MOST_SHARES = 40, 8, 50
 SHOWN_TO_ALL = ("prices", "sample_prices")
 """What a run's details say of no pair."""
 
@@ -214,9 +214,7 @@ def report(month: str, filters: Filters | None = None) -> Report | None:
     To somebody who does not see all pairs it shows the rows of the others, and no invoices: they are of all pairs.
     """
     filters = filters or Filters()
-    with all_pairs():
-        invoices = list(Invoice.objects.filter(month=month).select_related("run"))
-    if not invoices:
+    if not (invoices := invoices_of(month)):
         return None
     first = invoices[0]
     charges = filters.of(Charge.objects.filter(invoice__month=month))
@@ -349,7 +347,7 @@ def _parts(kinds: Sequence[Share], left_out: Collection[str]) -> list[Share]:
 
 
 def _shares(charges: QuerySet[Charge], by: str, *within: str) -> list[Share]:
-    """What each value of this column has of the total, the largest first; `within`: of each pair by itself."""
+    """What each value of this column has of the total, the largest ones first; `within`: of each pair by itself."""
     sums = {f"sum_{column}": Sum(column) for column in SUMS}
     grouped = (
         charges.order_by()
@@ -365,7 +363,7 @@ def _shares(charges: QuerySet[Charge], by: str, *within: str) -> list[Share]:
                 pair=row.get("pair", ""),
                 **{column: row[f"sum_{column}"] for column in SUMS},
             )
-            for row in grouped
+            for row in grouped[:MOST_SHARES]
         ]
     )
 

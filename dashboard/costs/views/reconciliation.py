@@ -14,7 +14,7 @@ from dashboard.costs.actions import about, reconcile_export
 from dashboard.costs.bill.reconciliation import against_bill
 from dashboard.costs.reporting import report as cost_report
 from dashboard.costs.views.report import no_month
-from dashboard.models import Statement
+from dashboard.models import Invoice, Statement
 from dashboard.site.forms import LARGEST_BYTES
 from pipeline.months import is_month
 
@@ -30,11 +30,10 @@ def page(request: HttpRequest) -> HttpResponse:
 
 def _page(request: HttpRequest, month: str, problem: str = "", status: int = 200) -> HttpResponse:
     known = cost_report.months(timezone.now())
-    report = cost_report.report(month)
     context = {
         "month": month,
         "months": known if month in known else sorted([*known, month], reverse=True),
-        "report": report,
+        "is_computed": Invoice.objects.filter(month=month).exists(),
         "statement": Statement.objects.filter(month=month).first(),
         "against": against_bill(month),
         "problem": problem,

@@ -36,7 +36,7 @@ from dashboard.site.queries import choice_of
 from dashboard.site.tables import csv_file
 from pipeline.months import is_month
 
-MOST_OUTAGES = {"": 100, "all": None}
+MOST_OUTAGES, MOST_LINES = {"": 25, "all": None}, 60
 """How many the page lists: one outage of a namespace is an outage of each of its entities."""
 
 
@@ -77,7 +77,7 @@ def _page(
         context |= {
             **_since_the_run(found, now, choice_of(request, "outages", MOST_OUTAGES, "Outages")),
             "budget_states": budget_states(month, found.pair),
-            "backlog_days": days.filter(pair=found.pair) if found.pair else days,
+            "backlog_days": (days.filter(pair=found.pair) if found.pair else days)[:MOST_LINES],
         }
     return render(request, "costs/report.html", context, status=status)
 
@@ -91,8 +91,9 @@ def _since_the_run(found: cost_report.Report, now: datetime, most_outages: int |
         "not_priced": None if found.chosen.is_used else not_priced(found.invoices, found.pair),
         "outages": lately[:most_outages],
         "outage_count": len(lately),
-        "availability": availability,
-        "availability_by_pair": by_pair(availability, [each.outage for each in lately]),
+        "availability": availability[:MOST_LINES],
+        "availability_by_pair": by_pair(availability, [each.outage for each in lately])[:MOST_LINES],
+        "is_whole": len(availability) <= MOST_LINES,
         "in_backlog": sum(vars(pair)["waiting"] for pair in counts),
         "is_current": found.month == f"{now:%Y-%m}",
     }

@@ -21,6 +21,7 @@ from dashboard.fleet.depth.charts import (
 from dashboard.fleet.depth.peaks import SPANS
 from dashboard.fleet.state.event_lines import together
 from dashboard.fleet.state.paces import limits
+from dashboard.fleet.state.primaries import primaries_down
 from dashboard.models import EntityHealth, FailoverEvent, TopicSubscription
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.charts import Chart, Point, Window
@@ -48,7 +49,7 @@ def detail(request: HttpRequest, pair: str, path: str, outages_of: OutagesOf) ->
         "board": board,
         "entity": entity,
         "pair": entity.pair,
-        "row": entity_rows([entity], samples, window, board.is_silent)[0],
+        "row": entity_rows([entity], samples, window, board.is_silent, primaries_down([entity.pair]))[0],
         "chart": entity_chart_over(entity, span, now) if span.step_s else _last_hour(entity, points, window),
         "span": span,
         "spans": SPANS.values(),

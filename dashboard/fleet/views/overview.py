@@ -1,14 +1,21 @@
 """The overview: all pairs, worst first, with live updates."""
 
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.fleet.boards import PanelOf, board, watched_pairs
+from dashboard.fleet.boards import CALM, PanelOf, board, headline_of, last_heartbeat, watched_pairs
 from dashboard.fleet.forms import EntityFilter
-from dashboard.fleet.state.folders import folders
-from dashboard.models import EntityHealth
+from dashboard.fleet.many_pairs import MANY, MOST_CARDS, pair_lines, worst, worst_pairs
+from dashboard.fleet.state.status import is_silent
+from dashboard.fleet.state.status_counts import counts_by_pair
+from dashboard.models import EntityHealth, Pair
+from dashboard.models.entity import AT_REST
 from dashboard.site.database import from_one_reading
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
@@ -20,21 +27,40 @@ PAGE = 50
 @from_one_reading
 def overview(request: HttpRequest, panel_of: PanelOf) -> HttpResponse:
     """All pairs; htmx requests return only the live part."""
-    form = read(request, EntityFilter)
-    entities = form.apply(worst_first())
-    grouped = folders(entities) if form.is_grouped else None
-    page = page_of(request, entities.none() if form.is_grouped else entities, PAGE)
-    now, may_fold = timezone.now(), page.number == 1 and not form.is_used
-    shown = board(now, watched_pairs(now), page.object_list, panel_of, may_fold=may_fold)
-    context = {
-        "board": shown,
-        "folders": grouped,
-        "events": shown.events,
-        "form": form,
-        "page": page,
-        "query": query_without_page(request),
-    }
-    return page_or_part(request, "fleet/overview.html", context)
+    form, now = read(request, EntityFilter), timezone.now()
+    pairs, entities = list(watched_pairs(now)), form.apply(worst_first())
+    if len(pairs) > MANY:
+        context = _table(request, pairs, entities, panel_of, now, is_used=form.is_used)
+    else:
+        page = page_of(request, entities, PAGE)
+        may_fold = page.number == 1 and not form.is_used
+        of_all = board(now, pairs, page.object_list, panel_of, may_fold=may_fold)
+        of_shown = [one for one in of_all.pairs if one.rows or not form.is_used]
+        context = {"board": replace(of_all, pairs=of_shown), "page": page}
+    found = {"form": form, "query": query_without_page(request), "events": context["board"].events}
+    return page_or_part(request, "fleet/overview.html", context | found)
+
+
+def _table(
+    request: HttpRequest,
+    pairs: list[Pair],
+    entities: QuerySet[EntityHealth],
+    panel_of: PanelOf,
+    now: datetime,
+    *,
+    is_used: bool,
+) -> dict[str, Any]:
+    """A page of the table, and cards for the first pairs that are not healthy, or that match."""
+    silent = is_silent(last_heartbeat(), now)
+    counts = counts_by_pair(pairs, now, silent)
+    matching = set(entities.order_by().values_list("pair", flat=True).distinct()) if is_used else counts
+    shown = [pair for pair in pairs if pair.pk in matching or not is_used]
+    page = page_of(request, worst_pairs(shown, counts), PAGE)
+    carded = [pair for pair in page if is_used or worst(counts.get(pair.pk, {})) not in CALM][:MOST_CARDS]
+    rows = entities.filter(pair__in=carded) if is_used else entities.filter(pair__in=carded, rank__lt=AT_REST)
+    cards = board(now, carded, rows[:PAGE], panel_of)
+    whole = replace(cards, headline=headline_of(pairs, now, silent), is_silent=silent)
+    return {"board": whole, "page": page, "lines": pair_lines(list(page), counts, now)}
 
 
 def worst_first() -> QuerySet[EntityHealth]:

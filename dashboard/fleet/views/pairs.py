@@ -9,7 +9,6 @@ from dashboard.fleet.boards import PanelOf, board, watched_pairs
 from dashboard.fleet.depth.charts import pair_chart_over
 from dashboard.fleet.depth.peaks import SPANS
 from dashboard.fleet.forms import EntityFilter
-from dashboard.fleet.state.folders import folders
 from dashboard.fleet.state.paces import paces
 from dashboard.fleet.views.overview import PAGE, worst_first
 from dashboard.site.database import from_one_reading
@@ -24,8 +23,7 @@ def detail(request: HttpRequest, pair: str, panel_of: PanelOf) -> HttpResponse:
     row = get_object_or_404(watched_pairs(timezone.now()), name=pair)
     form = read(request, EntityFilter)
     entities = form.apply(worst_first().filter(pair=row))
-    grouped = folders(entities) if form.is_grouped else None
-    page = page_of(request, entities.none() if form.is_grouped else entities, PAGE)
+    page = page_of(request, entities, PAGE)
     now = timezone.now()
     may_fold = page.number == 1 and not form.is_used
     shown = board(now, [row], page.object_list, panel_of, may_fold=may_fold, is_of_one=True)
@@ -34,7 +32,6 @@ def detail(request: HttpRequest, pair: str, panel_of: PanelOf) -> HttpResponse:
         "board": shown,
         "one": shown.pairs[0],
         "pair": row,
-        "folders": grouped,
         "chart": pair_chart_over(row, span, now) if span.step_s else shown.pairs[0].chart,
         "span": span,
         "spans": SPANS.values(),

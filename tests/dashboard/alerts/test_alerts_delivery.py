@@ -103,7 +103,7 @@ def test_a_webhook_is_signed_as_standard_webhooks_says(pair, hook):
     assert headers["webhook-id"] == str(Notice.objects.get().notice_id)
     reported = json.loads(body)
     assert (reported["type"], reported["data"]["title"]) == ("alert.opened", "orders failed over")
-    assert reported["data"]["detail"] == "no answer"
+    assert reported["data"]["detail"] == "amqp:internal-error"
     assert reported["data"]["url"] == "https://pairs.example.com/alerts/"
 
 
@@ -132,7 +132,7 @@ def test_a_mail_arrives_with_subject_text_and_an_id_that_stays(pair, mailbox):
     assert mailbox.recipients == ["night@example.com", "day@example.com"]
     assert str(Notice.objects.get().notice_id) in mail["Message-ID"]
     text = mail.get_content()
-    assert "orders failed over, since 2026-11-02 03:00 UTC. no answer" in text
+    assert "orders failed over, since 2026-11-02 03:00 UTC. amqp:internal-error" in text
     assert "https://pairs.example.com/alerts/" in text
 
 

@@ -37,8 +37,8 @@ def titles(phase="opened"):
     return list(Notice.objects.filter(phase=phase).order_by("alert__title").values_list("alert__title", flat=True))
 
 
-def fail_over(*paths, at=NOW, version=1):
-    projection.apply_all_health("contoso", [health(path, since=at, version=version) for path in paths])
+def fail_over(*paths, at=NOW, version=1, reason="amqp:internal-error"):
+    projection.apply_all_health("contoso", [health(path, since=at, version=version, reason=reason) for path in paths])
 
 
 def recover(*paths, at, version=2):
@@ -110,6 +110,22 @@ def test_each_entity_that_fails_over_is_one_message_to_each_channel(pair):
         ("mail", "opened", "orders"),
         ("mail", "opened", "payments"),
     ]
+
+
+def test_a_primary_that_is_down_is_one_alert_instead_of_those_of_its_entities(pair):
+    rule(entity="payments")
+    fail_over("orders", reason="no answer for 5 s")
+    look(NOW + S)
+    assert [alert.entity for alert in Alert.objects.filter(resolved_at=None)] == ["orders"]
+    fail_over("payments", at=NOW + 2 * S, reason="no answer for 5 s")
+    look(NOW + 3 * S)
+    (alert,) = Alert.objects.filter(resolved_at=None)
+    assert (alert.title, alert.entity, alert.began_at) == ("The primary of contoso is down", "*", NOW)
+    assert "2 of 2 entities proven" in alert.detail
+    recover("orders", "payments", at=NOW + M)
+    look(NOW + M)
+    assert not Alert.objects.filter(resolved_at=None).exists()
+    assert titles() == titles("resolved") == ["The primary of contoso is down"]
 
 
 def test_a_backlog_over_the_threshold_of_a_rule_is_reported_until_it_is_well_below(pair):

@@ -146,7 +146,7 @@ def test_the_page_answers_with_money_operations_room_and_time(viewer):
         "3.20",
         "8,000,",
         "at least 14 are needed",
-        "16\N{NO-BREAK SPACE}min 40\N{NO-BREAK SPACE}s",
+        "16\N{NO-BREAK SPACE}min 41\N{NO-BREAK SPACE}s",
         "1.43",
         "Nothing has been metered yet",
     ):

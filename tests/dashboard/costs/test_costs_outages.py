@@ -164,8 +164,8 @@ def test_a_report_with_many_outages_asks_the_database_no_more_often(tmp_path):
 def test_the_newest_outages_are_listed_and_all_of_them_on_request(client, tmp_path):
     stored(tmp_path, month_of(several(120)))
     page, whole = (client.get("/costs/", {"month": MONTH} | more).text for more in ({}, {"outages": "all"}))
-    assert (page.count("data-outage="), whole.count("data-outage=")) == (100, 120)
-    assert "These are the 100 newest of 120." in one_line(page)
+    assert (page.count("data-outage="), whole.count("data-outage=")) == (25, 120)
+    assert "These are the 25 newest of 120." in one_line(page)
     assert f'href="?month={MONTH}&amp;outages=all#outages"' in page
     assert "newest of" not in whole
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from dashboard.fleet.depth.outlook import Outlook
 from dashboard.fleet.state import projection
+from dashboard.fleet.usage import metered
 from dashboard.models import AuditEntry, EntityHealth, Pair
 from dashboard.templatetags.dashboard import verb
 from pairing.events import Event
@@ -17,6 +18,7 @@ from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.fleet.test_projection import Queue, event
 from tests.dashboard.markup import one_line
+from tests.dashboard.sample_outage import sent
 
 pytestmark = pytest.mark.postgres_nightly
 
@@ -47,15 +49,24 @@ def test_the_overview_says_what_is_wrong_first(viewer, alive):
     assert "Healthy" in row(page, "orders")
 
 
-def test_the_headline_says_how_many_are_not_on_the_page(viewer, alive, pair):
-    away = {"state": "failed_over", "since": NOW, "reason": "no answer"}
-    rows = [EntityHealth(pair=pair, path=f"entity-{number:02}", **away) for number in range(60)]
-    EntityHealth.objects.bulk_create(rows)
+def test_a_primary_that_is_down_is_one_sentence_with_its_evidence(viewer, alive, pair):
+    now = timezone.now()
+    for path in ("created", "cancelled"):
+        EntityHealth.objects.create(pair=pair, path=path, state="healthy", since=NOW)
+    away = {"state": "failed_over", "since": now - timedelta(minutes=5), "reason": "no answer for 5 s"}
+    pair.entities.filter(path__in=("orders", "payments")).update(**away)
+    sentence = "The primary of contoso is down: 2 of 4 entities proven, 2 have no traffic"
+    pages = [one_line(viewer.get(address).text) for address in ("/", "/pairs/contoso/")]
+    for page in pages:
+        assert (sentence in page, page.count("not known: nobody has sent to it since"), "Nothing is lost" in page) == (
+            True, 2, True
+        )  # fmt: skip
+    assert viewer.get("/api/v1/health").json()["headline"] == sentence
+    assert "the primary is down for others" in viewer.get("/pairs/contoso/entities/created/").text
 
-    first, second = (viewer.get("/", {"page": page}).text for page in (1, 2))
-
-    assert ("and 38 more," in first, "10 more are not on this page." in first) == (True, True)
-    assert "50 more are not on this page." in second
+    metered.store([sent(now, "created", "send", 1)], now)
+    for page in (viewer.get(address).text for address in ("/", "/pairs/contoso/")):
+        assert ("2 of 4 entities failed over" in page, "not known" in page) == (True, False)
 
 
 def test_the_overview_of_several_pairs_names_the_pair_of_an_entity(viewer, alive):

@@ -1,4 +1,4 @@
-"""A large pair: what it asks of the database does not grow with it, and folders hold on pages what no page can."""
+"""A large pair: what it asks of the database does not grow with it."""
 
 import re
 from datetime import timedelta
@@ -24,7 +24,7 @@ def many(pair):
     return pair
 
 
-@pytest.mark.parametrize("address", ["/", "/?q=store-1", "/?state=healthy&page=3", "/?group=folder"])
+@pytest.mark.parametrize("address", ["/", "/?q=store-1", "/?state=healthy&page=3"])
 def test_the_overview_asks_at_most_twelve_questions(
     many, as_role, alive, redis_here, address, django_assert_max_num_queries
 ):
@@ -54,29 +54,6 @@ def test_every_entity_is_on_exactly_one_page(many, as_role, redis_here):
     ]
 
     assert sorted(shown) == sorted(many.entities.values_list("path", flat=True))
-
-
-def test_folders_are_counted_and_the_troubled_one_comes_first(many, as_role, alive, redis_here):
-    projection.apply_health("contoso", health("region-3/store-235"))
-
-    page = as_role("viewer").get("/?group=folder").text
-
-    assert re.findall('data-folder="([^"]+)"', page) == [
-        "region-3/",
-        "orders",
-        "payments",
-        "region-0/",
-        "region-1/",
-        "region-2/",
-    ]
-    assert "data-entity" not in page
-
-
-def test_a_folder_leads_to_its_entities_alone(many, as_role, alive, redis_here):
-    page = as_role("viewer").get("/pairs/contoso/?under=region-1%2F").text
-
-    assert set(re.findall('data-entity="(region-.)', page)) == {"region-1"}
-    assert "60 in all" in page
 
 
 def listed(count: int, second: int, fleet: redis.Redis) -> None:

@@ -24,7 +24,6 @@ WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 BILLING = "shipments/eu-west/Subscriptions/billing"
 STATES = {
     "an entity with a long name": f"/pairs/contoso/entities/{LONG_PATH}/",
-    "folders": "/?group=folder",
     "nothing found": "/?q=no-such-entity",
     "no events": "/events/?entity=no-such-entity",
     "messages": "/backlog/contoso/messages/",
