@@ -45,30 +45,24 @@ USAGE_PROBLEM = "usage"
 def conditions(rules: Iterable[AlertRule], open_keys: Collection[str], now: datetime) -> Iterator[Alert]:
     """All current conditions except failovers of entities, which are followed by events (failovers.py)."""
     yield from down()
-    yield from expiring(now)
     yield from backlogs(rules, open_keys, now)
-    yield from filling(now)
-    yield from stalled(now)
-    yield from unbalanced(now)
-    yield from dead_letters(now)
-    yield from budgets(now)
-    yield from missing_workers(now)
-    yield from less_ready(now)
+    for found in (expiring, filling, stalled, unbalanced, dead_letters, budgets, missing_workers, less_ready):
+        yield from found(now)
     yield from unwritten(open_keys, now)
+
+
+def condition(kind: str, severity: str, place: tuple[Any, ...], **described: Any) -> Alert:
+    """An unsaved alert. `place`: the pair, the entity, and what else tells its key from others."""
+    pair, entity, *more = place
+    key = key_of(kind, pair, entity, *more)
+    return Alert(key=key, kind=kind, severity=severity, pair=pair, entity=entity, **described)
 
 
 def down() -> Iterator[Alert]:
     """Primaries that are down, each instead of the failovers of its entities."""
     for one in primaries_down().values():
-        yield Alert(
-            key=key_of("failover", one.pair),
-            kind="failover",
-            severity="critical",
-            pair=one.pair,
-            title=f"The primary of {one.pair} is down",
-            detail=f"{one.evidence}. {one.advice}",
-            began_at=one.since,
-        )
+        title, detail = f"The primary of {one.pair} is down", f"{one.evidence}. {one.advice}"
+        yield condition("failover", "critical", (one.pair, ANY), title=title, detail=detail, began_at=one.since)
 
 
 def expiring(now: datetime) -> Iterator[Alert]:
@@ -78,12 +72,10 @@ def expiring(now: datetime) -> Iterator[Alert]:
     ).select_related("pair")
     for row in rows:
         until = f"{row.expires:%H:%M} UTC"
-        yield Alert(
-            key=key_of("forced_expiring", row.pair.name, row.path, row.version),
-            kind="forced_expiring",
-            severity="warning",
-            pair=row.pair.name,
-            entity=row.path,
+        yield condition(
+            "forced_expiring",
+            "warning",
+            (row.pair.name, row.path, row.version),
             title=f"The failover of {row.path} that {row.held_by} forced ends at {until}",
             detail="Then the first accepted ping ends it. Hold the entity again if it is to stay failed over.",
             began_at=now,
@@ -113,22 +105,10 @@ def backlogs(rules: Iterable[AlertRule], open_keys: Collection[str], now: dateti
 def _backlog(
     pair: str, entity: str, count: int, threshold: int, open_keys: Collection[str], now: datetime
 ) -> dict[str, Alert]:
-    key = key_of("backlog", pair, entity, threshold)
-    if not is_over(count, threshold, key in open_keys):
-        return {}
     whose = f"the backlog of {pair}" if entity == ANY else f"the backlog for {entity}"
-    return {
-        key: Alert(
-            key=key,
-            kind="backlog",
-            severity="warning",
-            pair=pair,
-            entity=entity,
-            title=f"{threshold:,} messages or more are in {whose}",
-            detail=f"{count:,} now.",
-            began_at=now,
-        )
-    }
+    title, detail = f"{threshold:,} messages or more are in {whose}", f"{count:,} now."
+    found = condition("backlog", "warning", (pair, entity, threshold), title=title, detail=detail, began_at=now)
+    return {found.key: found} if is_over(count, threshold, found.key in open_keys) else {}
 
 
 def _depths() -> dict[str, int]:
@@ -152,36 +132,28 @@ def filling(now: datetime) -> Iterator[Alert]:
     for queue in BacklogQueue.objects.filter(is_gone=False, max_size_bytes__gt=0).select_related("pair"):
         is_full = queue.share_full >= FULL_SHARE
         used = f"{queue.share_full:.0%} of {queue.max_size_bytes / 2**30:.1f} GB are used."
-        known = {"kind": "capacity", "pair": queue.pair.name, "entity": queue.path}
+        place = (queue.pair.name, queue.path)
         if is_full:
-            yield Alert(
-                key=key_of("capacity", queue.pair.name, queue.path, "full"),
-                severity="critical",
-                title=f"Backlog queue {queue.path} is nearly full",
-                detail=used,
-                began_at=now,
-                **known,
-            )
+            title = f"Backlog queue {queue.path} is nearly full"
+            yield condition("capacity", "critical", (*place, "full"), title=title, detail=used, began_at=now)
         if queue.path in warned:
-            yield Alert(
-                key=key_of("capacity", queue.pair.name, queue.path, "soon"),
-                severity="warning",
+            yield condition(
+                "capacity",
+                "warning",
+                (*place, "soon"),
                 title=f"Backlog queue {queue.path} is filling up",
                 detail=used if is_full else f"{used} At the rate of that moment it will be full within 30 minutes.",
                 began_at=warned[queue.path],
-                **known,
             )
 
 
 def stalled(now: datetime) -> Iterator[Alert]:
     """Backlog queues whose syphon delivers nothing, although messages are deliverable and it is not paused."""
     for queue in ledgers.stalled(now).select_related("pair"):
-        yield Alert(
-            key=key_of("stalled", queue.pair.name, queue.path),
-            kind="stalled",
-            severity="critical",
-            pair=queue.pair.name,
-            entity=queue.path,
+        yield condition(
+            "stalled",
+            "critical",
+            (queue.pair.name, queue.path),
             title=f"The syphon of {queue.path} is stalled",
             detail="Messages for healthy entities wait in it, and none has been drained for two minutes.",
             began_at=now,
@@ -194,12 +166,10 @@ def unbalanced(now: datetime) -> Iterator[Alert]:
     for row in closed.select_related("pair"):
         missing = row.missing or 0
         more = f"{missing:,} of {row.enqueued:,} messages are not accounted for."
-        yield Alert(
-            key=key_of("ledger", row.pair.name, row.queue, row.began_at.isoformat()),
-            kind="ledger",
-            severity="critical",
-            pair=row.pair.name,
-            entity=row.queue,
+        yield condition(
+            "ledger",
+            "critical",
+            (row.pair.name, row.queue, row.began_at.isoformat()),
             title=f"The ledger of {row.queue} does not balance",
             detail=more if missing > 0 else f"It accounts for {-missing:,} more messages than were enqueued.",
             began_at=row.ended_at or now,
@@ -209,17 +179,10 @@ def unbalanced(now: datetime) -> Iterator[Alert]:
 def dead_letters(now: datetime) -> Iterator[Alert]:
     """Backlog queues with dead letters: messages that the syphon could not deliver."""
     for queue in BacklogQueue.objects.filter(is_gone=False, dead_lettered__gt=0).select_related("pair"):
-        count = queue.dead_lettered
-        yield Alert(
-            key=key_of("dead_letters", queue.pair.name, queue.path),
-            kind="dead_letters",
-            severity="warning",
-            pair=queue.pair.name,
-            entity=queue.path,
-            title=f"Dead letters in {queue.path}",
-            detail=f"{count:,} {'message' if count == 1 else 'messages'} could not be delivered.",
-            began_at=now,
-        )
+        count, place = queue.dead_lettered, (queue.pair.name, queue.path)
+        detail = f"{count:,} {'message' if count == 1 else 'messages'} could not be delivered."
+        title = f"Dead letters in {queue.path}"
+        yield condition("dead_letters", "warning", place, title=title, detail=detail, began_at=now)
 
 
 def budgets(now: datetime) -> Iterator[Alert]:
@@ -227,11 +190,10 @@ def budgets(now: datetime) -> Iterator[Alert]:
     months = {f"{day:%Y-%m}" for day in (now, now - timedelta(days=2))}
     for row in BudgetAlert.objects.filter(month__in=months):
         whose = "everything" if row.pair == ANY else row.pair
-        yield Alert(
-            key=key_of("budget", row.pair, ANY, row.month, row.percent),
-            kind="budget",
-            severity="critical" if row.percent >= 100 else "warning",
-            pair=row.pair,
+        yield condition(
+            "budget",
+            "critical" if row.percent >= 100 else "warning",
+            (row.pair, ANY, row.month, row.percent),
             title=f"{row.percent} % of the budget for {whose} in {row.month} is spent",
             detail=f"{money(row.cents)} of {money(row.budget_cents)} {row.currency}.",
             began_at=row.raised_at,
@@ -247,11 +209,10 @@ def less_ready(now: datetime) -> Iterator[Alert]:
         worst, count = rows[0], len(rows)
         whose = worst.entity if count == 1 else f"{count:,} entities of {pair}"
         reasons = Counter(str(one.get("reason", "")) for row in rows for one in row.reasons)
-        yield Alert(
-            key=key_of("readiness", pair),
-            kind="readiness",
-            severity="critical" if worst.score < POOR else "warning",
-            pair=pair,
+        yield condition(
+            "readiness",
+            "critical" if worst.score < POOR else "warning",
+            (pair, ANY),
             title=f"Readiness of {whose} fell",
             detail=f"{worst.entity} is at {worst.score} of 100. " + " ".join(dict(reasons.most_common(2))),
             began_at=min(row.fell_at or now for row in rows),
@@ -266,11 +227,10 @@ def missing_workers(now: datetime) -> Iterator[Alert]:
             heard[queue] = max(seen_at, heard.get(queue, seen_at))
     for queue, seen_at in heard.items():
         if now - seen_at > SILENCE:
-            yield Alert(
-                key=key_of("workers", ANY, ANY, queue),
-                kind="workers",
-                severity="critical",
-                pair=ANY,
+            yield condition(
+                "workers",
+                "critical",
+                (ANY, ANY, queue),
                 title=f"No {queue} is alive" if queue.startswith(GATEWAY) else f"No worker serves {queue}",
                 detail=f"The last heartbeat of one that did was at {seen_at:%Y-%m-%d %H:%M:%S} UTC.",
                 began_at=seen_at,
@@ -291,15 +251,9 @@ def unwritten(open_keys: Collection[str], now: datetime) -> Iterator[Alert]:
         if now - since <= LATE:
             return
         waiting = f"{records:,} records wait since {since:%Y-%m-%d %H:%M:%S} UTC."
-    yield Alert(
-        key=key,
-        kind="usage",
-        severity="critical",
-        pair=ANY,
-        title="Usage is metered and not written to files",
-        detail=f"{waiting} {_why_unwritten(now)}",
-        began_at=since,
-    )
+    detail = f"{waiting} {_why_unwritten(now)}"
+    title = "Usage is metered and not written to files"
+    yield condition("usage", "critical", (ANY, ANY), title=title, detail=detail, began_at=since)
 
 
 def _why_unwritten(now: datetime) -> str:
