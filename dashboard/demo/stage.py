@@ -67,6 +67,7 @@ class Stage:
         self.run_id = secrets.token_hex(8)
         self.state = options.folder / "state"
         self.logs = options.folder / "logs"
+        self.temporary = options.folder / "temporary"
         self.usage = self.state / "metering"
         self.packages = options.folder / "javascript"  # kept for the next run
         self.begun_at = datetime.now(UTC).replace(second=0, microsecond=0)
@@ -91,7 +92,7 @@ class Stage:
             raise DemoError(f"DEMO_DIR is {folder}, which holds other files: name an empty folder.")
         with lock.open("a") as held:
             self._lock(held.fileno())
-            for old in (self.state, self.logs):
+            for old in (self.state, self.logs, self.temporary):
                 shutil.rmtree(old, ignore_errors=True)
                 old.mkdir(mode=0o700)
             yield
@@ -131,6 +132,7 @@ class Stage:
         """The complete configuration, so that no setting of the host or of a .env file leads to real namespaces."""
         return {
             "STATE_DIR": str(self.state),
+            "TMPDIR": str(self.temporary),  # what a process leaves that is killed is gone with the next demo
             "DATABASE_URL": f"sqlite:///{self.state / 'control-plane.sqlite3'}",
             "PAIRS_FILE": str(self.state / "pairs.toml"),
             "USAGE_DIR": str(self.usage),

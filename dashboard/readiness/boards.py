@@ -9,14 +9,12 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, Min, Q, QuerySet
-from django.utils.safestring import SafeString
 
-from dashboard.models import Pair, PairReadiness, Readiness, ReadinessChange
-from dashboard.models.readiness import WHOLE_PAIR
-from dashboard.readiness.history import KEPT, Turn, changes, changes_of_pairs, points, turns
+from dashboard.models import Pair, PairReadiness, Readiness
+from dashboard.readiness.history import KEPT, Turn, changes, points, turns
 from dashboard.readiness.score import ENDANGERED, OF_ENTITY, READY, WEIGHTS, Check, Result, faults_of, word
 from dashboard.site.charts import Chart, Point, Series, Window, chart
-from dashboard.site.plots import TOTAL, sparkline
+from dashboard.site.plots import TOTAL
 
 STATES = {
     "ready": Q(score__gte=READY),
@@ -47,7 +45,6 @@ class PairLine:
     checks: Sequence[Check]
     counts: dict[str, int]
     lowest: int | None
-    spark: SafeString
 
     @property
     def score(self) -> int | None:
@@ -64,12 +61,11 @@ class PairLine:
 
 
 def pair_lines(pairs: Iterable[Pair], now: datetime) -> list[PairLine]:
-    """The pairs with the counts of their entities; in four queries."""
+    """The pairs with the counts of their entities; in three queries."""
     known = list(pairs)
     rows = {row.pair_id: row for row in PairReadiness.objects.filter(pair__in=known)}
     sums = {one["pair"]: one for one in _counted(Readiness.objects.filter(pair__in=known))}
-    changed = changes_of_pairs(known, now - KEPT)
-    return [_line(pair, rows.get(pair.pk), sums.get(pair.pk, {}), changed[pair.pk], now) for pair in known]
+    return [_line(pair, rows.get(pair.pk), sums.get(pair.pk, {}), now) for pair in known]
 
 
 def _counted(rows: QuerySet[Readiness]) -> Iterable[Any]:
@@ -77,30 +73,17 @@ def _counted(rows: QuerySet[Readiness]) -> Iterable[Any]:
     return rows.values("pair").annotate(lowest=Min("score"), **counts).order_by()
 
 
-def _line(
-    pair: Pair, row: PairReadiness | None, sums: dict[str, int], changed: Sequence[ReadinessChange], now: datetime
-) -> PairLine:
+def _line(pair: Pair, row: PairReadiness | None, sums: dict[str, int], now: datetime) -> PairLine:
     checks = [Check.from_json(reported) for reported in row.checks] if row else []
     counts = {state: sums.get(state, 0) for state in STATES}
-    reported = list(turns(changed, WHOLE_PAIR))
-    window = _window(reported, now, DAY)
-    drawn = _whole(_since(points(reported), window.start), row.score if row else None, window)
-    label = f"{pair.name}: readiness over the {window.words}, now {row.score if row else 'not known'}"
-    spark = sparkline(drawn, window, label, least_top=FULL)
     stale = row is None or is_stale(row.checked_at, now)
-    return PairLine(pair, row, stale, checks, counts, sums.get("lowest"), spark)
+    return PairLine(pair, row, stale, checks, counts, sums.get("lowest"))
 
 
 def _window(reported: Sequence[Turn], now: datetime, longest: timedelta) -> Window:
     """The shortest span that contains all changes, at most the longest."""
     began = reported[0].at if reported else now - longest
     return Window.last(min(longest, next((span for span in SPANS if now - began <= span), longest)), now)
-
-
-def _since(drawn: list[Point], start: datetime) -> list[Point]:
-    """The points from this time on, with the one that held then."""
-    before = [value for at, value in drawn if at <= start]
-    return [*((start, value) for value in before[-1:]), *(point for point in drawn if point[0] > start)]
 
 
 def _whole(drawn: list[Point], now_at: int | None, window: Window) -> list[Point]:

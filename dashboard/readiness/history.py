@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -32,15 +31,6 @@ def changes(pair: Pair, entity: str, since: datetime) -> list[ReadinessChange]:
     names = {WHOLE_PAIR, entity}
     found = ReadinessChange.objects.filter(pair=pair, entity__in=names, at__gte=since)
     return sorted(found.order_by("-at", "-id")[:MOST], key=lambda one: (one.at, one.pk))
-
-
-def changes_of_pairs(pairs: Iterable[Pair], since: datetime) -> Mapping[int, Sequence[ReadinessChange]]:
-    """The changes of the pairs themselves, oldest first."""
-    found: dict[int, list[ReadinessChange]] = defaultdict(list)
-    rows = ReadinessChange.objects.filter(pair__in=list(pairs), entity=WHOLE_PAIR, at__gte=since)
-    for one in rows.order_by("at", "id"):
-        found[one.pair_id].append(one)
-    return found
 
 
 def turns(kept: Iterable[ReadinessChange], entity: str) -> Iterator[Turn]:

@@ -11,6 +11,8 @@ from django.core.exceptions import BadRequest
 from django.core.paginator import EmptyPage, Page, PageNotAnInteger, Paginator
 from django.http import HttpRequest
 
+from pipeline.months import is_month
+
 LONGEST_SHOWN = 60
 _ATTRIBUTE = "unread_values"
 Form = TypeVar("Form", bound=forms.Form)
@@ -29,7 +31,7 @@ def read(request: HttpRequest, form: type[Form], **options: Any) -> Form:
     filled.is_valid()
     for name, errors in filled.errors.items():
         field = filled[name] if name in filled.fields else None
-        _report(request, str(field.label if field else "Filter"), request.GET.get(name, ""), str(errors[0]))
+        report(request, str(field.label if field else "Filter"), request.GET.get(name, ""), str(errors[0]))
     return filled
 
 
@@ -37,8 +39,16 @@ def choice_of(request: HttpRequest, name: str, known: Mapping[str, Value], label
     """The chosen value; that of the empty choice if there is none, which is reported unless nothing was chosen."""
     given = request.GET.get(name, "")
     if given not in known:
-        _report(request, label, given, f"It is one of {', '.join(one for one in known if one)}.")
+        report(request, label, given, f"It is one of {', '.join(one for one in known if one)}.")
     return known.get(given, known[""])
+
+
+def month_of(request: HttpRequest, otherwise: str) -> str:
+    """The chosen month; this one if there is none, or if it cannot be read, which is reported."""
+    given = request.GET.get("month") or otherwise
+    if not is_month(given):
+        report(request, "Month", given, "Write it as YYYY-MM, for example 2026-10.")
+    return given if is_month(given) else otherwise
 
 
 def page_of(request: HttpRequest, rows: Any, size: int) -> Page[Any]:
@@ -47,10 +57,10 @@ def page_of(request: HttpRequest, rows: Any, size: int) -> Page[Any]:
     try:
         return pages.page(given)
     except PageNotAnInteger:
-        _report(request, "Page", given, "The first one is shown.")
+        report(request, "Page", given, "The first one is shown.")
         return pages.page(1)
     except EmptyPage:
-        _report(request, "Page", given, "The last one is shown.")
+        report(request, "Page", given, "The last one is shown.")
         return pages.page(pages.num_pages)
 
 
@@ -60,6 +70,7 @@ def require_readable(request: HttpRequest) -> None:
         raise BadRequest(" ".join(sentences))
 
 
-def _report(request: HttpRequest, label: str, given: str, why: str) -> None:
+def report(request: HttpRequest, label: str, given: str, why: str) -> None:
+    """Have the page say that a value was not used."""
     shown = given if len(given) <= LONGEST_SHOWN else f"{given[:LONGEST_SHOWN]}…"
     setattr(request, _ATTRIBUTE, [*unread(request), f"{label} “{shown}” cannot be read and is not used. {why}"])

@@ -1,4 +1,4 @@
-"""What the charges of a month mean: the cost of failover, of idle syphons, and the change from the month before."""
+"""What the charges of a month mean: the cost of failover, and the change from the month before."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db.models import Sum
 
 from dashboard.costs.budgets import ALL, came_to
 from dashboard.costs.prices import Bill
-from dashboard.models import Charge, Invoice, Pair
+from dashboard.models import Charge, Invoice
 from dashboard.models.visibility import all_pairs
 from dashboard.site.money import cents
 from pipeline.months import Month
@@ -26,7 +26,6 @@ PART_OF = {
     "ping": "pings",
 }
 EXTRA_KINDS = tuple(PART_OF)
-POLLS_A_DAY = 4 * 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,26 +54,6 @@ class Failover:
     def cents(self) -> int:
         """The sum, rounded once."""
         return cents(self.money)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Idle:
-    """Empty polls of syphons. `pollers`: the number of queues × hosts that poll continuously, rounded."""
-
-    operations: int
-    money: Fraction
-    pollers: int
-    hosts: int
-
-    @property
-    def saved_by_half(self) -> Fraction:
-        """With half of the queues or hosts."""
-        return self.money / 2
-
-    @property
-    def saved_by_one_host(self) -> Fraction:
-        """With a single host; 0 if there is only one."""
-        return self.money * Fraction(self.hosts - 1, self.hosts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,15 +94,6 @@ def failover(invoices: Sequence[Invoice], pair: str = "") -> Failover:
 def _bandwidth_of(invoices: Sequence[Invoice], pair: str) -> Fraction:
     found = Charge.objects.filter(invoice__in=invoices, kind="bandwidth", **({"pair": pair} if pair else {}))
     return sum(map(Fraction, found.values_list("exact", flat=True)), Fraction(0))
-
-
-def idle(found: Failover, days: float, pair: str = "") -> Idle:
-    """The part of empty polls of syphons, in this number of days."""
-    polls = found.operations.get("idle", 0)
-    pollers = round(polls / (POLLS_A_DAY * days))
-    known = Pair.objects.filter(name=pair) if pair else Pair.objects.all()
-    hosts = max(1, round(pollers / max(1, int(known.aggregate(sum=Sum("backlog_queue_count"))["sum"] or 0))))
-    return Idle(operations=polls, money=found.parts.get("idle", Fraction(0)), pollers=pollers, hosts=hosts)
 
 
 def change(month: str, pair: str, total: int, currency: str) -> Change | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 
@@ -15,13 +15,12 @@ from dashboard.access.visibility import sees_all
 from dashboard.costs.prices import NO_OPERATIONS, invoices_of
 from dashboard.costs.reporting.chart import DayOf, DaysChart, days_chart
 from dashboard.costs.reporting.explanation import Explanation, explain
-from dashboard.costs.reporting.insight import PART_OF, Change, Failover, Idle, change, failover, idle
+from dashboard.costs.reporting.insight import PART_OF, Change, Failover, change, failover
 from dashboard.costs.reporting.outages import OutageCost, outage_costs
 from dashboard.models import Availability, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.visibility import all_pairs
 from dashboard.site.tables import Folded, folded
 from pairing.telemetry.metering import KINDS
-from pipeline.months import Month
 from pipeline.price_tiers import BASIC_OPERATIONS
 from pipeline.price_tiers import OPERATIONS as OPERATIONS_METER
 
@@ -117,7 +116,6 @@ class Report:
     row_count: int
     chosen: Filters
     failover: Failover
-    idle: Idle
     change: Change | None
     chart: DaysChart | None
     failover_chart: DaysChart | None
@@ -242,7 +240,6 @@ def report(month: str, filters: Filters | None = None) -> Report | None:
         row_count=charges.count(),
         chosen=filters,
         failover=added,
-        idle=idle(added, _days(month, first.run.started_at), filters.pair),
         change=None if filters.is_used else change(month, filters.pair, total, first.currency),
         outages=outage_costs(month, filters.pair, invoices),
         availability=list(_availability(month, filters.pair)),
@@ -262,11 +259,6 @@ def _shown(run: ChargeRun) -> ChargeRun:
 def _availability(month: str, pair: str) -> QuerySet[Availability]:
     known = Availability.objects.filter(month=month)
     return known.filter(pair=pair) if pair else known
-
-
-def _days(month: str, computed_at: datetime) -> float:
-    """The days of the month until the computation, at least one hour."""
-    return max(1 / 24, Month.parse(month).passed(computed_at) / timedelta(days=1))
 
 
 def _daily(invoices: Sequence[Invoice], kind: str) -> Sequence[DailyCharge]:

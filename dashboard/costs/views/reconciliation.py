@@ -16,16 +16,14 @@ from dashboard.costs.reporting import report as cost_report
 from dashboard.costs.views.report import no_month
 from dashboard.models import Invoice, Statement
 from dashboard.site.forms import LARGEST_BYTES
+from dashboard.site.queries import month_of
 from pipeline.months import is_month
 
 
 @require_GET
 def page(request: HttpRequest) -> HttpResponse:
     """The computed and the billed figures, and the unexplained differences."""
-    month = request.GET.get("month") or cost_report.months(timezone.now())[0]
-    if not is_month(month):
-        return no_month()
-    return _page(request, month)
+    return _page(request, month_of(request, cost_report.months(timezone.now())[0]))
 
 
 def _page(request: HttpRequest, month: str, problem: str = "", status: int = 200) -> HttpResponse:

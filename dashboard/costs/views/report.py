@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from io import BytesIO
 from typing import Any, NoReturn
@@ -32,7 +33,8 @@ from dashboard.models.charge import ALLOCATIONS, RULES
 from dashboard.models.visibility import all_pairs
 from dashboard.site.database import from_one_reading
 from dashboard.site.pages import only_as_part
-from dashboard.site.queries import choice_of
+from dashboard.site.queries import choice_of, month_of, require_readable
+from dashboard.site.queries import report as reported
 from dashboard.site.tables import csv_file
 from pipeline.months import is_month
 
@@ -57,12 +59,12 @@ def _page(
     """The page of a month; a refused form is bound, and its part of the page is open."""
     now = timezone.now()
     known = cost_report.months(now)
-    run = latest_run(month)
+    run, pairs = latest_run(month), cost_report.pairs(month)
     context: dict[str, Any] = {
         "month": month,
         "months": known if month in known else sorted([*known, month], reverse=True),
-        "pairs": cost_report.pairs(month),
-        "report": cost_report.report(month, _filters(request)),
+        "pairs": pairs,
+        "report": cost_report.report(month, _filters(request, pairs)),
         "latest_run": run,
         "is_stalled": run is not None and is_stalled(run, now),
         "chosen_rule": chosen_rule(),
@@ -99,9 +101,12 @@ def _since_the_run(found: cost_report.Report, now: datetime, most_outages: int |
     }
 
 
-def _filters(request: HttpRequest) -> cost_report.Filters:
-    names = ("pair", "namespace", "entity", "kind")
-    return cost_report.Filters(**{name: request.GET.get(name, "") for name in names})
+def _filters(request: HttpRequest, pairs: Collection[str]) -> cost_report.Filters:
+    given = {name: request.GET.get(name, "") for name in ("pair", "namespace", "entity", "kind")}
+    if given["pair"] and given["pair"] not in pairs:
+        reported(request, "Pair", given["pair"], "There is none of this name with charges in the month.")
+        given["pair"] = ""
+    return cost_report.Filters(**given)
 
 
 @require_GET
@@ -136,6 +141,7 @@ def compute(request: HttpRequest) -> HttpResponse:
 def as_csv(request: HttpRequest) -> HttpResponse:
     """The month's rows as CSV, with the columns of the contract."""
     month = _month_of(request)
+    require_readable(request)
     return csv_file(f"charges-{month}", COLUMNS, charge_rows(month))
 
 
@@ -143,6 +149,7 @@ def as_csv(request: HttpRequest) -> HttpResponse:
 def as_parquet(request: HttpRequest) -> HttpResponse:
     """The same rows as Parquet."""
     month = _month_of(request)
+    require_readable(request)
     out = BytesIO()
     write_parquet(out, month)
     response = HttpResponse(out.getvalue(), content_type="application/vnd.apache.parquet")
@@ -198,8 +205,7 @@ def budget(request: HttpRequest) -> HttpResponse:
 
 
 def _month_of(request: HttpRequest) -> str:
-    """The month of the address, else the newest one with charges, else the current one. Raises BadRequest."""
+    """The month of the address, else the newest one with charges, else the current one."""
     with all_pairs():
         newest = Invoice.objects.order_by("-month").values_list("month", flat=True).first()
-    month = request.GET.get("month") or newest or f"{timezone.now():%Y-%m}"
-    return month if is_month(month) else no_month()
+    return month_of(request, newest or f"{timezone.now():%Y-%m}")

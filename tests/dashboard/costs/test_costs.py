@@ -178,10 +178,18 @@ def test_a_month_without_charges_says_what_to_run(as_role):
 
 
 @pytest.mark.parametrize("month", ["2026-13", "october", "2026-1"])
-@pytest.mark.parametrize("url", ["/costs/", "/costs.csv"])
-def test_a_month_that_is_none_is_refused(viewer, url, month):
+@pytest.mark.parametrize(
+    ("url", "status"), [("/costs/", 200), ("/costs/reconcile/", 200), ("/costs.csv", 400), ("/costs.parquet", 400)]
+)
+def test_a_month_that_is_none_is_a_banner_on_pages_and_no_file(viewer, url, status, month):
     response = viewer.get(url, {"month": month})
-    assert (response.status_code, b"YYYY-MM" in response.content) == (400, True)
+    assert (response.status_code, b"YYYY-MM" in response.content) == (status, True)
+
+
+def test_a_pair_that_is_none_is_a_sentence(viewer, stored):
+    stored(SEPTEMBER)
+    page = one_line(viewer.get("/costs/", {"month": MONTH, "pair": "nope"}).text)
+    assert ("Pair “nope” cannot be read and is not used." in page, "15.60" in page) == (True, True)
 
 
 def test_a_failed_run_says_why_and_leaves_the_last_good_figures(viewer, stored):

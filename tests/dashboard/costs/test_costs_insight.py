@@ -1,6 +1,6 @@
 """What a month's figures mean: what failover added, idle syphons, the month before, day by day."""
 
-from datetime import UTC, date, datetime
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
@@ -8,9 +8,9 @@ import pytest
 from django.utils import timezone
 
 from dashboard.costs.reporting.chart import DayOf, days_chart
-from dashboard.costs.reporting.insight import change, failover, idle
+from dashboard.costs.reporting.insight import change, failover
 from dashboard.costs.reporting.report import Filters, report
-from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice, Pair
+from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice
 from pipeline.months import Month
 from tests.dashboard.costs.test_costs import RUN
 from tests.dashboard.markup import one_line
@@ -61,27 +61,17 @@ def other_pair(invoice: Invoice, **kinds: int) -> None:
 
 
 def test_of_one_pair_its_own_operations_are_reported():
-    polls = {"contoso": 2 * 29_760, "fabrikam": 29_760}  # two hosts, and one, of ten queues in 31 days
+    polls = {"contoso": 59_520, "fabrikam": 29_760}
     made = month("2026-10", 0, 50 * MILLION, send_backlog=MILLION, syphon_receive_empty=polls["contoso"])
     other_pair(made, send_backlog=5 * MILLION, syphon_receive_empty=polls["fabrikam"])
-    for name in polls:
-        options = {"primary_namespace": name, "secondary_namespace": f"{name}-dr", "backlog_queue_count": 10}
-        Pair.objects.create(name=name, synced_at=timezone.now(), **options)
-    ChargeRun.objects.update(started_at=datetime(2026, 11, 1, 2, tzinfo=UTC))
     found = {name: report("2026-10", Filters(pair=name)) for name in ("contoso", "fabrikam", "")}
-    reported = {name: (each.failover.total, each.idle.pollers, each.idle.hosts) for name, each in found.items() if each}
-    assert reported == {
-        "contoso": (MILLION + 59_520, 20, 2),
-        "fabrikam": (5 * MILLION + 29_760, 10, 1),
-        "": (6 * MILLION + 89_280, 30, 2),
+    added = {name: each.failover for name, each in found.items() if each}
+    assert {name: dict(each.operations) for name, each in added.items()} == {
+        "contoso": {"outages": MILLION, "idle": polls["contoso"]},
+        "fabrikam": {"outages": 5 * MILLION, "idle": polls["fabrikam"]},
+        "": {"outages": 6 * MILLION, "idle": 89_280},
     }
-    money = {name: each.failover.money for name, each in found.items() if each}
-    assert money["contoso"] + money["fabrikam"] == money[""]
-    saved = {name: each.idle.saved_by_half for name, each in found.items() if each}
-    assert (saved["contoso"], saved["fabrikam"]) == (
-        29_760 * Fraction("0.8") / MILLION,
-        14_880 * Fraction("0.8") / MILLION,
-    )
+    assert added["contoso"].money + added["fabrikam"].money == added[""].money == Fraction("0.8") * 6_089_280 / MILLION
 
 
 def test_the_chart_of_failover_sums_to_its_cost():
@@ -101,28 +91,6 @@ def test_the_chart_of_days_says_that_it_is_of_all_pairs(as_role):
     viewer = as_role("viewer")
     assert "Of all pairs together" in viewer.get("/costs/", {"month": "2026-10", "pair": "contoso"}).text
     assert "Of all pairs together" not in viewer.get("/costs/", {"month": "2026-10"}).text
-
-
-def test_a_month_that_runs_is_divided_by_its_days_so_far():
-    three_hosts = 3 * 10 * 4 * 24 * 9
-    month("2026-10", 0, 50 * MILLION, syphon_receive_empty=three_hosts)
-    Pair.objects.create(
-        name="contoso", primary_namespace="contoso", secondary_namespace="contoso-dr", backlog_queue_count=10,
-        synced_at=timezone.now(),
-    )  # fmt: skip
-    for computed, pollers, hosts in (
-        (datetime(2026, 10, 10, tzinfo=UTC), 30, 3),
-        (datetime(2027, 1, 1, tzinfo=UTC), 9, 1),
-    ):
-        ChargeRun.objects.update(started_at=computed)
-        found = report("2026-10")
-        assert (found.idle.pollers, found.idle.hosts) == (pollers, hosts)
-
-
-@pytest.mark.parametrize(("polls", "pollers"), [(0, 0), (1, 0), (2_976, 1), (29_760, 10), (29_761, 10)])
-def test_idle_polls_are_reported_as_queues_polled_all_month(polls, pollers):
-    added = failover([month("2026-10", 0, 50 * MILLION, syphon_receive_empty=polls)])
-    assert idle(added, days=31).pollers == pollers
 
 
 def test_a_month_is_compared_with_the_one_before():

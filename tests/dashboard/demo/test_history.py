@@ -138,7 +138,8 @@ def test_an_incident_shows_its_depth_and_its_end(loaded, past):
         kinds = ("failed_over", "forced")
         event = FailoverEvent.objects.get(entity=planned.entity.path, time=planned.failed_over_at, kind__in=kinds)
 
-        _, incident, samples = find(planned.entity.pair, event.event_id)
+        found = find(planned.entity.pair, event.event_id)
+        incident, samples = found.incident, found.samples
 
         assert incident.recovered_at == planned.recovered_at
         assert max(depth for _, depth in samples) == pytest.approx(planned.diverted, rel=0.2)

@@ -164,17 +164,3 @@ def test_an_entity_s_story_is_derived_from_its_pair_s_changes_and_its_own(checke
     assert [(turn.score, turn.before) for turn in reported] == [(90, None), (100, 90), (20, 100)]
     assert {name: result.value for name, result in reported[-1].turned.items()} == {"queues": "bad"}
     assert "Backlog queues exist and conform: bad" in as_role("viewer").get("/readiness/contoso/orders/").text
-
-
-def test_a_score_that_fell_within_the_day_is_drawn_from_where_it_was(checked, as_role):
-    whole = {name: "good" for name in WEIGHTS if name not in OF_ENTITY}
-    change(checked, "*", 20 * 24 * 60, **whole)
-    change(checked, "*", 12 * 60, **{**whole, "queues": "bad"})
-
-    page = as_role("viewer").get("/readiness/").text
-
-    (drawn,) = re.findall(r'<svg class="spark.*?<polyline points="([^"]*)"', page)
-    steps = [tuple(map(float, point.split(","))) for point in drawn.split()]
-    assert steps[0] == (0.0, 2.0)
-    assert steps[-1][1] > 20
-    assert {across for across, _ in steps} == {0.0, 60.0, 120.0}
