@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
+from redis.exceptions import AuthenticationError, AuthorizationError, NoPermissionError, RedisError, ResponseError
 from redis.retry import Retry
 
 from pairing.clock import joined
@@ -154,8 +154,9 @@ class RedisCoordination:
         while not self._is_closing:
             try:
                 self._reconcile()
-                self.is_connected, self._warned_of, pause = True, "", _FIRST_PAUSE_S
+                self.is_connected = True
                 self._report_until(time.monotonic() + _RECONCILE_S)
+                pause = _FIRST_PAUSE_S
             except (RedisError, OSError) as error:
                 self._cut_off(error)
                 self._rest(pause)
@@ -172,6 +173,8 @@ class RedisCoordination:
                 if self._must_read:
                     return
             self._report_all()
+        if not self._is_closing:
+            self._warned_of = ""
 
     def _report_the_rest(self, until: float) -> None:
         """Also while Redis is away, as it may be back in time: usage and events of this process are nowhere else."""
@@ -225,16 +228,20 @@ class RedisCoordination:
             self._learn(now, is_answer=not applied, is_reported=applied)
 
     def _cut_off(self, error: Exception) -> None:
-        is_refused = isinstance(error, ResponseError | AuthenticationError | AuthorizationError)
-        why = str(error) if is_refused or self._seen is None else type(error).__name__
-        if not self._warned_of or (is_refused and why != self._warned_of):
-            _LOGGER.warning("pairing: Redis is unavailable (%s); this process decides alone", why)
-            if is_refused or self._seen is None:
-                self.on_refused(f"{why}; this process decides alone")
-            self._warned_of = why
+        self._warn(error)
         self.is_connected = False
         self._must_compare = True
         self._must_listen_anew.set()
+
+    def _warn(self, error: Exception) -> None:
+        is_refused = isinstance(error, ResponseError | AuthenticationError | AuthorizationError)
+        kind = "refused" if is_refused else type(error).__name__
+        why = str(error) if is_refused or self._seen is None else kind
+        if not self._warned_of or (is_refused and kind != self._warned_of):
+            _LOGGER.warning("pairing: Redis is unavailable (%s); this process decides alone", why)
+            if is_refused or self._seen is None:
+                self.on_refused(f"{why}; this process decides alone")
+            self._warned_of = kind
 
     def _rest(self, seconds: float) -> None:
         with self._lock:
@@ -278,8 +285,10 @@ class RedisCoordination:
                 self.shared.restore(known)
         self._seen = news.seen
 
-    def _ask_for_a_read(self) -> None:
+    def _ask_for_a_read(self, error: Exception | None = None) -> None:
         """Read all of it: what answers now may be a replica that was promoted without the last changes."""
+        if isinstance(error, NoPermissionError):  # to listen
+            self._warn(error)
         with self._lock:
             self._must_read = self._must_compare = True
             self._lock.notify_all()

@@ -18,8 +18,8 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 class Subscription:
     """Calls the reader of a channel with each text that is published there, on the thread that runs it.
 
-    ``on_gap`` is called wherever something may have been published while nobody listened. ``is_cut`` ends a
-    subscription that can no longer be trusted; the next one begins at once.
+    ``on_gap`` is called, with its error, wherever something may have been published while nobody listened. ``is_cut``
+    ends a subscription that can no longer be trusted; the next one begins at once.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class Subscription:
         client: redis.Redis,
         readers: Mapping[str, Callable[[str], None]],
         *,
-        on_gap: Callable[[], None],
+        on_gap: Callable[[Exception | None], None],
         is_cut: threading.Event,
         is_closing: Callable[[], bool],
         rest: Callable[[float], None],
@@ -41,8 +41,8 @@ class Subscription:
             self._is_cut.clear()
             try:
                 self._listen(self._redis.pubsub(ignore_subscribe_messages=True))  # type: ignore[no-untyped-call]
-            except (RedisError, OSError):
-                self._on_gap()
+            except (RedisError, OSError) as error:
+                self._on_gap(error)
                 self._rest(_FIRST_PAUSE_S)
             except Exception:
                 _LOGGER.exception("pairing: listening to Redis failed; it continues")
@@ -51,7 +51,7 @@ class Subscription:
     def _listen(self, pubsub: PubSub) -> None:
         with closing(pubsub):
             pubsub.subscribe(*self._readers)
-            self._on_gap()  # for what was said before this process listened
+            self._on_gap(None)  # for what was said before this process listened
             while not self._is_closing() and not self._is_cut.is_set():
                 message = pubsub.get_message(timeout=_SLICE_S)
                 if message is not None:

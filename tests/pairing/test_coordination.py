@@ -168,6 +168,21 @@ def test_a_redis_that_refuses_this_client_is_reported_once(caplog):
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
+@pytest.mark.parametrize("command", ["xadd", "subscribe", "time"])
+def test_a_right_that_is_missing_is_reported_once(server, command):
+    with redis.Redis.from_url(server.url) as client:
+        client.execute_command("ACL", "SETUSER", "limited", "on", ">x", "~*", "&*", "+@all", f"-{command}")
+    coordination = RedisCoordination(server.url.replace("//", "//limited:x@"), "contoso", "one")
+    refusals, looks = [], []
+    coordination._clock.look = lambda now: looks.append(1) or now()
+    coordination.on_refused = lambda why: refusals.append(why) or coordination.report(event(len(refusals)))
+    coordination.report(event(0))
+    coordination.start(lambda news: None)
+    eventually(lambda: refusals and len(looks) > 4)
+    coordination.close()
+    assert len(refusals) == 1
+
+
 def test_a_password_in_the_url_is_revealed_to_nobody(caplog):
     coordination = RedisCoordination("redis://:secret@127.0.0.1:1/0", "contoso", "one")
     coordination.start(lambda news: None)
