@@ -67,7 +67,9 @@ async def _serve(given: argparse.Namespace, variables: Mapping[str, str]) -> Non
         gateway = Gateway(pair, keys, given.primary_address)
     except ValueError as error:
         raise PairError(f"The address of the primary is not understood: {error}.") from None
-    gateway.certificate_ends = None if tls is None else _ends_at(given.tls_cert)
+    if tls is not None:
+        certificate = load_pem_x509_certificate(given.tls_cert.read_bytes())
+        gateway.certificate_ends = certificate.not_valid_after_utc.timestamp()
     ended = _signalled()
     try:
         gateway.start()
@@ -156,11 +158,6 @@ def _tls(given: argparse.Namespace) -> ssl.SSLContext | None:
     except (OSError, ssl.SSLError) as error:
         raise PairError(f"The certificate {given.tls_cert} cannot be used: {error.strerror or error}.") from None
     return context
-
-
-def _ends_at(certificate: Path) -> float:
-    """The end of the first certificate of a chain, in Unix time."""
-    return load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc.timestamp()
 
 
 def _split(option: str, text: str) -> tuple[str, int]:

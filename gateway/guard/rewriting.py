@@ -144,25 +144,16 @@ def order_of(message: bytes) -> str | None:
 
 def session_of(message: bytes) -> str | None:
     """The session of a message. Raises DecodeError."""
-    return _property(message, _GROUP_ID)
-
-
-def id_of(message: bytes) -> str | None:
-    """The id of a message. Raises DecodeError."""
-    return _property(message, _MESSAGE_ID)
+    sections = {section.code: section for section in split(message)}
+    properties = _fields(message, sections.get(PROPERTIES))
+    found = decode(properties[_GROUP_ID])[0] if len(properties) > _GROUP_ID else None
+    return None if found is None else str(found)
 
 
 def carried_by(message: bytes) -> dict[Any, Any]:
     """The application properties of a message. Raises DecodeError."""
     sections = {section.code: section for section in split(message)}
     return {name: decode(value)[0] for name, value in _items(message, sections.get(APPLICATION_PROPERTIES))}
-
-
-def _property(message: bytes, place: int) -> str | None:
-    sections = {section.code: section for section in split(message)}
-    properties = _fields(message, sections.get(PROPERTIES))
-    found = decode(properties[place])[0] if len(properties) > place else None
-    return None if found is None else str(found)
 
 
 # --- sections --------------------------------------------------------------------------------------------------------
