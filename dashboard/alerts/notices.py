@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from dashboard.alerts.watching.changes import AT_ONCE, Changes, parts
-from dashboard.alerts.watching.rules import matches
+from dashboard.alerts.watching.conditions import matches
 from dashboard.models import Alert, AlertRule, Notice
 
 Phase = Notice.Phase

@@ -11,9 +11,8 @@ from django.db.models import Q
 from dashboard.alerts import notices
 from dashboard.alerts.watching import conditions_now as watch
 from dashboard.alerts.watching.changes import AT_ONCE, CHANGING, TEXTS, Changes, open_alerts, save
-from dashboard.alerts.watching.conditions import compared
+from dashboard.alerts.watching.conditions import compared, rank
 from dashboard.alerts.watching.following import follow_failovers
-from dashboard.alerts.watching.rules import rank
 from dashboard.models import Alert, AlertRound, AlertRule
 from dashboard.models.alert import ANY
 from dashboard.site.fitting import fit

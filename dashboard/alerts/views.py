@@ -18,10 +18,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from dashboard.access.audited import Request
 from dashboard.access.idempotency import following
 from dashboard.access.rights import require
-from dashboard.alerts import actions, channel_board
+from dashboard.alerts import actions
 from dashboard.alerts.actions import ACKNOWLEDGE_ALERT, DELETE_RULE, MAKE_RULE, ON_CHANNEL, TRY_CHANNEL
 from dashboard.alerts.forms import DeliveryFilter, HistoryFilter, LastShown, RuleForm
 from dashboard.alerts.sending.channels import kinds
+from dashboard.alerts.sending.config import channel_states
 from dashboard.models import Alert, AlertRound, AlertRule, EntityHealth, Notice, Pair
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
@@ -46,7 +47,7 @@ def current(request: HttpRequest) -> HttpResponse:
         "page": page_of(request, past, PAGE),
         "form": form,
         "query": query_without_page(request),
-        "channels": channel_board.channels()[0],
+        "channels": channel_states()[0],
         "has_rules": AlertRule.objects.filter(is_enabled=True).exists(),
         "looked_at": _looked_at(),
         "is_stale": _is_stale(timezone.now()),
@@ -68,7 +69,7 @@ def deliveries(request: HttpRequest) -> HttpResponse:
 @require_GET
 def rules(request: HttpRequest) -> HttpResponse:
     """The rules and channels."""
-    channels, problem = channel_board.channels()
+    channels, problem = channel_states()
     context = {
         "rules": AlertRule.objects.all(),
         "channels": channels,
@@ -84,7 +85,7 @@ def rules(request: HttpRequest) -> HttpResponse:
 def rule(request: HttpRequest, rule: int | None = None) -> HttpResponse:
     """One rule, which administrators can change; without a number, a new one."""
     row = AlertRule.objects.filter(pk=rule).first() if rule else None
-    known = tuple(one["channel"] for one in channel_board.channels()[0])
+    known = tuple(one["channel"] for one in channel_states()[0])
     form = RuleForm(request.POST or None, instance=row, known=known)
     is_there = rule is None or row is not None
     if is_there and request.method == "POST" and form.is_valid():

@@ -2,7 +2,7 @@
 
 from dashboard.models.alert import Alert, AlertRound, AlertRule, ChannelState, Notice, Severity
 from dashboard.models.audit import AuditEntry
-from dashboard.models.backlog import BacklogQueue, DepthSample, PairDepth
+from dashboard.models.backlog import BacklogQueue, BacklogRollup, DepthPeak, DepthSample, PairDepth
 from dashboard.models.budget import Budget, BudgetAlert, CostRule
 from dashboard.models.charge import (
     Availability,
@@ -20,7 +20,6 @@ from dashboard.models.cleanup import (
     QueueDrain,
     ResubmittedMessage,
 )
-from dashboard.models.depth import BacklogRollup, DepthPeak
 from dashboard.models.entity import EntityHealth, TopicSubscription, WaitingSample
 from dashboard.models.pair import Pair
 from dashboard.models.people import ApiToken, Identity

@@ -10,7 +10,7 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 from django.utils import timezone
 
-from dashboard.backlog import dead_letter_links, dead_letter_progress, drain
+from dashboard.backlog import dead_letter_links, dead_letter_progress
 from dashboard.backlog.dead_letter_run import DeadLetterRun
 from dashboard.fleet.depth import sampling
 from dashboard.models import (
@@ -113,7 +113,7 @@ def test_unpaired_primaries_are_known_by_the_names_of_backlog_queues(paths, pair
 
 
 def test_an_orphan_in_quarantine_is_drained_home_and_the_row_shows_how_many(secondary, monkeypatch):
-    monkeypatch.setattr(drain, "LOOK_S", 0.2)  # the counts of a local namespace do not lag behind
+    monkeypatch.setattr(errands, "LOOK_S", 0.2)  # the counts of a local namespace do not lag behind
     secondary.make(ORPHAN)
     secondary.fill(ORPHAN, "one", "two", entity="orders")
     secondary.fill(ORPHAN, "three", entity="payments")

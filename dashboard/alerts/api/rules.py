@@ -10,9 +10,10 @@ from pydantic import Field
 from dashboard.access.audited import ALL_PAIRS, ActionError, Outcome, Request
 from dashboard.access.declaration import Action
 from dashboard.access.rights import require
-from dashboard.alerts import actions, channel_board
+from dashboard.alerts import actions
 from dashboard.alerts.actions import CHANGE_RULE, DELETE_RULE, MAKE_RULE, save_rule
 from dashboard.alerts.forms import RuleForm
+from dashboard.alerts.sending.config import channel_states
 from dashboard.api.fields import WHOLE, Body, Number, Reason, Why, Word
 from dashboard.api.idempotency import ActionResult, Key, perform
 from dashboard.api.operations import operation
@@ -144,7 +145,7 @@ def delete_rule(request: HttpRequest, rule: Number, body: Why, key: Key = "") ->
 @router.get("/alerts/channels", response=Channels, operation_id="channels")
 def channels(request: HttpRequest) -> dict[str, Any]:
     """The notification channels and their states."""
-    items, problem = channel_board.channels()
+    items, problem = channel_states()
     return {"items": items, "problem": problem}
 
 
@@ -159,7 +160,7 @@ def _save(request: HttpRequest, action: Action, key: str, body: RuleWanted, row:
     """Save through the page's form, for the same validation and audit."""
 
     def run(wanted: Request) -> Outcome:
-        known = tuple(one["channel"] for one in channel_board.channels()[0])
+        known = tuple(one["channel"] for one in channel_states()[0])
         form = RuleForm(body.model_dump(exclude={"reason"}), instance=row, known=known)
         if not form.is_valid():
             require(request.user, action.right)  # of what is to be done, the audited path decides and records it

@@ -1,9 +1,9 @@
-"""The channels of an installation, from CHANNELS_FILE (TOML), which names variables with credentials."""
+"""The channels of an installation, from CHANNELS_FILE (TOML), which names variables with credentials; their states."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, model_validator
 from dashboard.alerts.sending.channels import INTEGRATIONS
 from dashboard.alerts.sending.channels.base import Integration, Target
 from dashboard.fleet.pairs.pairs_file import Table, Variable
+from dashboard.models import ChannelState
 from dashboard.site.environment import Environment, read_toml
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
@@ -88,3 +89,36 @@ def load_channels(file: Path | None = None) -> dict[str, Channel]:
     except ImproperlyConfigured as error:
         raise ImproperlyConfigured(f"{file}: {error}") from None
     return {name: channel.model_copy(update={"name": name}) for name, channel in found.items()}
+
+
+def channel_states() -> tuple[list[dict[str, Any]], str]:
+    """The channels in file order with their states, without secrets, and why the file cannot be read."""
+    try:
+        known = load_channels()
+    except ImproperlyConfigured as error:
+        return [], str(error)
+    states = {row.channel: row for row in ChannelState.objects.all()}
+    return [_described(channel, states.get(name)) for name, channel in known.items()], ""
+
+
+def _described(channel: Channel, row: ChannelState | None) -> dict[str, Any]:
+    problem = channel.problem()
+    return {
+        "channel": channel.name,
+        "kind": channel.kind,
+        "title": channel.integration.title,
+        "to": channel.to,
+        "variables": channel.variables,
+        "state": "not ready" if problem else _state_of(row),
+        "problem": problem or (row.reason if row else ""),
+        "failing_since": row.failing_since if row else None,
+        "sent_at": row.sent_at if row else None,
+    }
+
+
+def _state_of(row: ChannelState | None) -> str:
+    if row is None:
+        return "never used"
+    if row.disabled_at:
+        return "disabled"
+    return "failing" if row.failing_since else "works"

@@ -9,8 +9,7 @@ from typing import Any, cast
 
 from django.db.models import F, Max, Sum
 
-from dashboard.alerts.watching.conditions import SILENCE, is_over, key_of
-from dashboard.alerts.watching.rules import fits, thresholds
+from dashboard.alerts.watching.conditions import SILENCE, fits, is_over, key_of, thresholds
 from dashboard.fleet.state import ledgers
 from dashboard.fleet.state.primaries import primaries_down
 from dashboard.fleet.state.projection import GATEWAY

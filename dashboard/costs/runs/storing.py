@@ -14,8 +14,8 @@ from django.db import DatabaseError, models, transaction
 from django.utils import timezone
 
 from dashboard.costs.budgets import raise_alerts
+from dashboard.costs.files import keep_report
 from dashboard.costs.runs.jobs import JobFailed
-from dashboard.costs.runs.paid_reports import keep_report
 from dashboard.models import Availability, BacklogRollup, Charge, ChargeRun, DailyCharge, Invoice, Outage
 from pairing.health.faults import describe
 

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET, require_POST
 from dashboard.access.audited import ActionError
 from dashboard.costs.actions import about, compute_charges, set_budget, set_cost_rule
 from dashboard.costs.budgets import ALL, budget_states
-from dashboard.costs.files import COLUMNS, charge_rows, write_parquet
+from dashboard.costs.files import CHANGES, COLUMNS, changes, charge_rows, reports_of, write_parquet
 from dashboard.costs.forms import BudgetForm
 from dashboard.costs.reporting import report as cost_report
 from dashboard.costs.reporting.availability import by_pair
@@ -26,7 +26,6 @@ from dashboard.costs.reporting.live_outages import live_availability, live_outag
 from dashboard.costs.reporting.since_run import not_priced
 from dashboard.costs.rules import chosen_rule
 from dashboard.costs.runs.charges import OPEN, is_stalled, latest_run
-from dashboard.costs.runs.paid_reports import CHANGES, changes, reports_of
 from dashboard.fleet.boards import watched_pairs
 from dashboard.models import BacklogRollup, Invoice, MonthlyReport, Pair
 from dashboard.models.charge import ALLOCATIONS, RULES

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from dashboard.fleet.depth.marks import marks_of, with_drained
 from dashboard.fleet.depth.peaks import Span, largest, over
 from dashboard.models import EntityHealth, Pair, PairDepth, WaitingSample
-from dashboard.models.depth import WHOLE_BACKLOG
+from dashboard.models.backlog import WHOLE_BACKLOG
 from dashboard.site.charts import Chart, Mark, Point, Series, Window, chart, thin
 from dashboard.site.plots import TOTAL, hue, looks, sparkline
 

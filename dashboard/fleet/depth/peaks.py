@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from django.db.models import Max
 
 from dashboard.models import DepthPeak, Pair, PairDepth, WaitingSample
-from dashboard.models.depth import WHOLE_BACKLOG
+from dashboard.models.backlog import WHOLE_BACKLOG
 from dashboard.site.charts import Point
 from dashboard.site.database import upsert
 

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from dashboard.alerts.sending.results import LONGEST, PATIENCE, backoff, judge
 from dashboard.alerts.sending.transport import Answer
-from dashboard.alerts.watching.conditions import compared, key_of
+from dashboard.alerts.watching.conditions import compared, fits, key_of, matches
 from dashboard.alerts.watching.failovers import SETTLED, Began, Ended, Report, State, follow
-from dashboard.alerts.watching.rules import fits, matches
 from dashboard.models import Alert, AlertRule
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)

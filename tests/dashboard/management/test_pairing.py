@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from dashboard.access import tokens
-from dashboard.command_line.lines import is_well, lines
+from dashboard.management.commands.pairing import is_well, lines
 from dashboard.models import Alert, ApiToken, AuditEntry, BacklogQueue, Pair, PairReadiness, Readiness
 from tests.dashboard.conftest import NOW
 from tests.documented.blocks import blocks

@@ -29,7 +29,7 @@ from dashboard.alerts.rounds import look
 from dashboard.alerts.sending.channels.base import Post
 from dashboard.alerts.sending.delivery import deliver
 from dashboard.alerts.sending.transport import post
-from dashboard.alerts.watching.rules import fits
+from dashboard.alerts.watching.conditions import fits
 from dashboard.fleet.state import live, projection
 from dashboard.models import AlertRule, AuditEntry, FailoverEvent
 from dashboard.site import processes
