@@ -10,6 +10,8 @@ import base64
 import binascii
 import hashlib
 import hmac
+import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
@@ -17,6 +19,7 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
 SCHEME = "SharedAccessSignature"
 SEND, LISTEN, MANAGE = "Send", "Listen", "Manage"
 EVERY_RIGHT = frozenset({SEND, LISTEN, MANAGE})
+_SEGMENTS = frozenset((".", ".."))  # a namespace may resolve them, and leave what a token covers
 
 
 class TokenError(Exception):
@@ -35,7 +38,7 @@ class Token:
         """Whether the token's resource is `path` or a parent of it; the root of the namespace covers everything."""
         granted = unquote(urlsplit(self.resource).path).strip("/").casefold()
         wanted = path.strip("/").casefold()
-        return not granted or wanted == granted or wanted.startswith(granted + "/")
+        return not strays(path) and (not granted or wanted == granted or wanted.startswith(granted + "/"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,22 @@ def verify_by_rings(token: str, rings: Iterable[KeyRing], now: float) -> tuple[T
         except TokenError as error:
             refused = error
     raise refused
+
+
+def strays(path: str) -> bool:
+    """Whether a path may be resolved to one that is not below what it seems to be below."""
+    return not _SEGMENTS.isdisjoint(unquote(path).replace("\\", "/../").split("/"))
+
+
+def expiry(token: str) -> float:
+    """When a token, also a JSON Web Token, says that it expires; 0 for one that cannot be read."""
+    try:
+        if (signed := re.search(r"[ &]se=(\d{1,12})(?:&|$)", token)) is not None:
+            return float(signed[1])
+        claims = token.split(".")[1]
+        return float(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"])
+    except (IndexError, KeyError, TypeError, ValueError):
+        return 0.0
 
 
 def _check_signature(key: str | None, resource: str, expiry: str, signature: str) -> None:

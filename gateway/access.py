@@ -9,17 +9,15 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import unquote
 
 from amqp10 import performatives as p
 from amqp10 import sas, sasl
 from amqp10.cbs import SAS_TOKEN
-from gateway.namespace import Namespace
+from gateway.namespace import Namespace, path_of
 from gateway.pairs import PairError
 from pairing.ends import Endpoint
 
 KEY_NAME = "gateway"
-_SEGMENTS = frozenset((".", ".."))  # the primary may resolve them, and leave what the token covers
 
 
 class Access:
@@ -34,12 +32,15 @@ class Access:
 
     def plain(self, init: p.SaslInit) -> bytes | None:
         """The `sasl-init` that the primary gets for one with a key of the gateway; None for any other."""
-        _, _, rest = (init.initial_response or b"").partition(b"\0")
-        name, _, key = rest.decode(errors="replace").partition("\0")
-        if init.mechanism != "PLAIN" or not sas.KeyRing(self._keys).has(name, key):
+        if init.mechanism != "PLAIN" or not self.has(name_and_key(init)):
             return None
         own = sasl.Credentials.plain(self._name, self._key)
         return p.encode_performative(p.SaslInit(own.mechanism, own.response, self._primary.hostname))
+
+    def has(self, shown: str) -> bool:
+        """Whether this is the name and the value of a key of the gateway, with a zero between them."""
+        name, _, key = shown.partition("\0")
+        return sas.KeyRing(self._keys).has(name, key)
 
     def for_primary(self, init: p.SaslInit) -> bytes | None:
         """The `sasl-init` with the primary as its host; None if it names none or the primary already."""
@@ -52,14 +53,28 @@ class Access:
 
         The audience is the primary's; both tokens end at the same time.
         """
-        try:
-            signed = sas.verify(token, self._keys, time.time())
-        except sas.TokenError:
-            return None
-        path = audience.partition("://")[2].partition("/")[2]
-        if not signed.covers(path) or not _SEGMENTS.isdisjoint(unquote(path).replace("\\", "/../").split("/")):
+        if (signed := _signed(token, self._keys, audience)) is None:
             return None
         return SAS_TOKEN, sas.sign(self._name, self._key, audience, int(signed.expires_at))
+
+    def proves(self, token: str, audience: str) -> bool:
+        """Whether a key of the gateway, or its own credential, has signed a token for this audience."""
+        keys = {**self._keys, **({self._name: self._key} if self._key else {})}
+        return _signed(token, keys, audience) is not None
+
+
+def name_and_key(init: p.SaslInit) -> str:
+    """What a client shows with PLAIN: a name, a zero and a key."""
+    return (init.initial_response or b"").partition(b"\0")[2].decode(errors="replace")
+
+
+def _signed(token: str, keys: Mapping[str, str], audience: str) -> sas.Token | None:
+    """A token that one of these keys has signed for this audience; None for any other."""
+    try:
+        signed = sas.verify(token, keys, time.time())
+    except sas.TokenError:
+        return None
+    return signed if signed.covers(path_of(audience)) else None
 
 
 def read_keys(file: Path) -> dict[str, str]:

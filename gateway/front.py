@@ -9,7 +9,8 @@ from amqp10 import sasl
 from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 from amqp10.transport.listener import AcceptedConnection
 from amqp10.types import AmqpError
-from gateway.access import Access
+from gateway.access import Access, name_and_key
+from gateway.memory import Grant
 from gateway.metrics import Metrics
 from gateway.side import Phase, Side
 
@@ -19,26 +20,15 @@ _ACCEPTED = frame(0, p.encode_performative(p.SaslOutcome(sasl.OK)), SASL_FRAME)
 class FrontRelay(Protocol):
     """The relay of a client, as its connection sees it."""
 
-    def begin(self, init: bytes | None) -> None:
-        """Speak to the primary as the client does: with this `sasl-init`, or without SASL."""
+    shown: Grant | None
 
-    def from_client(self, channel: int, body: bytes) -> None:
-        """Pass a frame of the client on. Raises AmqpError."""
-
-    def flush(self) -> None:
-        """Write what has been passed on since the last call."""
-
-    def read_primary(self, is_read: bool) -> None:
-        """Read the primary, or leave what it sends where it is."""
-
-    def client_lost(self) -> None:
-        """The client's socket was lost."""
-
-    def close(self, condition: str, description: str) -> None:
-        """End both connections; the client gets the reason if it can."""
-
-    def end(self) -> None:
-        """Close both sockets once everything is written."""
+    def begin(self, init: bytes | None) -> None: ...
+    def from_client(self, channel: int, body: bytes) -> None: ...
+    def flush(self) -> None: ...
+    def read_primary(self, is_read: bool) -> None: ...
+    def client_lost(self) -> None: ...
+    def close(self, condition: str, description: str) -> None: ...
+    def end(self) -> None: ...
 
 
 class Front(Side):
@@ -125,6 +115,8 @@ class Front(Side):
         if kind != SASL_FRAME or not isinstance(init, p.SaslInit):
             raise AmqpError("amqp:not-allowed", "sasl-init was expected")
         own = self._access.plain(init)
+        if init.mechanism == "PLAIN":
+            self.relay.shown = Grant(name_and_key(init), is_proof=own is not None)
         is_known = own is not None or init.mechanism != "PLAIN"
         self.phase = Phase.AMQP_HEADER if is_known else Phase.OUTCOME
         self.relay.begin(own or self._access.for_primary(init) or body)

@@ -18,6 +18,7 @@ from gateway.access import Access
 from gateway.front import Front
 from gateway.guard.client import GatewayClient
 from gateway.guard.guard import Guard
+from gateway.memory import Grant, Memory, Proofs
 from gateway.metrics import Metrics, sdk_of
 from gateway.namespace import Namespace
 from gateway.side import MAX_FRAME_SIZE, Phase
@@ -39,11 +40,12 @@ class Gateway(Protocol):
     primary: Namespace
     access: Access
     client: GatewayClient | None
+    memory: Memory
     metrics: Metrics
     read_buffer: bytearray
 
-    def ended(self, relay: Relay) -> None:
-        """A relay is over."""
+    def primary_lost(self) -> None: ...
+    def ended(self, relay: Relay) -> None: ...
 
 
 class Relay:
@@ -61,8 +63,10 @@ class Relay:
         self._tokens: dict[int, dict[int, TokenRequests]] = {}  # by channel and handle
         self._is_client_read = True
         self.is_primary_there = True
-        self._reason = ""
-        self._guard = None if gateway.client is None else Guard(self, gateway.client)
+        self._reason, self._is_leaving = "", False
+        self.shown: Grant | None = None
+        self.proofs = Proofs(gateway.memory)
+        self._guard = None if gateway.client is None else Guard(self, gateway.client, self.proofs)
 
     @property
     def links(self) -> int:
@@ -79,6 +83,9 @@ class Relay:
     def from_client(self, channel: int, body: bytes) -> None:
         """Pass a frame of the client on. Raises AmqpError."""
         code = body[2] if body[:2] == b"\x00\x53" and len(body) > 2 else FrameFields(body).code
+        if not self.is_primary_there and code != p.Disposition.CODE:
+            self._without_primary(code, channel, FrameFields(body))
+            return
         if code == p.Disposition.CODE or (code in _PASSED and self._guard is None and channel not in self._tokens):
             self.upstream.send(channel, body)
             return
@@ -90,11 +97,21 @@ class Relay:
             for each in bodies:
                 self.upstream.send(channel, each)
 
+    def _without_primary(self, code: int, channel: int, fields: FrameFields) -> None:
+        """Senders go on. A client that wants anything else connects again, and is served by the gateway."""
+        if self._guard is not None and not self._is_leaving and self._guard.keeps(code, channel, fields):
+            self._guard.from_client(code, channel, fields, [])
+        else:
+            self._leave()
+
     def from_primary(self, channel: int, body: bytes) -> None:
         """Pass a frame of the primary on. Raises AmqpError."""
         if not self.front.is_open:
             body = self._opened(FrameFields(body))
         elif body[:3] == b"\x00\x53\x18":
+            if self._guard is not None and not self._guard.is_empty and not self._closed_by:
+                self.upstream.lose("it closed the connection")
+                return
             self._closed_by.add(self.upstream)
         elif self._guard is not None:
             fields = FrameFields(body)
@@ -155,7 +172,7 @@ class Relay:
             if here != address and here is not None:
                 ends[name] = _with_address(attach.encoded(name), here)
         if not attach.value("role") and is_token_node(_address(attach.encoded("target"))):
-            requests = TokenRequests(self.gateway.access, self.gateway.primary)
+            requests = TokenRequests(self.gateway.access, self.gateway.primary, self.proofs)
             self._tokens.setdefault(channel, {})[attach.value("handle")] = requests
         return attach.replaced(**ends) if ends else attach.body
 
@@ -182,6 +199,8 @@ class Relay:
         """Read the client, unless the primary has not opened, does not read or has not judged the client's key."""
         upstream = self.upstream
         is_read = upstream.held <= MOST_HELD and not upstream.is_full and self.front.phase is not Phase.OUTCOME
+        if self._guard is not None and not self._guard.is_empty:  # outcomes let it be read again
+            is_read = is_read and not (self._is_leaving or self._guard.is_full)
         if is_read != self._is_client_read:
             self._is_client_read = is_read
             (self.front.connection.resume_reading if is_read else self.front.connection.pause_reading)()
@@ -190,25 +209,40 @@ class Relay:
 
     def sasl_ended(self, outcome: bytes, *, is_accepted: bool) -> None:
         """The primary has accepted the client's SASL, or not."""
+        if is_accepted and self.shown is not None:
+            self.proofs.accepted(self.shown)
         if self.front.phase is Phase.OUTCOME:
             self.front.answer_sasl(outcome, is_accepted=is_accepted)
         elif not is_accepted:
             self.close("amqp:unauthorized-access", "The primary namespace refuses the client's SASL mechanism.")
 
     def primary_lost(self, reason: str) -> None:
-        """The connection to the primary failed or has ended. What is kept gets its outcome before the client's ends."""
+        """The connection to the primary failed or has ended: a client that only sends does not learn it."""
         self.is_primary_there = False
+        self._reason = f"The connection to the primary namespace is lost: {reason}."
         if not self._closed_by:
             self.gateway.metrics.primary_lost_total += 1
-        self._reason = f"The connection to the primary namespace is lost: {reason}."
+            self.gateway.primary_lost()
         if self._guard is not None and not self._closed_by:
             self._guard.primary_lost(reason)
+        if self._guard is None or self._closed_by or not self._guard.is_all:
+            self._leave()
+
+    def primary_returned(self) -> None:
+        """The primary can be reached again: a client that has lost it connects again."""
+        if not self.is_primary_there:
+            self._leave()
+
+    def _leave(self) -> None:
+        """End both connections once what is kept has its outcome."""
+        self._is_leaving = True
         if self._guard is None or self._guard.is_empty or self._closed_by:
             self.close(FORCED, self._reason)
+        self.read_client()
 
     def guard_is_empty(self) -> None:
         """No delivery waits for its outcome any more."""
-        if self._reason:
+        if self._is_leaving:
             self.close(FORCED, self._reason)
 
     async def finish(self, condition: str, description: str) -> None:

@@ -14,11 +14,14 @@ from amqp10.transport.listener import READ_BUFFER, AcceptedConnection, Listener
 from amqp10.transport.origin import is_loopback, objection
 from gateway.access import Access
 from gateway.front import Front
+from gateway.guard.backlog import reaches, shared_access
 from gateway.guard.client import GatewayClient
+from gateway.memory import Memory, Proofs
 from gateway.metrics import Metrics, by_sdk
 from gateway.namespace import Namespace
 from gateway.pairs import PairEnds
 from gateway.relay import FORCED, Relay
+from gateway.standin import StandIn
 from gateway.web import Page, WebConversation
 from pairing.fleet.presence import GatewayTraffic, Presence
 
@@ -27,6 +30,7 @@ log = logging.getLogger("gateway")
 FINISH_S = 30.0
 _CLOSING_S, _LOOK_S = 2.0, 0.01
 _ANSWER_S = 5.0
+_PAUSE_S = 1.0  # between looks at a primary that is away
 
 
 class Gateway:
@@ -36,13 +40,16 @@ class Gateway:
         self.pair = pair
         self.primary = Namespace.of(pair.primary, address)
         self.access = Access(keys, self.primary, pair.primary)
+        self.memory = Memory()
         self.client = client_of(pair)
         self._opening: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._is_away = False
         self.metrics = Metrics() if self.client is None else self.client.metrics
         self.certificate_ends: float | None = None
         self.read_buffer = bytearray(READ_BUFFER)
         self.is_ready = False
-        self._relays: set[Relay] = set()
+        self._relays: set[Relay | StandIn] = set()
         self._listeners: list[Listener] = []
         self._health: Listener | None = None
 
@@ -77,14 +84,31 @@ class Gateway:
         self._health = Listener(serve, serve)
         return await self._health.open(address, port)
 
-    def _serve(self, connection: AcceptedConnection) -> Front:
+    def _serve(self, connection: AcceptedConnection) -> Front | StandIn:
+        self.metrics.clients_total += 1
+        if self._is_away and self.client is not None:
+            made = StandIn(self.client, Proofs(self.memory), self.access, connection, self.ended)
+            self._relays.add(made)
+            return made
         relay = Relay(self, connection)
         self._relays.add(relay)
-        self.metrics.clients_total += 1
         return relay.front
 
-    def ended(self, relay: Relay) -> None:
-        """A relay is over."""
+    def primary_lost(self) -> None:
+        """A connection to the primary is lost: find out whether it is away, and when it is back."""
+        if self.client is not None and (self._looking is None or self._looking.done()):
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+
+    async def _look(self) -> None:
+        while not await reaches(self.primary, shared_access(""), self.read_buffer):
+            self._is_away = True
+            await asyncio.sleep(_PAUSE_S)
+        self._is_away = False
+        for relay in list(self._relays):
+            relay.primary_returned()
+
+    def ended(self, relay: Relay | StandIn) -> None:
+        """A client has left."""
         self._relays.discard(relay)
 
     def _traffic(self) -> GatewayTraffic:
@@ -109,6 +133,8 @@ class Gateway:
     async def stop(self) -> None:
         """Accept nobody any more, and tell each client to connect elsewhere."""
         self.is_ready = False
+        if self._looking is not None:
+            self._looking.cancel()
         for listener in self._listeners:
             listener.stop_accepting()
         endings = [relay.finish(FORCED, "The gateway is shutting down.") for relay in list(self._relays)]

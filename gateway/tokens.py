@@ -10,7 +10,8 @@ from amqp10.frame_fields import FrameFields
 from amqp10.sections import APPLICATION_PROPERTIES, VALUE, Section, split
 from amqp10.types import AmqpError
 from gateway.access import Access
-from gateway.namespace import Namespace
+from gateway.memory import Proofs
+from gateway.namespace import MANAGEMENT, Namespace
 
 MAX_REQUEST = 64 * 1024
 _MAX_PARTS = 128
@@ -19,8 +20,8 @@ _MAX_PARTS = 128
 class TokenRequests:
     """The transfers of one link to `$cbs`: each request is held until it is whole, and passed on for the primary."""
 
-    def __init__(self, access: Access, primary: Namespace) -> None:
-        self._access, self._primary = access, primary
+    def __init__(self, access: Access, primary: Namespace, proofs: Proofs) -> None:
+        self._access, self._primary, self._proofs = access, primary, proofs
         self._parts: list[FrameFields] = []
         self._size = 0
 
@@ -33,7 +34,9 @@ class TokenRequests:
         if transfer.value("more"):
             return
         parts, self._parts, self._size = self._parts, [], 0
-        changed = self._for_primary(b"".join(part.body[part.payload :] for part in parts))
+        asked = b"".join(part.body[part.payload :] for part in parts)
+        changed = self._for_primary(asked)
+        self._proofs.ask(changed or asked)
         if changed is None:
             yield from (part.body for part in parts)
         else:
@@ -68,3 +71,8 @@ def _replaced(payload: bytes, sections: dict[int, Section], values: dict[int, ob
 def is_token_node(address: str | None) -> bool:
     """Whether this is the address of `$cbs`."""
     return address is not None and address.strip("/").casefold() == NODE
+
+
+def is_node(path: str) -> bool:
+    """Whether this is the path of a node that answers requests."""
+    return is_token_node(path) or path.casefold().endswith(MANAGEMENT)

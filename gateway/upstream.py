@@ -9,33 +9,24 @@ from typing import Protocol
 from amqp10 import performatives as p
 from amqp10 import sasl
 from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
+from amqp10.transport.dialled import Dialled
 from amqp10.types import AmqpError
-from gateway.dialled import Dialled
 from gateway.namespace import Namespace
 from gateway.side import Phase, Side
 
 log = logging.getLogger("gateway")
 
-OPEN_S = 20
+OPEN_S = 10
 
 
 class UpstreamRelay(Protocol):
     """The relay of a client, as the connection to the primary sees it."""
 
-    def from_primary(self, channel: int, body: bytes) -> None:
-        """Pass a frame of the primary on. Raises AmqpError."""
-
-    def flush(self) -> None:
-        """Write what has been passed on since the last call."""
-
-    def read_client(self) -> None:
-        """Read the client, or leave what it sends where it is."""
-
-    def sasl_ended(self, outcome: bytes, *, is_accepted: bool) -> None:
-        """The primary has accepted the client's SASL, or not."""
-
-    def primary_lost(self, reason: str) -> None:
-        """The connection to the primary failed or has ended."""
+    def from_primary(self, channel: int, body: bytes) -> None: ...
+    def flush(self) -> None: ...
+    def read_client(self) -> None: ...
+    def sasl_ended(self, outcome: bytes, *, is_accepted: bool) -> None: ...
+    def primary_lost(self, reason: str) -> None: ...
 
 
 class Upstream(Side, Dialled):
@@ -64,6 +55,7 @@ class Upstream(Side, Dialled):
 
     def stop(self) -> None:
         self.opened()
+        self.is_full = False
         super().stop()
 
     def end(self) -> None:
@@ -71,7 +63,7 @@ class Upstream(Side, Dialled):
         self.stop()
         self.hang_up()
 
-    # --- gateway.side.Side and gateway.dialled.Dialled -------------------------------------------------------------
+    # --- gateway.side.Side and amqp10.transport.dialled.Dialled ----------------------------------------------------
 
     @property
     def is_reading(self) -> bool:

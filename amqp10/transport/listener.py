@@ -1,4 +1,4 @@
-"""The one module that opens sockets: a listener whose connections speak AMQP, TLS, HTTP or a WebSocket.
+"""A listener whose connections speak AMQP, TLS, HTTP or a WebSocket.
 
 The first bytes of a connection decide; a factory then makes what serves it.
 """

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from azure.servicebus._pyamqp.error import AMQPException
@@ -20,12 +21,12 @@ from azure.servicebus.exceptions import (
 from amqp10 import events as e
 from amqp10 import performatives as p
 from amqp10 import sas
-from amqp10.cbs import TokenNode
+from amqp10.cbs import SAS_TOKEN, TokenNode
 from amqp10.client import ClientConnection, ClientSession
 from amqp10.link import Link
+from amqp10.transport.dialled import Dialled
 from amqp10.transport.listener import READ_BUFFER
 from amqp10.types import AmqpError
-from gateway.dialled import Dialled
 from gateway.namespace import Namespace
 from pairing.links.failures import LinkFailure
 
@@ -34,6 +35,7 @@ log = logging.getLogger("gateway")
 CONTAINER = "paired-namespaces-gateway"
 _TOKEN_LIFE_S, _RENEW_S = 3600, 360
 _LOOK_S = 60.0
+_ANSWER_S, _MOST_PROOFS = 10.0, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +56,15 @@ def sdk_error(condition: str | None, description: str) -> ServiceBusError:
     return found
 
 
-class SharedAccess:
-    """A name and a key of a namespace, which sign tokens."""
+Signs = Callable[[str], tuple[str, str]]
+"""The token for an audience, and its kind."""
 
-    def __init__(self, connection_string: str) -> None:
-        parts = dict(part.split("=", 1) for part in connection_string.split(";") if "=" in part)
-        self._name, self._key = parts.get("SharedAccessKeyName", ""), parts.get("SharedAccessKey", "")
 
-    def token(self, audience: str) -> str:
-        """A token for an hour."""
-        return sas.sign(self._name, self._key, audience, int(time.time()) + _TOKEN_LIFE_S)
+def shared_access(connection_string: str) -> Signs:
+    """Signs with the key of a connection string, for an hour."""
+    parts = dict(part.split("=", 1) for part in connection_string.split(";") if "=" in part)
+    name, key = parts.get("SharedAccessKeyName", ""), parts.get("SharedAccessKey", "")
+    return lambda audience: (sas.sign(name, key, audience, int(time.time()) + _TOKEN_LIFE_S), SAS_TOKEN)
 
 
 class _Queue:
@@ -97,12 +98,12 @@ class _Queue:
 class Secondary(Dialled):
     """The connection, from its first send to its loss; another one is then dialled."""
 
-    def __init__(self, namespace: Namespace, access: SharedAccess, read_buffer: bytearray) -> None:
+    def __init__(self, namespace: Namespace, signs: Signs, read_buffer: bytearray) -> None:
         super().__init__(namespace, read_buffer)
         self.is_lost, self.max_message_size = False, 0
-        self._access = access
+        self._signs, self._host = signs, namespace.host
         self._amqp = ClientConnection(CONTAINER, namespace.hostname)
-        self._ready = _future()
+        self.ready = _future()
         self._session: ClientSession | None = None
         self._tokens: TokenNode | None = None
         self._asked: dict[int, _Queue | None] = {}  # by the number of the token; None: only renewed
@@ -113,11 +114,16 @@ class Secondary(Dialled):
 
     async def send(self, path: str, outgoing: Outgoing) -> None:
         """Send to a backlog queue; returns once it has accepted everything. Raises ServiceBusError."""
-        await asyncio.shield(self._ready)
-        queue = self._queue(path)
-        await asyncio.shield(queue.opened)
+        queue = await self.attach(path)
         settled = [await self._deliver(queue, each, outgoing.message_format) for each in outgoing.deliveries]
         await asyncio.gather(*settled)
+
+    async def attach(self, path: str) -> _Queue:
+        """The open link to a queue. Raises ServiceBusError."""
+        await asyncio.shield(self.ready)
+        queue = self._queue(path)
+        await asyncio.shield(queue.opened)
+        return queue
 
     def has(self, path: str) -> bool:
         """Whether the link to a backlog queue is open."""
@@ -158,11 +164,12 @@ class Secondary(Dialled):
 
     def _put_token(self, path: str, queue: _Queue | None) -> None:
         assert self._tokens is not None
-        audience = f"amqps://{self._namespace.host}/{path}"
-        self._asked[self._tokens.put(self._access.token(audience), audience)] = queue
+        audience = f"amqps://{self._host}/{path}"
+        token, kind = self._signs(audience)
+        self._asked[self._tokens.put(token, audience, kind)] = queue
         self._flush()
 
-    # --- gateway.dialled.Dialled -----------------------------------------------------------------------------------
+    # --- amqp10.transport.dialled.Dialled --------------------------------------------------------------------------
 
     def connected(self) -> None:
         self._flush()
@@ -183,8 +190,8 @@ class Secondary(Dialled):
         error = sdk_error(None, f"The connection to the secondary namespace is lost: {reason}.")
         if self._pulse is not None:
             self._pulse.cancel()
-        if not self._ready.done():
-            self._ready.set_exception(error)
+        if not self.ready.done():
+            self.ready.set_exception(error)
         queues, self._queues = list(self._queues.values()), {}
         for queue in queues:
             queue.fail(error)
@@ -222,7 +229,7 @@ class Secondary(Dialled):
     def _opened(self, opened: e.ConnectionOpened) -> None:
         self._session = self._amqp.begin()
         self._tokens = TokenNode(self._amqp.begin())
-        self._ready.set_result(None)
+        self.ready.set_result(None)
         self._beat(opened.heartbeat_s or _LOOK_S)
 
     def _attach(self, queue: _Queue) -> None:
@@ -264,12 +271,26 @@ def _future() -> asyncio.Future[None]:
     return future
 
 
+async def reaches(namespace: Namespace, signs: Signs, read_buffer: bytearray, path: str | None = None) -> bool:
+    """Whether a namespace opens a connection, and lets the owner of a token send to the queue of this path."""
+    asked = Secondary(namespace, signs, read_buffer)
+    try:
+        async with asyncio.timeout(_ANSWER_S):
+            await (asyncio.shield(asked.ready) if path is None else asked.attach(path))
+    except (TimeoutError, ServiceBusError):
+        return False
+    finally:
+        asked.lose("it has answered")
+    return True
+
+
 class Backlog:
     """The connection to the secondary that is open, or dialled when it is needed."""
 
-    def __init__(self, namespace: Namespace, access: SharedAccess) -> None:
-        self._namespace, self._access, self._read_buffer = namespace, access, bytearray(READ_BUFFER)
+    def __init__(self, namespace: Namespace, signs: Signs) -> None:
+        self._namespace, self._signs, self._read_buffer = namespace, signs, bytearray(READ_BUFFER)
         self._connection: Secondary | None = None
+        self._proofs = asyncio.Semaphore(_MOST_PROOFS)
 
     @property
     def max_message_size(self) -> int:
@@ -279,7 +300,7 @@ class Backlog:
     async def send(self, path: str, outgoing: Outgoing, timeout_s: float) -> LinkFailure | None:
         """Send to a backlog queue within this time; None if it has accepted everything."""
         if self._connection is None or self._connection.is_lost:
-            self._connection = Secondary(self._namespace, self._access, self._read_buffer)
+            self._connection = Secondary(self._namespace, self._signs, self._read_buffer)
         connection, began_at = self._connection, time.monotonic()
         reused = connection.has(path)
         try:
@@ -291,6 +312,11 @@ class Backlog:
         except ServiceBusError as error:
             return LinkFailure(error, reused)
         return None
+
+    async def proves(self, shown: str, kind: str, path: str) -> bool:
+        """Whether the secondary lets the owner of a token send to a backlog queue."""
+        async with self._proofs:
+            return await reaches(self._namespace, lambda audience: (shown, kind), self._read_buffer, path)
 
     def close(self) -> None:
         """Hang up."""

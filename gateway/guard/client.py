@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from itertools import count
 from typing import Any
 
-from gateway.guard.backlog import Backlog, Outgoing, SharedAccess
+from gateway.guard.backlog import Backlog, Outgoing, shared_access
 from gateway.guard.work import Delivery
 from gateway.metrics import Metrics
 from gateway.namespace import Namespace
@@ -17,6 +18,8 @@ from pairing.health.availability import HEALTHY
 from pairing.links.failures import AnyLink, LinkFailure
 from pairing.operations.sender import SendOperations
 from pairing.options import SendAvailabilityOptions
+
+MOST_KEPT = 256 * 1024 * 1024
 
 
 class QueueLink:
@@ -38,9 +41,10 @@ class GatewayClient(PairedServiceBusClient):
         self, primary: Endpoint, secondary: Endpoint, options: SendAvailabilityOptions | None, clock: Clock | None
     ) -> None:
         super()._build(primary, secondary, options, clock)
-        access = SharedAccess(secondary.connection_string or "")
-        self.backlog = Backlog(Namespace.of(secondary, None), access)
+        self.backlog = Backlog(Namespace.of(secondary, None), shared_access(secondary.connection_string or ""))
         self.metrics = Metrics()
+        self.numbers = count(1)  # of messages scheduled in the backlog
+        self.kept = 0  # bytes of deliveries without an outcome
         if self.tracing is not None:
             from gateway.guard.tracing import Redirections  # only if needed: it is slow to import
 
@@ -55,6 +59,11 @@ class GatewayClient(PairedServiceBusClient):
     def batch_limit(self) -> int:
         """The most bytes of a batch that a backlog queue accepts, as far as it is known."""
         return self.backlog.max_message_size or self._backlog_batch_limit
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more may be kept."""
+        return self.kept > MOST_KEPT
 
     async def close(self) -> None:
         """As the library's client; the connection to the secondary ends with it."""

@@ -13,10 +13,11 @@ from gateway.guard.backlog import sdk_error
 from gateway.guard.client import GatewayClient
 from gateway.guard.link import GuardedLink
 from gateway.guard.session import GuardedSession
-from gateway.tokens import is_token_node
+from gateway.memory import Proofs
+from gateway.namespace import path_of
+from gateway.tokens import is_node, is_token_node
 
 _VIA = "com.microsoft:transfer-destination-address"
-_MANAGEMENT = "$management"
 
 
 class GuardRelay(Protocol):
@@ -34,17 +35,27 @@ class GuardRelay(Protocol):
 class Guard:
     """Takes part in a relay: every frame of a session passes through it."""
 
-    def __init__(self, relay: GuardRelay, client: GatewayClient) -> None:
-        self._relay, self._client = relay, client
+    def __init__(self, relay: GuardRelay, client: GatewayClient, proofs: Proofs) -> None:
+        self._relay, self._client, self.proofs = relay, client, proofs
         self._sessions: dict[int, GuardedSession] = {}  # by the client's channel
         self._by_back: dict[int, GuardedSession] = {}  # by the primary's
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_over = False
+        self._is_over = self._has_others = False
 
     @property
     def is_empty(self) -> bool:
         """Whether no delivery waits for an outcome."""
         return all(link.is_empty for link in self._links())
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all clients together may keep no more."""
+        return self._client.is_full
+
+    @property
+    def is_all(self) -> bool:
+        """Whether the client has only senders, and links to nodes."""
+        return bool(self._links()) and not self._has_others
 
     @property
     def retained(self) -> int:
@@ -54,6 +65,12 @@ class Guard:
     def _links(self) -> list[GuardedLink]:
         links = [link for session in self._sessions.values() for link in session.links.values()]
         return [link for link in links if isinstance(link, GuardedLink)]
+
+    def keeps(self, code: int, channel: int, fields: FrameFields) -> bool:
+        """Whether a frame is dealt with without the primary: it is about a guarded link that stays."""
+        session = self._sessions.get(channel)
+        is_about = code in (p.Transfer.CODE, p.Flow.CODE) and session is not None
+        return is_about and session is not None and fields.value("handle") in session.links
 
     # --- frames ----------------------------------------------------------------------------------------------------
 
@@ -76,10 +93,14 @@ class Guard:
                 session.flow_from_client(fields)
                 return True
             case p.Attach.CODE:
-                path = _guarded_path(fields)
+                target = p.terminus(decode(fields.encoded("target"))[0])
+                path = guarded_path(fields.value("role"), target, fields.value("properties"))
                 if session.is_relayed_whole is None:  # a coordinator comes first where its transactions cross entities
                     session.is_relayed_whole = _is_coordinator(fields)
-                if path is not None and not session.is_relayed_whole:
+                if path is None or session.is_relayed_whole:
+                    end = p.terminus(decode(fields.encoded("source"))[0]) if fields.value("role") else target
+                    self._has_others |= end is None or not is_node(path_of(end.address))
+                else:
                     link = GuardedLink(self, session, FrameFields(bodies[0]), self._client, path)
                     session.links[fields.value("handle")] = link
             case p.Detach.CODE if (left := session.links.pop(fields.value("handle"), None)) is not None:
@@ -100,10 +121,14 @@ class Guard:
         match code:
             case p.Transfer.CODE:
                 session.transferred_to_client()
+                if fields.value("handle") == session.tokens_handle and not fields.value("more"):
+                    self.proofs.answered(fields.body[fields.payload :])
             case p.Disposition.CODE:
                 return session.disposition(fields)
             case p.Flow.CODE:
                 return session.flow_from_primary(fields)
+            case p.Attach.CODE if is_token_node(_source(fields)):
+                session.tokens_handle = fields.value("handle")
             case p.Attach.CODE if (link := _named(session, fields)) is not None:
                 return self._attached(session, link, fields)
             case p.Detach.CODE if (behind := session.link_behind(fields.value("handle"))) is not None:
@@ -137,6 +162,8 @@ class Guard:
     def end(self) -> None:
         """The client is lost, or gets no outcome any more: whatever it has not heard of it sends again."""
         self._is_over = True
+        for link in self._links():
+            link.end()
         for task in self._tasks:
             task.cancel()
 
@@ -186,12 +213,14 @@ def _is_coordinator(attach: FrameFields) -> bool:
     return target is not None and target.code == p.COORDINATOR
 
 
-def _guarded_path(attach: FrameFields) -> str | None:
+def _source(attach: FrameFields) -> str | None:
+    source = None if attach.value("role") else p.terminus(decode(attach.encoded("source"))[0])
+    return None if source is None else source.address
+
+
+def guarded_path(role: bool, target: p.Terminus | None, properties: Any) -> str | None:
     """The entity that a link sends to, if it is guarded."""
-    target = p.terminus(decode(attach.encoded("target"))[0])
-    if attach.value("role") or target is None or target.code == p.COORDINATOR or not target.address:
+    if role or target is None or target.code == p.COORDINATOR or not target.address:
         return None
-    path = target.address.partition("://")[2].partition("/")[2] if "://" in target.address else target.address
-    path = path.strip("/")
-    is_node = is_token_node(path) or path.casefold().endswith(_MANAGEMENT)
-    return None if not path or is_node or _VIA in (attach.value("properties") or {}) else path
+    path = path_of(target.address)
+    return None if not path or is_node(path) or _VIA in (properties or {}) else path

@@ -20,6 +20,7 @@ from gateway.guard.backlog import Outgoing, sdk_error
 from gateway.guard.client import GatewayClient, GuardedSends
 from gateway.guard.session import ACCEPTED, GuardedSession, outcome_of
 from gateway.guard.work import Delivery
+from gateway.memory import Proofs
 from pairing.drive import run_async
 from pairing.health.faults import condition
 from pairing.health.flows import LONGEST_ATTEMPT_S
@@ -31,12 +32,14 @@ CREDIT = 500
 MOST_KEPT = 8 * 1024 * 1024
 _TOO_MUCH = 8 * MOST_KEPT  # by a client that ignores its credit, as the SDK for Python does
 RETRYABLE = "com.microsoft:timeout"
-_SIZE_EXCEEDED = "amqp:link:message-size-exceeded"
+SIZE_EXCEEDED = "amqp:link:message-size-exceeded"
 _TAGS = count(1)
 
 
 class LinkRelay(Protocol):
     """The relay of a client, as its guarded links see it."""
+
+    proofs: Proofs
 
     @property
     def is_primary_there(self) -> bool: ...
@@ -77,7 +80,7 @@ class GuardedLink:
         self.name: str = attach.value("name")
         self.is_known = self._is_gone = self._is_asked = False
         self._handle: int = attach.value("handle")
-        self._now = client.clock.now
+        self._now, self._path, self._client = client.clock.now, path, client
         self._sends = GuardedSends(client, path, self)  # type: ignore[arg-type]
         self.back_handle: int | None = None  # now, at the primary
         self._reply_handle: int | None = None  # the one that the client knows
@@ -110,6 +113,7 @@ class GuardedLink:
     def attached(self, answer: FrameFields) -> None:
         """The primary has answered the attach."""
         self.back_handle, self._is_attached, self._is_asked = answer.value("handle"), True, False
+        self._relay.proofs.attached(self._path, answer)
         self._max_size = answer.value("max_message_size") or 0
         if not self.is_known:
             self.is_known, self._reply_handle = True, self.back_handle
@@ -142,6 +146,8 @@ class GuardedLink:
         for attempted in list(self._session.forget(self)):
             if isinstance(attempted, Attempt):
                 attempted.settled.cancel()
+            elif isinstance(attempted, Kept):
+                self._release(attempted)
         if self._is_attached or self._is_asked or self._reply_handle is None:
             return False
         self._relay.to_client(self._session.back, p.encode_performative(p.Detach(self._reply_handle, closed=True)))
@@ -197,7 +203,7 @@ class GuardedLink:
     def _delivery(self, parts: list[FrameFields], size: int) -> None:
         first = parts[0]
         is_hopeless = 0 < self._max_size < size  # the primary refuses it
-        if is_hopeless or first.value("settled") or first.value("state") is not None:
+        if self._is_attached and (is_hopeless or first.value("settled") or first.value("state") is not None):
             self._count_at_primary = (self._count_at_primary + 1) & 0xFFFFFFFF
             self._credit -= 1
             self._session.relay_on(parts)
@@ -205,18 +211,25 @@ class GuardedLink:
         number = first.value("delivery_id")
         if number is None:
             raise AmqpError("amqp:invalid-field", "the first transfer of a delivery has no delivery-id")
-        if size > MOST_KEPT:
-            self._refuse(number, _SIZE_EXCEEDED, f"The message has more than {MOST_KEPT} bytes.")
+        if first.value("state") is not None:
+            self._refuse(number, RETRYABLE, "The primary namespace is away, and its transactions have ended.")
+            return
+        if is_hopeless or size > MOST_KEPT:
+            self._refuse(number, SIZE_EXCEEDED, f"The message has {size} bytes.")
             return
         payload = b"".join(part.body[part.payload :] for part in parts)
         try:
             delivery = self._sends.delivery(payload, first.value("message_format") or 0)
         except MessageSizeExceededError as error:
-            self._refuse(number, _SIZE_EXCEEDED, str(error.message))
+            self._refuse(number, SIZE_EXCEEDED, str(error.message))
+            return
+        if not (self._relay.is_primary_there or self._relay.proofs.may_send(self._path)):
+            self._refuse(number, RETRYABLE, "The token has expired while the primary namespace is away.")
             return
         kept = Kept(number, size, delivery, self._now())
         self._kept[kept] = None
         self._kept_size += size
+        self._client.kept += size
         if self._kept_size > _TOO_MUCH:
             raise AmqpError("amqp:link:transfer-limit-exceeded", "the client sends beyond its credit")
         if self._sends.is_healthy and self._may_send and not self._by_rules:
@@ -280,10 +293,11 @@ class GuardedLink:
         try:
             await run_async(self._sends.deliver(kept.delivery, failure, kept.began_at))
         except Exception as error:
-            self._settle(kept, kept.rejected or _rejection(error))
+            self._settle(kept, kept.rejected or rejection(error))
         else:
             self._settle(kept, ACCEPTED)
         finally:
+            self._release(kept)
             self._by_rules -= 1
             self._relay.flush()
 
@@ -322,12 +336,24 @@ class GuardedLink:
 
     def _settle(self, kept: Kept, state: bytes) -> None:
         """Tell the client the outcome."""
-        if kept.timer is not None:
-            kept.timer.cancel()
-        if self._kept.pop(kept, kept) is None and not self._is_gone:
-            self._kept_size -= kept.size
+        if self._release(kept) and not self._is_gone:
             self._session.settle(kept.number, state)
             self._grant_again()
+
+    def _release(self, kept: Kept) -> bool:
+        """Keep a delivery no longer; whether it was kept."""
+        if kept.timer is not None:
+            kept.timer.cancel()
+        if self._kept.pop(kept, kept) is not None:
+            return False
+        self._kept_size -= kept.size
+        self._client.kept -= kept.size
+        return True
+
+    def end(self) -> None:
+        """The client gets no outcome any more."""
+        for kept in list(self._kept):
+            self._release(kept)
 
     def _refuse(self, number: int, name: str, description: str) -> None:
         self._sends.refused(1)
@@ -343,7 +369,7 @@ class GuardedLink:
         self.report()
 
     def _grant_again(self) -> None:
-        if self._granted <= CREDIT // 2 and self._kept_size < MOST_KEPT:
+        if self._granted <= CREDIT // 2 and self._kept_size < MOST_KEPT and not self._client.is_full:
             self._grant()
 
 
@@ -352,7 +378,7 @@ def _set(future: asyncio.Future[LinkFailure | None], failure: LinkFailure | None
         future.set_result(failure)
 
 
-def _rejection(error: Exception) -> bytes:
+def rejection(error: Exception) -> bytes:
     """The client's outcome for an error that the primary has not said: one that SDKs retry, unless it is theirs."""
     name = condition(error)
     if name is None:

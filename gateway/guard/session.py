@@ -38,11 +38,8 @@ class SessionRelay(Protocol):
 
     max_body: int
 
-    def to_primary(self, channel: int, body: bytes) -> None:
-        """Send a frame to the primary."""
-
-    def to_client(self, channel: int, body: bytes) -> None:
-        """Send a frame to the client."""
+    def to_primary(self, channel: int, body: bytes) -> None: ...
+    def to_client(self, channel: int, body: bytes) -> None: ...
 
 
 class GuardedSession:
@@ -58,6 +55,8 @@ class GuardedSession:
         self._next_delivery: int | None = None
         self._sent: dict[int, tuple[Guarded | None, object]] = {}  # by the primary's delivery id
         self._waiting: deque[bytes] = deque()
+        self.tokens_handle: int | None = None
+        """The primary's, of the link on which it answers tokens."""
 
     def begun(self, back: int, begun: FrameFields) -> None:
         """The primary has begun the session."""

@@ -1,4 +1,4 @@
-"""A connection that the gateway opens to a namespace: a socket, with TLS where the namespace has it."""
+"""A connection that is opened to a namespace: a socket, with TLS where the namespace has it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,26 @@ import socket
 import ssl
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import cast
+from typing import Protocol, cast
 
 from amqp10.transport.listener import WRITE_BUFFER, close_in_time
 from amqp10.transport.tls import TlsChannel
-from gateway.namespace import Namespace
 
 DIAL_S = 10.0
 _HALF_OPEN_S = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+
+
+class Namespace(Protocol):
+    """Where a namespace is; its certificate is checked by its name."""
+
+    @property
+    def hostname(self) -> str: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+    @property
+    def tls(self) -> ssl.SSLContext | None: ...
 
 
 class Dialled(asyncio.BufferedProtocol, ABC):

@@ -1,0 +1,126 @@
+"""What the primary has accepted of clients: tokens, keys, and who may send where, for the time when it is away.
+
+Tokens and keys are remembered by their hashes, until they expire.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from amqp10.codec import decode
+from amqp10.frame_fields import FrameFields
+from amqp10.requests import Request
+from amqp10.sas import expiry, strays
+from gateway.namespace import MANAGEMENT, path_of
+
+_MOST, _MOST_OF_ONE, _LONGEST_S = 10_000, 1000, 24 * 3600.0
+_ACCEPTED = (200, 202)
+USUAL: tuple[int, Any] = (256 * 1024, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A token for an entity, or a key for everything. `is_proof`: it proves the right to send by itself."""
+
+    shown: str = field(repr=False)
+    path: str = ""
+    until: float = float("inf")
+    is_proof: bool = False
+
+    @classmethod
+    def asked(cls, request: Request) -> Grant:
+        """The token of a request to `$cbs`."""
+        shown, path = str(request.body), path_of(str(request.properties.get("name"))).casefold()
+        return cls(shown, path.removesuffix(MANAGEMENT), expiry(shown))
+
+    @property
+    def digest(self) -> bytes:
+        """How it is remembered."""
+        return hashlib.sha256(f"{self.path}\n{self.shown}".encode()).digest()
+
+    def covers(self, path: str) -> bool:
+        """Whether it is for this entity, and has not expired."""
+        is_below = not self.path or f"{path}/".startswith(f"{self.path}/")
+        return is_below and not strays(path) and self.until > time.time()
+
+
+class Memory:
+    """The memory of one process."""
+
+    def __init__(self) -> None:
+        self._until: dict[tuple[bytes, str | None], float] = {}
+        self.links: dict[str, tuple[int, Any]] = {}
+        """How large a message to an entity may be, and the properties with which the primary answers its senders."""
+
+    def learn(self, grant: Grant, path: str | None = None) -> None:
+        """The primary has accepted a token or a key, or lets its owner send to this entity."""
+        if path is None or grant.covers(path):
+            _keep(self._until, (grant.digest, path), min(grant.until, time.time() + _LONGEST_S), _MOST)
+
+    def knows(self, grant: Grant, path: str | None = None) -> bool:
+        """Whether the primary has accepted the same one before, or has let its owner send to this entity."""
+        return self._until.get((grant.digest, path), 0.0) > time.time()
+
+
+class Proofs:
+    """What one client has shown, and what was accepted of it."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self._asked: dict[str, Grant] = {}
+        self._grants: dict[str, Grant] = {}
+        self._paths: dict[str, None] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was accepted."""
+        return not self._grants
+
+    def ask(self, payload: bytes) -> None:
+        """A token is passed on to the primary."""
+        request = Request(payload)
+        if request.message_id is not None:
+            _keep(self._asked, repr(decode(request.message_id.encoded)[0]), Grant.asked(request), _MOST_OF_ONE)
+
+    def answered(self, payload: bytes) -> None:
+        """The primary has answered a token."""
+        answer = Request(payload)
+        grant = self._asked.pop(repr(answer.correlation_id), None)
+        if grant is not None and answer.properties.get("status-code") in _ACCEPTED:
+            self.accepted(grant)
+
+    def accepted(self, grant: Grant) -> None:
+        """The primary has accepted a token or a key, with which the client goes on to send."""
+        self.add(grant)
+        self.memory.learn(grant)
+        for path in self._paths:
+            self.memory.learn(grant, path)
+
+    def add(self, grant: Grant) -> None:
+        """It replaces what was shown before for the same entity."""
+        _keep(self._grants, grant.path, grant, _MOST_OF_ONE)
+
+    def attached(self, path: str, answer: FrameFields) -> None:
+        """The primary has accepted the client's link that sends to this entity."""
+        path = path.casefold()
+        _keep(self.memory.links, path, (answer.value("max_message_size"), answer.value("properties")), _MOST)
+        _keep(self._paths, path, None, _MOST_OF_ONE)
+        for grant in self._grants.values():
+            self.memory.learn(grant, path)
+
+    def may_send(self, path: str) -> bool:
+        """Whether the client has proved that it may send to this entity."""
+        path = path.casefold()
+        grants = [grant for grant in self._grants.values() if grant.covers(path)]
+        return any(grant.is_proof or self.memory.knows(grant, path) for grant in grants)
+
+
+def _keep(kept: dict[Any, Any], key: Any, value: Any, most: int) -> None:
+    """Keep the newest."""
+    kept.pop(key, None)
+    kept[key] = value
+    if len(kept) > most:
+        del kept[next(iter(kept))]

@@ -1,0 +1,285 @@
+"""Serves a client while the primary is away: its senders by the rules, everything else with a refusal to be retried.
+
+A token is accepted if the primary has accepted the same one, if it is signed with the gateway's key for the primary, or
+if the secondary lets its owner send to a backlog queue. Once the primary is back, the client is sent to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+from azure.servicebus.exceptions import MessageSizeExceededError
+
+from amqp10 import events as e
+from amqp10 import performatives as p
+from amqp10.codec import encode
+from amqp10.connection import Connection, State
+from amqp10.link import Link
+from amqp10.requests import Request, response
+from amqp10.transport.listener import AcceptedConnection
+from amqp10.types import AmqpError, Array, Int, Long, Symbol
+from gateway.access import Access
+from gateway.guard.backlog import Outgoing, sdk_error
+from gateway.guard.client import GatewayClient, GuardedSends
+from gateway.guard.guard import guarded_path
+from gateway.guard.link import CREDIT, MOST_KEPT, RETRYABLE, SIZE_EXCEEDED, rejection
+from gateway.guard.session import ACCEPTED
+from gateway.memory import USUAL, Grant, Proofs
+from gateway.metrics import sdk_of
+from gateway.namespace import MANAGEMENT, path_of
+from gateway.tokens import is_node
+from pairing.drive import run_async
+from pairing.health.faults import condition
+from pairing.links.failures import LinkFailure
+
+HELD_S = 20.0
+BUSY = "com.microsoft:server-busy"
+_CONTAINER, _MAX_FRAME = "paired-namespaces-gateway", 64 * 1024
+_MOST_ASKED, _MOST_LINKS = 100, 256
+_NUMBERS = "sequence-numbers"
+_AWAY = "The primary namespace is away."
+Left = Callable[["StandIn"], None]
+
+
+class _NoPrimary:
+    """The link of a sender to a primary that is away."""
+
+    is_in_use, used_at, sender = False, 0.0, None
+
+    async def send(self, outgoing: Outgoing, timeout_s: float) -> LinkFailure | None:
+        return LinkFailure(sdk_error(None, "The primary namespace cannot be reached."), reused=False)
+
+
+class StandIn:
+    """One client's connection, served here; implements `amqp10.transport.listener.Served` and `server.Client`."""
+
+    def __init__(
+        self, client: GatewayClient, proofs: Proofs, access: Access, connection: AcceptedConnection, left: Left
+    ) -> None:
+        self._client, self.proofs, self._access, self._connection, self._left = client, proofs, access, connection, left
+        self._amqp = Connection(_CONTAINER, max_message_size=MOST_KEPT, authenticate=self._authenticate)
+        self._amqp.opening.max_frame_size = _MAX_FRAME
+        self.sdk, self.retained, self._kept = "unknown", 0, 0
+        self._links: set[Link] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # --- amqp10.transport.listener.Served --------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        return self._amqp.state is State.OPEN and not self.proofs.is_empty
+
+    def receive(self, data: bytes) -> None:
+        for event in self._amqp.receive(data):
+            try:
+                self._on(event)
+            except AmqpError as error:
+                self._amqp.close(error.condition, str(error))
+        self._flush()
+
+    def pause(self) -> None:
+        """Answers are short: there is nothing to stop."""
+
+    def resume(self) -> None:
+        """Nothing was stopped."""
+
+    def lost(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        self._amqp.abort()
+        self._left(self)
+
+    def _flush(self) -> None:
+        self._connection.write(self._amqp.take_output())
+        if self._amqp.is_closed:
+            self._connection.close()
+
+    # --- server.Client ---------------------------------------------------------------------------------------------
+
+    @property
+    def links(self) -> int:
+        """How many links the client has attached."""
+        return len(self._links)
+
+    def primary_returned(self) -> None:
+        """Send the client to the primary, once its deliveries have their outcomes."""
+        self._connection.pause_reading()
+        self._work(self.finish("amqp:connection:forced", "The primary namespace is back."))
+
+    async def finish(self, condition: str, description: str) -> None:
+        """End the connection once no delivery waits for its outcome."""
+        while self.retained:
+            await asyncio.sleep(0.02)
+        self._amqp.close(condition, description)
+        self._flush()
+
+    # --- events ----------------------------------------------------------------------------------------------------
+
+    def _on(self, event: e.Event) -> None:
+        match event:
+            case e.ConnectionOpened():
+                self.sdk = sdk_of(event.properties)
+                if event.heartbeat_s:
+                    self._beat(event.heartbeat_s)
+            case e.LinkRequested(link=link):
+                self._attach(link)
+            case e.MessageReceived(link=link) if isinstance(link.owner, GuardedSends):
+                self._delivery(link, link.owner, event)
+            case e.MessageReceived(link=link) if isinstance(link.owner, str):
+                self._request(link, event)
+            case e.CreditGranted(link=link) | e.WindowOpened(link=link) if isinstance(link.owner, deque):
+                self._send(link)
+            case e.LinkDetached(link=link):
+                self._links.discard(link)
+
+    def _beat(self, pause_s: float) -> None:
+        if not self._amqp.is_closed:
+            self._amqp.send_empty_frame()
+            self._flush()
+            asyncio.get_running_loop().call_later(pause_s, self._beat, pause_s)
+
+    def _authenticate(self, name: str, key: str) -> bool:
+        shown = f"{name}\0{key}"
+        grant = Grant(shown, is_proof=self._access.has(shown))
+        if grant.is_proof or self.proofs.memory.knows(grant):
+            self.proofs.add(grant)
+        return not self.proofs.is_empty
+
+    def _attach(self, link: Link) -> None:
+        self._links.add(link)
+        path, memory = path_of(link.address), self.proofs.memory
+        guarded = guarded_path(link.attach.role, link.target, link.attach.properties)
+        if is_node(path):
+            entity = path[: -len(MANAGEMENT)] if path.casefold().endswith(MANAGEMENT) else ""
+            link.owner = deque(maxlen=_MOST_ASKED) if link.client_receives else entity
+            link.accept(max_message_size=None if link.client_receives else MOST_KEPT)
+        elif guarded is not None and self.proofs.may_send(guarded):
+            size, properties = memory.links.get(guarded.casefold(), USUAL)
+            link.owner, link.renewed_credit = GuardedSends(self._client, guarded, _NoPrimary()), 0  # type: ignore[arg-type]
+            link.accept(max_message_size=size, properties=properties, credit=CREDIT)
+        else:  # the primary may come back meanwhile
+            hold_s = HELD_S if len(self._links) < _MOST_LINKS else 0.0
+            asyncio.get_running_loop().call_later(hold_s, self._refuse, link)
+
+    def _refuse(self, link: Link) -> None:
+        self._links.discard(link)
+        if link.is_open and not self._amqp.is_closed:
+            link.refuse(BUSY, _AWAY)
+            self._flush()
+
+    # --- deliveries ------------------------------------------------------------------------------------------------
+
+    def _delivery(self, link: Link, sends: GuardedSends, event: e.MessageReceived) -> None:
+        size, error = len(event.payload), None
+        if size > link.max_message_size:
+            error = p.error(SIZE_EXCEEDED, f"The message has {size} bytes.")
+        elif event.transaction is not None or not self.proofs.may_send(sends.entity_name):
+            error = p.error(RETRYABLE, _AWAY)
+        if error is not None:
+            sends.refused(1)
+            link.session.settle(event.delivery_id, encode(p.rejected(error)))
+            return
+        self.retained += 1
+        self._hold(size)
+        self._work(self._deliver(link, sends, event, self._client.clock.now()))
+
+    async def _deliver(self, link: Link, sends: GuardedSends, event: e.MessageReceived, began_at: float) -> None:
+        try:
+            delivery = sends.delivery(event.payload, event.message_format)
+            await run_async(sends.deliver(delivery, None, began_at))
+            state = ACCEPTED
+        except Exception as error:
+            state = rejection(error)
+        finally:
+            self.retained -= 1
+            self._hold(-len(event.payload))
+        if link.is_open:
+            link.session.settle(event.delivery_id, state)
+            if link.credit <= CREDIT // 2 and not self._client.is_full:
+                link.grant(CREDIT)
+        self._flush()
+
+    def _hold(self, size: int) -> None:
+        """Count what is kept; nothing more is read beyond what one client, or all of them, may have kept."""
+        self._kept += size
+        self._client.kept += size
+        is_full = self._kept > 0 and (self._kept > MOST_KEPT or self._client.is_full)
+        (self._connection.pause_reading if is_full else self._connection.resume_reading)()
+
+    def _work(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # --- $cbs and $management --------------------------------------------------------------------------------------
+
+    def _request(self, link: Link, event: e.MessageReceived) -> None:
+        if not event.settled:
+            link.session.accept(event.delivery_id)
+        if len(self._tasks) > CREDIT + _MOST_ASKED:
+            raise AmqpError("amqp:resource-limit-exceeded", "too many requests wait")
+        self._work(self._answer(link, Request(event.payload)))
+
+    async def _answer(self, link: Link, request: Request) -> None:
+        path = str(link.owner)
+        answer = await (self._manage(path, request) if path else self._put_token(request))
+        links = [each for each in link.session.links.values() if isinstance(each.owner, deque)]
+        links.sort(key=lambda each: each.target is None or each.target.address != request.reply_to)
+        if links:
+            links[0].owner.append(answer)
+            self._send(links[0])
+            self._flush()
+
+    def _send(self, link: Link) -> None:
+        while link.owner and link.credit > 0 and link.is_open:
+            link.deliver(link.owner.popleft(), b"\0", settled=True)
+
+    async def _put_token(self, request: Request) -> bytes:
+        grant, status, text = Grant.asked(request), 202, "Accepted"
+        is_known = self.proofs.memory.knows(grant)
+        if not is_known and await self._is_proved(grant, request):
+            grant = replace(grant, is_proof=True)
+        if is_known or grant.is_proof:
+            self.proofs.add(grant)
+        else:
+            await asyncio.sleep(HELD_S)
+            status, text = 503, f"{_AWAY} It is not known whether it accepts this token."
+        return response(request, {"status-code": Int(status), "status-description": text})
+
+    async def _is_proved(self, grant: Grant, request: Request) -> bool:
+        if grant.until <= time.time():
+            return False
+        if self._access.proves(grant.shown, str(request.properties.get("name"))):
+            return True
+        paths, kind = self._client.backlog_paths, str(request.properties.get("type"))
+        return bool(paths) and await self._client.backlog.proves(grant.shown, kind, paths[0])
+
+    async def _manage(self, path: str, request: Request) -> bytes:
+        """Scheduled messages go to the backlog; everything else has to wait."""
+        operation, body = str(request.properties.get("operation")).rpartition(":")[2], request.body
+        status, text, found = 503, _AWAY, None
+        name: str | None = BUSY
+        try:
+            if operation == "schedule-message" and self.proofs.may_send(path):
+                numbers = [await self._schedule(path, each["message"]) for each in body["messages"]]
+                status, text, name, found = 200, "OK", None, {_NUMBERS: Array(map(Long, numbers))}
+            elif operation == "cancel-scheduled-message" and min(body[_NUMBERS]) < 0:
+                status, name = 400, "amqp:not-allowed"
+                text = "A message that was scheduled while the primary was away cannot be cancelled."
+        except (AmqpError, KeyError, TypeError, ValueError, MessageSizeExceededError) as error:
+            status, text, name = 400, str(error), "amqp:not-allowed"
+        except Exception as error:
+            text, name = str(error), condition(error) or BUSY
+        known = {"statusCode": Int(status), "statusDescription": text}
+        return response(request, known if name is None else {**known, "errorCondition": Symbol(name)}, found)
+
+    async def _schedule(self, path: str, message: bytes) -> int:
+        """Store a message in the backlog; returns a number that no message of the primary has."""
+        sends = GuardedSends(self._client, path, _NoPrimary())  # type: ignore[arg-type]
+        await run_async(sends.deliver(sends.delivery(message, 0), None, self._client.clock.now()))
+        return -next(self._client.numbers)

@@ -1,0 +1,124 @@
+"""Clients send through a gateway while the primary namespace cannot be reached at all."""
+
+import asyncio
+import contextlib
+import json
+import re
+import socket
+import subprocess
+import sys
+
+import pytest
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus.aio import ServiceBusClient as AsyncServiceBusClient
+
+from emulator.running import RunningNamespace, running
+from tests.gateway.running import gateway
+
+pytestmark = pytest.mark.slow
+
+
+class Primary:
+    """A namespace in a process of its own, and the network before it."""
+
+    def __init__(self, folder, stack):
+        self._folder, self._stack = folder, stack
+        self._port, listens = free_port(), free_port()
+        route = [sys.executable, "-m", "tests.campaign.network", f"primary={listens}:{self._port}"]
+        self._network = subprocess.Popen(route, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        stack.callback(self._network.kill)
+        assert self._network.stdout.readline() == "ready\n"
+        self.start()
+        self.through_network = re.sub(r":\d+;", f":{listens};", self.own.connection_string, count=1)
+
+    def start(self):
+        command = [sys.executable, "-m", "emulator", "--namespace", f"contoso:{self._port}", "--store", self._folder]
+        self._process = subprocess.Popen([*command, "--entity", "contoso/orders"], stdout=subprocess.PIPE, text=True)
+        self._stack.callback(self._process.kill)
+        self.own = RunningNamespace("contoso", self._process.stdout.readline().split(" ", 2)[2].strip())
+
+    def fail(self, how):
+        if how == "killed":
+            self._process.kill()
+            self._process.wait()
+        else:
+            self._disturb(how)
+
+    def come_back(self, how):
+        if how == "killed":
+            self.start()
+        else:
+            self._disturb("mend")
+
+    def _disturb(self, effect):
+        self._network.stdin.write(json.dumps({"route": "primary", "effect": effect}) + "\n")
+        self._network.stdin.flush()
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return listening.getsockname()[1]
+
+
+@pytest.fixture
+def pair(tmp_path):
+    with contextlib.ExitStack() as stack:
+        secondary = stack.enter_context(running("contoso-dr"))["contoso-dr"]
+        yield Primary(str(tmp_path / "store"), stack), secondary
+
+
+def backlog(namespace):
+    return sum(each["enqueued"] for path, each in namespace.stats().items() if "transfer" in path)
+
+
+def received(connection_string, count):
+    with (
+        ServiceBusClient.from_connection_string(connection_string) as client,
+        client.get_queue_receiver("orders") as receiver,
+    ):
+        found = []
+        while len(found) < count and (some := receiver.receive_messages(count, max_wait_time=30)):
+            for message in some:
+                receiver.complete_message(message)
+                found.append(str(message))
+    return found
+
+
+@pytest.mark.parametrize("how", ["killed", "cut", "half_open"])
+def test_clients_send_while_the_primary_is_away_and_everything_comes_home(pair, tmp_path, how):
+    primary, secondary = pair
+
+    async def send(connection_string, *texts):
+        async with (
+            AsyncServiceBusClient.from_connection_string(connection_string) as client,
+            client.get_queue_sender("orders") as sender,
+        ):
+            for text in texts:
+                await sender.send_messages(ServiceBusMessage(text))
+
+    options = (primary.through_network, "--enable-syphon")
+    with gateway(tmp_path, *options, secondary=secondary.connection_string) as through:
+        while not backlog_queues(secondary):
+            pass
+        with (
+            ServiceBusClient.from_connection_string(through.connection_string, retry_total=0) as client,
+            ServiceBusClient.from_connection_string(through.connection_string) as patient,
+            client.get_queue_sender("orders") as sender,
+            patient.get_queue_sender("orders") as other,
+        ):
+            sender.send_messages(ServiceBusMessage("before"))
+            other.send_messages(ServiceBusMessage("before, too"))
+            primary.fail(how)
+            for number in range(3):
+                sender.send_messages(ServiceBusMessage(f"old {number}"))
+            asyncio.run(send(through.connection_string, "new 0", "new 1"))
+            assert backlog(secondary) == 5
+            primary.come_back(how)
+            found = received(through.connection_string, 7)
+            other.send_messages(ServiceBusMessage("after"))
+            found += received(through.connection_string, 1)
+        assert sorted(found) == ["after", "before", "before, too", "new 0", "new 1", "old 0", "old 1", "old 2"]
+
+
+def backlog_queues(namespace):
+    return [path for path in namespace.stats() if "transfer" in path]
