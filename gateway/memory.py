@@ -16,7 +16,7 @@ from amqp10.requests import Request
 from amqp10.sas import expiry, strays
 from gateway.namespace import MANAGEMENT, path_of
 
-_MOST, _MOST_OF_ONE, _LONGEST_S = 10_000, 1000, 24 * 3600.0
+_MOST, _MOST_OF_ONE, _MOST_ASKED, _LONGEST_S = 10_000, 1000, 64, 24 * 3600.0
 _ACCEPTED = (200, 202)
 USUAL: tuple[int, Any] = (256 * 1024, None)
 
@@ -83,7 +83,7 @@ class Proofs:
         """A token is passed on to the primary."""
         request = Request(payload)
         if request.message_id is not None:
-            _keep(self._asked, repr(decode(request.message_id.encoded)[0]), Grant.asked(request), _MOST_OF_ONE)
+            _keep(self._asked, repr(decode(request.message_id.encoded)[0]), Grant.asked(request), _MOST_ASKED)
 
     def answered(self, payload: bytes) -> None:
         """The primary has answered a token."""
@@ -105,8 +105,8 @@ class Proofs:
 
     def attached(self, path: str, answer: FrameFields) -> None:
         """The primary has accepted the client's link that sends to this entity."""
-        path = path.casefold()
-        _keep(self.memory.links, path, (answer.value("max_message_size"), answer.value("properties")), _MOST)
+        path, size = path.casefold(), answer.value("max_message_size") or USUAL[0]
+        _keep(self.memory.links, path, (size, answer.value("properties")), _MOST)
         _keep(self._paths, path, None, _MOST_OF_ONE)
         for grant in self._grants.values():
             self.memory.learn(grant, path)

@@ -60,6 +60,7 @@ class Gateway:
             if (shared := self.client.coordination) is not None:
                 shared.presence = partial(self._presence, shared.presence, loop)
             self._opening = loop.create_task(_opened(self.client))
+            self.primary_lost()  # it may be away already
 
     async def listen(self, address: str, port: int, tls: ssl.SSLContext | None) -> int:
         """Accept clients; returns the port. With TLS also those of WebSockets. Raises OSError."""

@@ -32,7 +32,7 @@ from gateway.guard.session import ACCEPTED
 from gateway.memory import USUAL, Grant, Proofs
 from gateway.metrics import sdk_of
 from gateway.namespace import MANAGEMENT, path_of
-from gateway.tokens import is_node
+from gateway.tokens import MAX_REQUEST, is_token_node
 from pairing.drive import run_async
 from pairing.health.faults import condition
 from pairing.links.failures import LinkFailure
@@ -64,7 +64,7 @@ class StandIn:
         self._client, self.proofs, self._access, self._connection, self._left = client, proofs, access, connection, left
         self._amqp = Connection(_CONTAINER, max_message_size=MOST_KEPT, authenticate=self._authenticate)
         self._amqp.opening.max_frame_size = _MAX_FRAME
-        self.sdk, self.retained, self._kept = "unknown", 0, 0
+        self.sdk, self.retained, self._kept, self._is_leaving = "unknown", 0, 0, False
         self._links: set[Link] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -108,7 +108,7 @@ class StandIn:
 
     def primary_returned(self) -> None:
         """Send the client to the primary, once its deliveries have their outcomes."""
-        self._connection.pause_reading()
+        self._is_leaving = True
         self._work(self.finish("amqp:connection:forced", "The primary namespace is back."))
 
     async def finish(self, condition: str, description: str) -> None:
@@ -154,10 +154,10 @@ class StandIn:
         self._links.add(link)
         path, memory = path_of(link.address), self.proofs.memory
         guarded = guarded_path(link.attach.role, link.target, link.attach.properties)
-        if is_node(path):
-            entity = path[: -len(MANAGEMENT)] if path.casefold().endswith(MANAGEMENT) else ""
+        entity = path[: -len(MANAGEMENT)] if path.casefold().endswith(MANAGEMENT) else ""
+        if is_token_node(path) or (entity and self.proofs.may_send(entity)):
             link.owner = deque(maxlen=_MOST_ASKED) if link.client_receives else entity
-            link.accept(max_message_size=None if link.client_receives else MOST_KEPT)
+            link.accept(max_message_size=MOST_KEPT if entity else MAX_REQUEST)
         elif guarded is not None and self.proofs.may_send(guarded):
             size, properties = memory.links.get(guarded.casefold(), USUAL)
             link.owner, link.renewed_credit = GuardedSends(self._client, guarded, _NoPrimary()), 0  # type: ignore[arg-type]
@@ -185,8 +185,7 @@ class StandIn:
             link.session.settle(event.delivery_id, encode(p.rejected(error)))
             return
         self.retained += 1
-        self._hold(size)
-        self._work(self._deliver(link, sends, event, self._client.clock.now()))
+        self._work(self._deliver(link, sends, event, self._client.clock.now()), size)
 
     async def _deliver(self, link: Link, sends: GuardedSends, event: e.MessageReceived, began_at: float) -> None:
         try:
@@ -195,35 +194,37 @@ class StandIn:
             state = ACCEPTED
         except Exception as error:
             state = rejection(error)
-        finally:
-            self.retained -= 1
-            self._hold(-len(event.payload))
+        self.retained -= 1
         if link.is_open:
             link.session.settle(event.delivery_id, state)
             if link.credit <= CREDIT // 2 and not self._client.is_full:
                 link.grant(CREDIT)
         self._flush()
 
+    def _work(self, work: Coroutine[Any, Any, None], size: int = 0) -> None:
+        """Run this; `size`: how many bytes are kept until it ends."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        self._hold(size)
+        task.add_done_callback(lambda done: self._hold(-size))
+        task.add_done_callback(self._tasks.discard)
+
     def _hold(self, size: int) -> None:
-        """Count what is kept; nothing more is read beyond what one client, or all of them, may have kept."""
+        """Nothing more is read beyond what one client, or all of them, may have kept."""
         self._kept += size
         self._client.kept += size
         is_full = self._kept > 0 and (self._kept > MOST_KEPT or self._client.is_full)
-        (self._connection.pause_reading if is_full else self._connection.resume_reading)()
-
-    def _work(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        (self._connection.pause_reading if is_full or self._is_leaving else self._connection.resume_reading)()
 
     # --- $cbs and $management --------------------------------------------------------------------------------------
 
     def _request(self, link: Link, event: e.MessageReceived) -> None:
         if not event.settled:
             link.session.accept(event.delivery_id)
-        if len(self._tasks) > CREDIT + _MOST_ASKED:
-            raise AmqpError("amqp:resource-limit-exceeded", "too many requests wait")
-        self._work(self._answer(link, Request(event.payload)))
+        size = len(event.payload)
+        if size > link.max_message_size or len(self._tasks) - self.retained > _MOST_ASKED:
+            raise AmqpError("amqp:resource-limit-exceeded", "too many requests wait, or one is too large")
+        self._work(self._answer(link, Request(event.payload)), size)
 
     async def _answer(self, link: Link, request: Request) -> None:
         path = str(link.owner)

@@ -84,7 +84,7 @@ def received(connection_string, count):
     return found
 
 
-@pytest.mark.parametrize("how", ["killed", "cut", "half_open"])
+@pytest.mark.parametrize("how", ["killed", "cut", pytest.param("half_open", marks=pytest.mark.nightly)])
 def test_clients_send_while_the_primary_is_away_and_everything_comes_home(pair, tmp_path, how):
     primary, secondary = pair
 
