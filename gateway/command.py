@@ -13,8 +13,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cryptography.x509 import load_pem_x509_certificate
-
 from amqp10.transport.origin import is_loopback
 from gateway.access import KEY_NAME, read_keys
 from gateway.pairs import PairError, read_pair, text_of
@@ -68,6 +66,8 @@ async def _serve(given: argparse.Namespace, variables: Mapping[str, str]) -> Non
     except ValueError as error:
         raise PairError(f"The address of the primary is not understood: {error}.") from None
     if tls is not None:
+        from cryptography.x509 import load_pem_x509_certificate  # 9 MB, which only TLS needs
+
         certificate = load_pem_x509_certificate(given.tls_cert.read_bytes())
         gateway.certificate_ends = certificate.not_valid_after_utc.timestamp()
     ended = _signalled()
