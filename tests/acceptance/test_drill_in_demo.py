@@ -44,7 +44,7 @@ def test_the_demo_is_ready_and_says_so(open_page: Opened) -> None:
 
     eventually(ready, 120, "every entity is ready")
     page.get_by_role("link", name="orders", exact=True).click()
-    expect(page.locator("tr[data-check]")).to_have_count(10)
+    expect(page.locator("tr[data-check]")).to_have_count(11)
     expect(page.locator('tr[data-check][data-result="bad"]')).to_have_count(0)
 
 
