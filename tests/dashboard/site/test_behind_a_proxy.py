@@ -14,7 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests import migrated
+from dashboard.management.commands.web import Command
+from tests import forked, migrated
 from tests.dashboard.served import DATABASE, PAIRS, ROOT, SETTINGS
 from tests.ports import free_port
 from tests.selection import is_nightly
@@ -39,28 +40,23 @@ SPOOFS = (
 
 @contextmanager
 def web(folder: Path, **variables: str) -> Iterator[int]:
-    """The port of the documented command, once it answers."""
+    """The port of the program that the documented command becomes, once it answers."""
     (folder / "pairs.toml").write_text(PAIRS)
     if not (folder / DATABASE).exists():
         migrated.copy(folder / DATABASE)
     port = free_port()
     known = {"STATE_DIR": str(folder), "PAIRS_FILE": str(folder / "pairs.toml"), "REDIS_URL": "redis://127.0.0.1:1/0"}
-    command = (sys.executable, "manage.py", "web", "--host", "127.0.0.1", "--port", str(port))
-    with (
-        (folder / "log").open("ab") as log,
-        subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env={"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": SETTINGS, **known, **variables},
-            stdout=log,
-            stderr=log,
-        ) as process,
-    ):
+    environment = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": SETTINGS, **known, **variables}
+    words = ("-m", *Command.program, "--host", "127.0.0.1", "--port", str(port))
+    with (folder / "log").open("ab") as log:
+        process = forked.start(words, environment, log.fileno(), log.fileno())
         try:
+            answers(f"http://127.0.0.1:{port}/healthz")
             answers(f"http://127.0.0.1:{port}/healthz")
             yield port
         finally:
             process.terminate()
+            process.wait(60)
 
 
 def answers(address: str) -> None:
@@ -142,13 +138,16 @@ def spoofs(by_day: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(range(len(SPOOFS))) if is_nightly() else by_day
 
 
-def test_no_header_makes_more_guesses_without_a_proxy(tmp_path):
+def test_no_header_makes_more_guesses_without_a_proxy_and_probes_answer_by_any_name(tmp_path):
     with (
         web(tmp_path, ALLOWED_HOSTS=NAME, HTTPS="0") as port,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", headers={"Host": NAME}, timeout=60) as client,
     ):
         for before, spoof in enumerate(spoofs((0, 1, 2, 3))):
             assert refused(client, spoof, "http") == expected_refusals(before)
+        for path, status in (("/healthz", 200), ("/readyz", 503), ("/metrics", 200), ("/", 400)):
+            assert client.get(path, headers={"Host": "10.1.2.3:8000"}).status_code == status, path
+    assert "Traceback" not in (tmp_path / "log").read_text()
 
 
 def test_no_header_makes_more_guesses_behind_nginx_and_probes_answer(tmp_path):
@@ -200,11 +199,3 @@ def redirecting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     plain = free_port()
     with nginx(tmp_path_factory.mktemp("nginx"), free_port(), plain=plain):
         yield plain
-
-
-def test_probes_answer_by_any_name(tmp_path):
-    with web(tmp_path, ALLOWED_HOSTS=NAME, HTTPS="0") as port:
-        for path, status in (("/healthz", 200), ("/readyz", 503), ("/metrics", 200), ("/", 400)):
-            answer = httpx.get(f"http://127.0.0.1:{port}{path}", headers={"Host": "10.1.2.3:8000"}, timeout=60)
-            assert answer.status_code == status, path
-    assert "Traceback" not in (tmp_path / "log").read_text()
