@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import chain
 
 from django.db import transaction
 from django.db.models import Q
@@ -13,6 +14,7 @@ from dashboard.alerts.watching import conditions_now as watch
 from dashboard.alerts.watching.changes import AT_ONCE, CHANGING, TEXTS, Changes, open_alerts, save
 from dashboard.alerts.watching.conditions import compared, rank
 from dashboard.alerts.watching.following import follow_failovers
+from dashboard.fleet.state.primaries import PrimaryDown, primaries_down
 from dashboard.models import Alert, AlertRound, AlertRule
 from dashboard.models.alert import ANY
 from dashboard.site.fitting import fit
@@ -28,17 +30,19 @@ def look(now: datetime) -> Changes:
         AlertRound.objects.select_for_update().get(pk=1)
         rules = list(AlertRule.objects.filter(is_enabled=True))
         changes = Changes()
-        follow_failovers(changes, now)
-        _compare(changes, rules, now)
+        primaries = primaries_down(now).values()
+        follow_failovers(changes, primaries, now)
+        _compare(changes, rules, primaries, now)
         notices.notify(changes, rules, now)
         AlertRound.objects.filter(pk=1).update(ran_at=now)
     return changes
 
 
-def _compare(changes: Changes, rules: Sequence[AlertRule], now: datetime) -> None:
+def _compare(changes: Changes, rules: Sequence[AlertRule], primaries: Iterable[PrimaryDown], now: datetime) -> None:
     of_entities = Q(kind=Alert.Kind.FAILOVER) & ~Q(entity=ANY)
     known = {alert.key: alert for alert in open_alerts().exclude(of_entities)}
-    fitting = (fit(condition, TEXTS) for condition in watch.conditions(rules, known.keys(), now))
+    current = chain(watch.down(primaries), watch.conditions(rules, known.keys(), now))
+    fitting = (fit(condition, TEXTS) for condition in current)
     fresh, going_on, over = compared(fitting, known.keys())
     worse = [one for one in going_on if rank(one.severity) > rank(known[one.key].severity)]
     _ended([known[one.key] for one in worse], now)

@@ -209,7 +209,7 @@ def board(
     depths, samples = depths_and_samples(known, shown, now - HOUR)
     window = last_hour(now, depths)
     counts = counts_by_pair(known, now, silent)
-    down = primaries_down(_troubled(known, counts))
+    down = primaries_down(now, _troubled(known, counts))
     rows = entity_rows(shown, samples, window, silent, down)
     events, happened = lately(window.start, now, pair=known[0].name if is_of_one else "", limit=20 if is_of_one else 12)
     limited, ahead = paces_of(pair.name for pair in known), outlooks(known, now)
@@ -237,7 +237,7 @@ def board(
 def headline_of(pairs: Sequence[Pair], now: datetime, fleet_is_silent: bool) -> Headline:
     """The headline of `watched_pairs`, the same on pages and in the API."""
     counts = counts_by_pair(pairs, now, fleet_is_silent)
-    return _headline(pairs, summed(counts), primaries_down(_troubled(pairs, counts)).values())
+    return _headline(pairs, summed(counts), primaries_down(now, _troubled(pairs, counts)).values())
 
 
 def _troubled(pairs: Iterable[Pair], counts: Mapping[int, Mapping[Status, int]]) -> list[Pair]:
@@ -265,7 +265,7 @@ def entity_rows(
     rows = []
     for entity in entities:
         status, primary = status_of(entity, window.end, fleet_is_silent), down.get(entity.pair_id)
-        quiet_since = primary.since if primary and status in CALM else None
+        quiet_since = primary.quiet if primary and status in CALM else None
         rows.append(EntityRow(entity, status, spark(entity, samples.get(entity.pk, ()), window), quiet_since))
     return sorted(rows, key=lambda row: (row.status.rank, row.entity.path))
 

@@ -11,7 +11,7 @@ from django.db.models import F, Max, Sum
 
 from dashboard.alerts.watching.conditions import SILENCE, fits, is_over, key_of, thresholds
 from dashboard.fleet.state import ledgers
-from dashboard.fleet.state.primaries import primaries_down
+from dashboard.fleet.state.primaries import PrimaryDown
 from dashboard.fleet.state.projection import GATEWAY
 from dashboard.models import (
     Alert,
@@ -43,7 +43,6 @@ USAGE_PROBLEM = "usage"
 
 def conditions(rules: Iterable[AlertRule], open_keys: Collection[str], now: datetime) -> Iterator[Alert]:
     """All current conditions except failovers of entities, which are followed by events (failovers.py)."""
-    yield from down()
     yield from backlogs(rules, open_keys, now)
     for found in (expiring, filling, stalled, unbalanced, dead_letters, budgets, missing_workers, less_ready):
         yield from found(now)
@@ -57,9 +56,9 @@ def condition(kind: str, severity: str, place: tuple[Any, ...], **described: Any
     return Alert(key=key, kind=kind, severity=severity, pair=pair, entity=entity, **described)
 
 
-def down() -> Iterator[Alert]:
+def down(primaries: Iterable[PrimaryDown]) -> Iterator[Alert]:
     """Primaries that are down, each instead of the failovers of its entities."""
-    for one in primaries_down().values():
+    for one in primaries:
         title, detail = f"The primary of {one.pair} is down", f"{one.evidence}. {one.advice}"
         yield condition("failover", "critical", (one.pair, ANY), title=title, detail=detail, began_at=one.since)
 

@@ -12,7 +12,7 @@ from dashboard.alerts.watching.changes import AT_ONCE, TEXTS, Changes, open_aler
 from dashboard.alerts.watching.conditions import key_of
 from dashboard.alerts.watching.failovers import Began, Ended, Report, State, follow
 from dashboard.fleet.state.outages import AWAY, TURNS
-from dashboard.fleet.state.primaries import primaries_down
+from dashboard.fleet.state.primaries import PrimaryDown
 from dashboard.models import Alert, EntityHealth, FailoverEvent
 from dashboard.models.alert import ANY
 from dashboard.site.fitting import fit, fitted
@@ -21,7 +21,7 @@ KEY, MOST_EVENTS = 420, 5_000
 Where = tuple[str, str]
 
 
-def follow_failovers(changes: Changes, now: datetime) -> None:
+def follow_failovers(changes: Changes, primaries: Iterable[PrimaryDown], now: datetime) -> None:
     """Open and resolve alerts of failovers, and mark the events as processed. Call in a transaction.
 
     Entities whose state matches their alerts need only two columns.
@@ -29,7 +29,7 @@ def follow_failovers(changes: Changes, now: datetime) -> None:
     unheard = FailoverEvent.objects.filter(alerted_at__isnull=True)
     events = list(unheard.filter(kind__in=TURNS).order_by("time", "pk")[:MOST_EVENTS])
     reported, away = _reports(events), _away()
-    replaced = _replaced(now)
+    replaced = {_failover_key(one.pair, path) for one in primaries for path in one.paths}
     reporting = {_failover_key(event.pair, event.entity): (event.pair, event.entity) for event in events}
     known = set(open_alerts().filter(kind=Alert.Kind.FAILOVER).exclude(entity=ANY).values_list("key", flat=True))
     keys = sorted((reported.keys() | (known ^ away.keys())) - replaced)
@@ -40,20 +40,13 @@ def follow_failovers(changes: Changes, now: datetime) -> None:
         alert, where = open_ones.get(key), wheres[key]
         steps = follow(alert.began_at if alert else None, ended.get(key), reported[key], states.get(key), now)
         _take(changes, steps, alert, key, where, now)
+    for alert in _open_ones(sorted(replaced), known).values():  # of each primary there is one alert
+        alert.ended_at = alert.resolved_at = now
+        changes.resolved.append(alert)
     _write(changes)
     for part in parts([event.pk for event in events]):
         FailoverEvent.objects.filter(pk__in=part).update(alerted_at=now)
     unheard.exclude(kind__in=TURNS).update(alerted_at=now)
-
-
-def _replaced(now: datetime) -> set[str]:
-    """The keys of entities whose primary is down: that is one alert, and theirs end without a word."""
-    pairs = primaries_down()
-    of_them = EntityHealth.objects.filter(pair__in=pairs, state="failed_over", origin="organic").order_by()
-    keys = {_failover_key(*where) for where in of_them.values_list("pair__name", "path")} if pairs else set()
-    for part in parts(sorted(keys)):
-        open_alerts().filter(key__in=part).update(ended_at=now, resolved_at=now)
-    return keys
 
 
 def _take(

@@ -44,7 +44,7 @@ def load(past: History) -> None:
     for outages in past.incidents():
         drained_at = max(one.drained_at for one in outages)
         projection.record_events(chain.from_iterable(map(_events, outages)))
-        follow_failovers(Changes(), drained_at)
+        follow_failovers(Changes(), (), drained_at)
         _store_ledgers(pairs[outages[0].entity.pair], outages, drained_at)
     EntityHealth.objects.update(state=EntityHealth.State.HEALTHY, process=WORKER, since=past.begin)
     for outage in past.outages:

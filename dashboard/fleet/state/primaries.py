@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Max
+from django.db.models import Count, Max, Q
 
 from dashboard.fleet.state.event_lines import plain_cause
 from dashboard.models import EntityHealth, MeteredRecord, Pair
@@ -19,12 +19,13 @@ OF_A_PRIMARY = "the primary "
 
 @dataclass(frozen=True, slots=True)
 class PrimaryDown:
-    """A primary of which so many entities are `proven` to fail, of all; to the other ones nobody has sent `since`."""
+    """A primary of which these `paths`, of all `entities`, failed since `since`; no send succeeded since `quiet`."""
 
     pair: str
     cause: str
     since: datetime
-    proven: int
+    quiet: datetime
+    paths: Collection[str]
     entities: int
 
     @property
@@ -33,22 +34,26 @@ class PrimaryDown:
 
     @property
     def evidence(self) -> str:
-        quiet = self.entities - self.proven
+        proven = len(self.paths)
+        quiet = self.entities - proven
         others = f", {quiet:,} {'has' if quiet == 1 else 'have'} no traffic" if quiet else ""
-        return f"{self.proven:,} of {self.entities:,} entities proven{others}"
+        return f"{proven:,} of {self.entities:,} entities proven{others}"
 
     @property
     def advice(self) -> str:
         """What matters to somebody who is woken by it."""
         return (
             f"{self.cause.capitalize()}. Nothing is lost: applications go on, and their messages wait in the backlog. "
-            f"Since {self.since:%H:%M} UTC nobody has sent to the other entities, and nothing is probed. Look at the "
-            "namespace in Azure; each entity comes back when the primary accepts a ping."
+            f"Since {self.quiet:%H:%M} UTC the primary has accepted no message, and entities without traffic are not "
+            "probed. Look at the namespace in Azure; each entity comes back when the primary accepts a ping."
         )
 
 
-def primaries_down(pairs: Collection[Pair] | None = None) -> Mapping[int, PrimaryDown]:
-    """Those of these pairs, or of all, by key; in three queries, one while nothing is failed over."""
+def primaries_down(now: datetime, pairs: Collection[Pair] | None = None) -> Mapping[int, PrimaryDown]:
+    """Those of these pairs, or of all, by key; in three queries, one while nothing is failed over.
+
+    Usage is counted by minute: that nothing was sent is known when a whole minute after the failovers is reported.
+    """
     if pairs is not None and not pairs:
         return {}
     away = EntityHealth.objects.present().filter(state="failed_over", origin="organic")
@@ -58,20 +63,24 @@ def primaries_down(pairs: Collection[Pair] | None = None) -> Mapping[int, Primar
     for key, name, path, reason, since in rows:
         if since and (cause := plain_cause(reason)).startswith(OF_A_PRIMARY):
             failed[key, name, cause][path] = since
-    several = {which: paths for which, paths in failed.items() if len(paths) >= LEAST}
+    quiet = {which: sorted(at for at in paths.values() if at + 2 * MINUTE <= now) for which, paths in failed.items()}
+    several = {which: times[-1] for which, times in quiet.items() if len(times) >= LEAST}
     if not several:
         return {}
     known = EntityHealth.objects.present().filter(pair__in={key for key, _, _ in several}).order_by()
     counts = dict(known.values_list("pair").annotate(Count("pk")))
-    last = _last_sends({name for _, name, _ in several}, min(min(paths.values()) for paths in several.values()))
-    return {
-        key: PrimaryDown(name, cause, min(paths.values()), len(paths), counts[key])
-        for (key, name, cause), paths in several.items()
-        if not any(at >= max(paths.values()) for of, at in last if of == name)
-    }
+    last = _last_reports({name for _, name, _ in several}, min(several.values()))
+    found = {}
+    for which, at in several.items():
+        (key, name, cause), paths, (reported, sent) = which, failed[which], last.get(which[1], (None, None))
+        if reported and reported >= at and not (sent and sent >= at):
+            found[key] = PrimaryDown(name, cause, min(paths.values()), at, paths.keys(), counts[key])
+    return found
 
 
-def _last_sends(pairs: Iterable[str], since: datetime) -> list[tuple[str, datetime]]:
-    """By pair, the last minute in which a primary accepted messages."""
-    sends = MeteredRecord.objects.filter(pair__in=pairs, kind="send", messages__gt=0, minute__gte=since).order_by()
-    return list(sends.values_list("pair").annotate(last=Max("minute")))
+def _last_reports(pairs: Iterable[str], since: datetime) -> Mapping[str, tuple[datetime, datetime | None]]:
+    """By pair, the last minute that was reported, and the last in which a primary accepted messages."""
+    records = MeteredRecord.objects.filter(pair__in=pairs, minute__gte=since).order_by().values_list("pair")
+    accepted = Q(kind="send", messages__gt=0)
+    rows = records.annotate(last=Max("minute"), sent=Max("minute", filter=accepted))
+    return {pair: (reported, sent) for pair, reported, sent in rows}

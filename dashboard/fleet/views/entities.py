@@ -49,7 +49,7 @@ def detail(request: HttpRequest, pair: str, path: str, outages_of: OutagesOf) ->
         "board": board,
         "entity": entity,
         "pair": entity.pair,
-        "row": entity_rows([entity], samples, window, board.is_silent, primaries_down([entity.pair]))[0],
+        "row": entity_rows([entity], samples, window, board.is_silent, primaries_down(now, [entity.pair]))[0],
         "chart": entity_chart_over(entity, span, now) if span.step_s else _last_hour(entity, points, window),
         "span": span,
         "spans": SPANS.values(),

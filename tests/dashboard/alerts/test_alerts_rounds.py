@@ -8,9 +8,11 @@ from django.db import DatabaseError
 from dashboard.alerts import notices
 from dashboard.alerts.rounds import look
 from dashboard.fleet.state import projection
+from dashboard.fleet.usage import metered
 from dashboard.models import Alert, AlertRule, BudgetAlert, EntityHealth, FailoverEvent, Notice, Readiness
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.fleet import test_projection
+from tests.dashboard.sample_outage import sent
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres_nightly]
 S, M = timedelta(seconds=1), timedelta(minutes=1)
@@ -113,19 +115,31 @@ def test_each_entity_that_fails_over_is_one_message_to_each_channel(pair):
 
 
 def test_a_primary_that_is_down_is_one_alert_instead_of_those_of_its_entities(pair):
-    rule(entity="payments")
-    fail_over("orders", reason="no answer for 5 s")
-    look(NOW + S)
-    assert [alert.entity for alert in Alert.objects.filter(resolved_at=None)] == ["orders"]
-    fail_over("payments", at=NOW + 2 * S, reason="no answer for 5 s")
-    look(NOW + 3 * S)
-    (alert,) = Alert.objects.filter(resolved_at=None)
-    assert (alert.title, alert.entity, alert.began_at) == ("The primary of contoso is down", "*", NOW)
-    assert "2 of 2 entities proven" in alert.detail
-    recover("orders", "payments", at=NOW + M)
-    look(NOW + M)
-    assert not Alert.objects.filter(resolved_at=None).exists()
-    assert titles() == titles("resolved") == ["The primary of contoso is down"]
+    rule()
+    pair.entities.create(path="full", state="failed_over", origin="organic", since=NOW, reason="quota reached")
+    fail_over("orders", "payments", at=NOW + 30 * S, reason="no answer for 5 s")
+    look(NOW + 31 * S)
+    of_entities = ["full failed over", "orders failed over", "payments failed over"]
+    metered.store([sent(NOW, "full", "send", 1)], NOW)  # in the minute of the failovers, before or after them
+    look(NOW + 150 * S)  # no later minute is reported
+    assert titles() == of_entities
+
+    metered.store([sent(NOW + M, "orders", "send_backlog", 1)], NOW)
+    look(NOW + 149 * S)
+    assert titles("resolved") == []
+    look(NOW + 150 * S)
+    alert = Alert.objects.get(entity="*", resolved_at=None)
+    assert (alert.title, alert.began_at) == ("The primary of contoso is down", NOW + 30 * S)
+    assert "2 of 3 entities proven" in alert.detail
+    assert titles("resolved") == of_entities[1:]
+
+    pair.entities.create(path="late", state="failed_over", origin="organic", since=NOW + 3 * M, reason="no answer")
+    look(NOW + 3 * M)
+    recover("orders", "payments", at=NOW + 4 * M)
+    look(NOW + 4 * M)
+    assert {*titles()} == {"The primary of contoso is down", "late failed over", *of_entities}
+    assert {*titles("resolved")} == {"The primary of contoso is down", *of_entities[1:]}
+    assert len(titles()) == 5
 
 
 def test_a_backlog_over_the_threshold_of_a_rule_is_reported_until_it_is_well_below(pair):

@@ -55,6 +55,7 @@ def test_a_primary_that_is_down_is_one_sentence_with_its_evidence(viewer, alive,
         EntityHealth.objects.create(pair=pair, path=path, state="healthy", since=NOW)
     away = {"state": "failed_over", "since": now - timedelta(minutes=5), "reason": "no answer for 5 s"}
     pair.entities.filter(path__in=("orders", "payments")).update(**away)
+    metered.store([sent(now - timedelta(minutes=2), "orders", "send_backlog", 1)], now)
     sentence = "The primary of contoso is down: 2 of 4 entities proven, 2 have no traffic"
     pages = [one_line(viewer.get(address).text) for address in ("/", "/pairs/contoso/")]
     for page in pages:
