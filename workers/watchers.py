@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 
-from dashboard.actions.ended_processes import end_failures
+from dashboard.actions.events import end_failures
 from dashboard.actions.syphons import restore_paces, restore_pauses
 from dashboard.backlog.places import count_subscriptions
 from dashboard.fleet import pruning

@@ -6,11 +6,11 @@ entry.
 """
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
@@ -46,6 +46,11 @@ class Request:
     request_id: str = ""
     via: str = ""
     at: datetime = field(default_factory=timezone.now)
+
+    @classmethod
+    def sent(cls, user: Person, pair: Pair, target: str, given: Mapping[str, Any]) -> Self:
+        """The request of a form with a reason; `request_id` is that of its page."""
+        return cls(user, pair, target, given["reason"], given["request_id"].hex if given["request_id"] else "")
 
     @property
     def operator(self) -> str:

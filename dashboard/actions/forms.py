@@ -29,7 +29,6 @@ class ActionForm(WithReason):
     path = Paths(label="Entities")
     expires_in = forms.ChoiceField(required=False, choices=list(EXPIRIES.items()), label="Hold it")
     rate = forms.FloatField(required=False, min_value=0.01, max_value=1_000_000, label="At most")
-    request_id = forms.UUIDField(required=False)
     seen = forms.IntegerField(required=False, min_value=0, max_value=2**63 - 1)
 
     @property

@@ -84,7 +84,8 @@ def _targets(pair: Pair, what: Declared, form: ActionForm) -> list[str]:
 
 
 def _do(request: HttpRequest, pair: Pair, what: Declared, form: ActionForm, targets: list[str]) -> Outcome:
-    given, is_one = form.cleaned_data["request_id"], _is_about_one(what, form)
+    given = form.cleaned_data["request_id"]
+    is_one = isinstance(what, SyphonAction) or form.path_given not in ("", WHOLE_PAIR)
     named = WHOLE_PAIR if form.path_given == WHOLE_PAIR else SEPARATOR.join(targets)
     wanted = Request(
         user=request.user,
@@ -97,10 +98,6 @@ def _do(request: HttpRequest, pair: Pair, what: Declared, form: ActionForm, targ
         return what.run(wanted, **({"rate": form.cleaned_data["rate"]} if what.asks_rate else {}))
     more = {"expires": form.expires(timezone.now())} if what.asks_expiry else {}
     return what.run(wanted, **more) if is_one else what.run_on(wanted, targets, **more)
-
-
-def _is_about_one(what: Declared, form: ActionForm) -> bool:
-    return isinstance(what, SyphonAction) or form.path_given not in ("", WHOLE_PAIR)
 
 
 def _meanwhile(request: HttpRequest, pair: Pair, form: ActionForm, targets: list[str]) -> AuditEntry | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 from azure.servicebus import ServiceBusReceivedMessage
 from azure.servicebus.amqp import AmqpMessageBodyType
@@ -58,6 +58,18 @@ class Wanted:
     session: str = ""
     older_than: datetime | None = None
     larger_than: int = 0
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        """The filters of a form or a query, by the names of its fields."""
+        minutes = given.get("older_min")
+        return cls(
+            words=given.get("q") or "",
+            entity=given.get("entity") or "",
+            session=given.get("session") or "",
+            older_than=datetime.now(UTC) - timedelta(minutes=minutes) if minutes else None,
+            larger_than=(given.get("larger_kb") or 0) * 1024,
+        )
 
     def fits(self, one: Shown) -> bool:
         """Whether a message matches. Pure."""
@@ -269,8 +281,3 @@ def _text(value: Any, most: int) -> str:
     return "".join(
         char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text[:most]
     )
-
-
-def older_than(minutes: int | None, now: datetime) -> datetime | None:
-    """The latest enqueued time of a message of this age."""
-    return now - timedelta(minutes=minutes) if minutes else None

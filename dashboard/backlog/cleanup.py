@@ -19,6 +19,7 @@ from dashboard.backlog.orphans import REPAIRABLE, Proof, Use, meant_for
 from dashboard.fleet.pairs.namespaces import Namespace, NamespaceError, namespace
 from dashboard.models import BacklogQueue, Pair, QueueDeletion, QueueDrain
 from dashboard.site.redis import RedisError
+from pairing.ends import Role
 
 GONE = "The queue no longer exists in the namespace."
 REDIS_SILENT = "Redis does not answer, so the users of the queue are unknown. Try again when it is available."
@@ -89,10 +90,10 @@ def read_and_remember(pair: Pair, path: str) -> Look:
 
 
 @contextmanager
-def reached(pair: Pair) -> Iterator[Namespace]:
-    """The secondary namespace of a pair; its errors become ActionError."""
+def reached(pair: Pair, role: Role = "secondary") -> Iterator[Namespace]:
+    """A namespace of a pair; its errors become ActionError."""
     try:
-        with namespace(pair.name) as here:
+        with namespace(pair.name, role) as here:
             yield here
     except NamespaceError as error:
         raise ActionError(f"{error} Nothing was changed.") from error

@@ -65,7 +65,7 @@ class DeadLetterRun:
                     return self._lay_down()
                 if self._progress.is_at_its_limit(time.monotonic()):
                     return self._turn_back()
-                wanted, fresh = self._progress.receive(self._receive())
+                wanted, fresh = self._progress.receive(self._links.receive())
                 if not self._keep():
                     return None
                 self._take(wanted)
@@ -168,9 +168,6 @@ class DeadLetterRun:
         return found
 
     # Processing --------------------------------------------------------------------------------------------------
-
-    def _receive(self) -> list[Any]:
-        return self._links.receive()
 
     def _resubmit(self, messages: list[Any]) -> None:
         sent = self._progress.sent

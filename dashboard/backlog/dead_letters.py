@@ -11,9 +11,10 @@ from django.utils import timezone
 
 from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
 from dashboard.backlog.browsing import highest_number
+from dashboard.backlog.cleanup import reached
 from dashboard.backlog.orphans import meant_for
 from dashboard.backlog.places import Place, parted, place
-from dashboard.fleet.pairs.namespaces import Namespace, NamespaceError, namespace
+from dashboard.fleet.pairs.namespaces import Namespace, NamespaceError
 from dashboard.models import DeadLetterJob
 from pairing.backlog.rotation import parse_backlog_path
 
@@ -49,11 +50,8 @@ def stop(request: Request, numbers: Sequence[int] = (), destination: str = "") -
 
 
 def _start(request: Request, kind: Kind, numbers: Sequence[int], destination: str) -> Outcome:
-    try:
-        with namespace(request.pair.name, _place(request).role) as here:
-            upto, there = highest_number(here, request.target, dead=True), _count(here, request.target)
-    except NamespaceError as error:
-        raise ActionError(f"{error} Nothing was changed.") from error
+    with reached(request.pair, _place(request).role) as here:
+        upto, there = highest_number(here, request.target, dead=True), _count(here, request.target)
     if upto < 0:
         return unchanged(f"{request.target} has no dead letters.")
     row = DeadLetterJob(
@@ -98,15 +96,12 @@ def _require_entity(request: Request, path: str) -> None:
     """Raises ActionError if the primary has no such queue or topic."""
     if parse_backlog_path(path) is not None:
         raise ActionError(f"{path} is a backlog queue. Choose a queue or a topic of the primary.")
-    try:
-        with namespace(request.pair.name, "primary") as here:
-            for look in (here.administration.get_queue, here.administration.get_topic):
-                try:
-                    with here.asked():
-                        look(path)
-                except ResourceNotFoundError:
-                    continue
-                return
-    except NamespaceError as error:
-        raise ActionError(f"{error} Nothing was changed.") from error
+    with reached(request.pair, "primary") as here:
+        for look in (here.administration.get_queue, here.administration.get_topic):
+            try:
+                with here.asked():
+                    look(path)
+            except ResourceNotFoundError:
+                continue
+            return
     raise ActionError(f"{request.pair.primary_namespace} has neither a queue nor a topic {path}.")

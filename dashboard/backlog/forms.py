@@ -16,7 +16,6 @@ class QueueActionForm(WithReason):
     path = forms.CharField(max_length=300)
     typed = forms.CharField(required=False, max_length=300, label="Type its path")
     confirmed = forms.CharField(required=False, max_length=400)
-    request_id = forms.UUIDField(required=False)
 
 
 class PlacesField(forms.Field):
@@ -68,7 +67,6 @@ class DeadLetterForm(WithReason):
     verb = forms.ChoiceField(choices=[(action.choice, action.label) for action in LETTER_ACTIONS])
     which = forms.ChoiceField(required=False, choices=[("some", "the chosen ones"), ("all", "all")])
     destination = forms.CharField(required=False, max_length=300, label="Send to")
-    request_id = forms.UUIDField(required=False)
 
     MOST_CHOSEN = 1000
 

@@ -33,7 +33,6 @@ class DrillForm(WithReason):
     typed = forms.CharField(required=False, max_length=260, label="Its name, typed")
     creates = forms.BooleanField(required=False, label="Create it")
     kind = forms.ChoiceField(required=False, choices=Drill.Kind.choices, label="As a")
-    request_id = forms.UUIDField(required=False)
 
     def canary(self, marked: str | None) -> str:
         """The queue: the given one, the marked one, or the one that a drill would create."""
@@ -113,13 +112,7 @@ def abort(request: HttpRequest, drill: int) -> HttpResponse:
 
 def _start(request: HttpRequest, form: DrillForm, pair: Pair) -> str:
     given = form.cleaned_data
-    wanted = Request(
-        user=request.user,
-        pair=pair,
-        target=form.canary(canary_of(pair.name)),
-        reason=given["reason"],
-        request_id=given["request_id"].hex if given["request_id"] else "",
-    )
+    wanted = Request.sent(request.user, pair, form.canary(canary_of(pair.name)), given)
     what = Wanted(given["typed"], given["creates"], given["kind"] or Drill.Kind.QUEUE, form.count)
     return START_DRILL.run(wanted, what).sentence
 

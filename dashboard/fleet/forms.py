@@ -30,16 +30,12 @@ class EntityFilter(Filter):
         return super().apply(rows)
 
 
-def _kinds() -> list[tuple[str, str]]:
-    return [("", "any kind"), *kinds()]
-
-
 class EventFilter(Filter):
     """Filters of the events page: pair, entity, kind, and time range (UTC)."""
 
     pair = forms.CharField(required=False, max_length=260)
     entity = forms.CharField(required=False, max_length=260)
-    kind = forms.ChoiceField(required=False, choices=_kinds)
+    kind = forms.ChoiceField(required=False, choices=lambda: [("", "any kind"), *kinds()])
     since = TimeField(label="From (UTC)")
     until = TimeField(label="Before (UTC)")
 

@@ -56,11 +56,14 @@ class Filter(forms.Form):
 
 
 class WithReason(forms.Form):
-    """A form that asks for a reason. If it is required, whitespace does not count."""
+    """A form that asks for a reason, with an id, so that it is carried out once. If a reason is required, whitespace
+    does not count.
+    """
 
     reason = forms.CharField(
         required=False, max_length=500, error_messages={"required": "Enter a reason; it is stored in the audit trail."}
     )
+    request_id = forms.UUIDField(required=False)
 
     def __init__(self, *args: Any, needs_reason: bool = False, **named: Any) -> None:
         super().__init__(*args, **named)

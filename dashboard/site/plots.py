@@ -93,16 +93,12 @@ def _line(line: Line, chart: Chart) -> SafeString:
 
 
 def _staircase(points: Sequence[Point], window: Window, top: int) -> str:
-    first, *others = ((_x(window, at), _y(value, top)) for at, value in points)
+    first, *others = ((_x(window, at), f"{UNITS * (1 - value / top):.4g}") for at, value in points)
     return f"M{first[0]} {first[1]}" + "".join(f"H{x}V{y}" for x, y in others) + f"H{UNITS}"
 
 
 def _x(window: Window, at: datetime) -> str:
     return f"{window.share(at) * UNITS:.4g}"
-
-
-def _y(value: int, top: int) -> str:
-    return f"{UNITS * (1 - value / top):.4g}"
 
 
 def _mark(mark: NumberedMark, window: Window) -> SafeString:

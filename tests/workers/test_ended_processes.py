@@ -10,7 +10,7 @@ from itertools import count
 import pytest
 import redis
 
-from dashboard.actions import ended_processes
+from dashboard.actions.events import REASON, _event
 from dashboard.fleet.pairs.pairs_file import PairConfig
 from dashboard.fleet.pairs.sync import sync
 from dashboard.fleet.state import catching_up
@@ -59,7 +59,7 @@ def test_a_process_that_ended_leaves_no_failing_entity_behind(shared, fleet):
     assert refreshed() == "healthy"
     assert shared.health()["orders"].state == "healthy"
     (event,) = reported(fleet)
-    assert (event.kind, event.entity, event.reason) == ("recovered", "orders", ended_processes.REASON)
+    assert (event.kind, event.entity, event.reason) == ("recovered", "orders", REASON)
 
 
 def test_a_process_that_was_killed_leaves_none_behind_once_it_is_silent(shared, fleet):
@@ -144,7 +144,7 @@ shared.end_failure(failing, "ended", process="another", event=Event.from_json(ev
 @pytest.mark.parametrize(("moment", "state", "events"), [("before", "failing", 0), ("after", "healthy", 1)])
 def test_a_worker_that_is_killed_changes_and_reports_both_or_nothing(shared, fleet, redis_url, moment, state, events):
     Presences(shared).leave(SENDER)
-    event = ended_processes._event("contoso", "orders").to_json()
+    event = _event("contoso", "orders", "recovered", REASON).to_json()
     ended = subprocess.run([sys.executable, "-c", ENDS_A_FAILURE, redis_url, event, moment], check=False)
     assert ended.returncode == -signal.SIGKILL
     assert (shared.health()["orders"].state, len(reported(fleet))) == (state, events)

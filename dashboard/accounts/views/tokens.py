@@ -74,7 +74,9 @@ def _page(
     rows = tokens.visible_to(_person(request)).select_related("owner")[:500]
     context = {
         "form": form,
-        "scopes": [(scope, about) for scope, about in ApiToken.Scope.choices if _may_give(request, scope)],
+        "scopes": [
+            (scope, about) for scope, about in ApiToken.Scope.choices if may(request.user, tokens.RIGHTS[scope])
+        ],
         "lifetimes": LIFETIMES,
         "made": made,
         "text": text,
@@ -90,10 +92,6 @@ def _page(
 def _host(request: HttpRequest) -> str:
     """The address of the control plane, as the person reached it."""
     return request.build_absolute_uri("/").rstrip("/")
-
-
-def _may_give(request: HttpRequest, scope: str) -> bool:
-    return may(request.user, tokens.RIGHTS[scope])
 
 
 def _person(request: HttpRequest) -> User:

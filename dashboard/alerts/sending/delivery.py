@@ -84,7 +84,10 @@ def page() -> str:
 
 
 def _answer(notice: Notice, message: Message, now: datetime, send: Send) -> Answer:
-    if ChannelState.objects.filter(channel=notice.channel, disabled_at__isnull=False).exists() and not _is_test(notice):
+    if (
+        ChannelState.objects.filter(channel=notice.channel, disabled_at__isnull=False).exists()
+        and notice.phase != Notice.Phase.TEST
+    ):
         return Answer(410, "The channel is disabled: its target answered that it is gone.", is_permanent=True)
     try:
         channel = load_channels().get(notice.channel)
@@ -93,10 +96,6 @@ def _answer(notice: Notice, message: Message, now: datetime, send: Send) -> Answ
         return send(channel.integration.build(channel.target(), message, now))
     except ImproperlyConfigured as error:
         return Answer(problem=str(error))
-
-
-def _is_test(notice: Notice) -> bool:
-    return notice.phase == Notice.Phase.TEST
 
 
 def _record(notice: Notice, answer: Answer, now: datetime) -> None:

@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.http import Http404, HttpRequest
-from django.utils import timezone
 from ninja import Query, Router, Schema
 
 from dashboard.api.fields import Number, Path, Word, pair_or_404
@@ -127,13 +126,7 @@ def messages(request: HttpRequest, pair: str, query: Annotated[MessageQuery, Que
     at = place(row, query.queue)
     if at is None or (at.role == "primary" and query.show != "dead"):
         raise Http404(f"{pair} has no such backlog queue.")
-    wanted = Wanted(
-        words=query.q,
-        entity=query.entity,
-        session=query.session,
-        older_than=browsing.older_than(query.older_min or None, timezone.now()),
-        larger_than=query.larger_kb * 1024,
-    )
+    wanted = Wanted.read(query.dict())
     with namespace(pair, at.role) as here:
         found = browsing.scan(here, query.queue, wanted, dead=query.show == "dead", after=query.after)
     items = [_message(message) for message in found.messages]

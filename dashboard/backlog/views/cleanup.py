@@ -48,13 +48,7 @@ def action(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
 
 def _do(request: HttpRequest, pair: Pair, what: QueueAction, form: QueueActionForm) -> Outcome:
     given = form.cleaned_data
-    wanted = Request(
-        user=request.user,
-        pair=pair,
-        target=given["path"],
-        reason=given["reason"],
-        request_id=given["request_id"].hex if given["request_id"] else "",
-    )
+    wanted = Request.sent(request.user, pair, given["path"], given)
     return what.run(wanted, typed=given["typed"], confirmed=given["confirmed"])
 
 

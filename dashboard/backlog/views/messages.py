@@ -79,14 +79,15 @@ def download(request: HttpRequest, pair: str) -> HttpResponse:
     row, form = get_object_or_404(Pair, name=pair), read(request, MessageFilter)
     require_readable(request)
     queue, dead = form.cleaned_data.get("queue") or "", form.cleaned_data.get("show") == "dead"
-    at, after, found = _place(row, queue, dead, is_named=True), form.cleaned_data.get("after") or 0, Whole()
+    at, wanted = _place(row, queue, dead, is_named=True), Wanted.read(form.cleaned_data)
+    after, found = form.cleaned_data.get("after") or 0, Whole()
 
     @DOWNLOAD.audited
     def take(_: Request) -> Outcome:
         nonlocal found
         try:
             with namespace(row.name, at.role) as here:
-                found = browsing.take(here, queue, _wanted(form), dead=dead, after=after, chosen=_numbers(request.GET))
+                found = browsing.take(here, queue, wanted, dead=dead, after=after, chosen=_numbers(request.GET))
         except NamespaceError as error:
             raise ActionError(str(error)) from error
         return done(f"{len(found.messages)} {'dead letters' if dead else 'messages'}")
@@ -120,13 +121,7 @@ def dead_letter_action(request: HttpRequest, pair: str) -> HttpResponse:
         return asked_again(request, _ask(request, row, form, numbers, back, at, status=400))
     if request.method == "GET":
         return _ask(request, row, form, numbers, back, at)
-    wanted = Request(
-        user=request.user,
-        pair=row,
-        target=given["queue"],
-        reason=given["reason"],
-        request_id=given["request_id"].hex if given["request_id"] else "",
-    )
+    wanted = Request.sent(request.user, row, given["queue"], given)
     chosen = [] if given["which"] == "all" else numbers
     try:
         outcome = what.run(wanted, numbers=chosen, destination=given["destination"].strip())
@@ -175,7 +170,7 @@ def _answered(request: HttpRequest, sentence: str, back: str, *, changed: bool) 
 
 
 def _found(pair: Pair, form: MessageFilter, queue: str, queues: list[str], dead: bool) -> Slice:
-    wanted = _wanted(form)
+    wanted = Wanted.read(form.cleaned_data)
     try:
         with namespace(pair.name, _place(pair, queue, dead).role) as here:
             if queue:
@@ -183,17 +178,6 @@ def _found(pair: Pair, form: MessageFilter, queue: str, queues: list[str], dead:
             return browsing.scan_all(here, queues, wanted, dead=dead, places=form.cleaned_data.get("at"))
     except NamespaceError as error:
         return Slice(trouble=str(error))
-
-
-def _wanted(form: MessageFilter) -> Wanted:
-    given = form.cleaned_data
-    return Wanted(
-        words=given.get("q") or "",
-        entity=given.get("entity") or "",
-        session=given.get("session") or "",
-        older_than=browsing.older_than(given.get("older_min"), timezone.now()),
-        larger_than=(given.get("larger_kb") or 0) * 1024,
-    )
 
 
 def _as_json(one: browsing.Shown, body: bytes) -> dict[str, Any]:

@@ -99,17 +99,14 @@ def write(past: History, folder: Path) -> None:
             for number, row in enumerate(found)
         ]
         _save(folder / "usage", day, pa.Table.from_pylist(records, schema=SCHEMA))
-    for day, hours in groupby(_hours(past), key=datetime.date):
+    every_hour = (past.begin + HOUR * n for n in range((past.end - past.begin) // HOUR))
+    for day, hours in groupby(every_hour, key=datetime.date):
         peaks = [
             {"hour": hour, "scope": SUBSCRIPTION, "namespace": name, "peak": peak, "reporter": SIMULATION}
             for hour in hours
             for name, peak in CONNECTIONS.items()
         ]
         _save(folder / "connections", day, pa.Table.from_pylist(peaks, schema=PEAKS))
-
-
-def _hours(past: History) -> Iterator[datetime]:
-    return (past.begin + HOUR * n for n in range((past.end - past.begin) // HOUR))
 
 
 def _save(folder: Path, day: date, table: pa.Table) -> None:

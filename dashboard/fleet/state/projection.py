@@ -131,7 +131,7 @@ def record_pings(pair: str, pings: Mapping[str, PingRecord]) -> int:
     if not pings:
         return 0
     rows = entity_rows(pair, pings)
-    later = {path: ping for path, ping in pings.items() if _is_later(ping.at, rows[path].last_ping_at)}
+    later = {path: ping for path, ping in pings.items() if (last := rows[path].last_ping_at) is None or last < ping.at}
     if not later:
         return 0
     with transaction.atomic():
@@ -151,10 +151,6 @@ def _pinged(ping: PingRecord, before: EntityHealth) -> dict[str, Any]:
         "pings_ever": before.pings_ever + fresh,
         "next_ping_at": ping.next_due,
     }
-
-
-def _is_later(at: datetime, known: datetime | None) -> bool:
-    return known is None or known < at
 
 
 def record_reported_states(pair: str, reported: ReportedStates) -> bool:

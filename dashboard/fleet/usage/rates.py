@@ -98,7 +98,7 @@ class Traffic:
 
     def _latest(self, now: datetime) -> Expected | None:
         """The rate of the last minutes; None without messages."""
-        end = _minute(now - ARRIVED)
+        end = (now - ARRIVED).replace(second=0, microsecond=0)
         if not _sum(self.minutes, end - LATEST, end):
             return None
         over = LATEST if _sum(self.minutes, end - LATEST, end) >= FEW else LONGER
@@ -172,10 +172,6 @@ def _parts(begin: datetime, end: datetime) -> list[tuple[datetime, datetime]]:
 
 def _sum(counts: Counts, begin: datetime, end: datetime) -> int:
     return sum(count for at, count in counts.items() if begin <= at < end)
-
-
-def _minute(at: datetime) -> datetime:
-    return at.replace(second=0, microsecond=0)
 
 
 def _hour(at: datetime) -> datetime:
