@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Count, Max, Min, Q, QuerySet, Sum
+from django.db.models import Count, Max, Min, Q, QuerySet, Sum, Value
 from prometheus_client import Metric
 
 from dashboard.fleet.state import counters
-from dashboard.metrics.families import Sample, counter, gauge, moment
+from dashboard.metrics.families import Sample, counter, each, gauge, moment
 from dashboard.models import BacklogQueue, EntityHealth, Heartbeat, Pair, Readiness, SyphonPause
 
 STATES = ("unknown", "healthy", "failing", "failed_over")
@@ -40,11 +40,13 @@ def metrics(now: datetime) -> Iterator[Metric]:
         "backlog_oldest_message_timestamp_seconds", "Enqueue time of the oldest message in the backlog.", _oldest()
     )
     yield gauge("backlog_sampled_timestamp_seconds", "When the backlog was last sampled.", _sampled())
-    yield counter(counters.EVENTS.name, "Events stored, by kind.", _events())
-    yield counter(counters.PINGS.name, "Pings of failed-over entities.", _pings())
+    yield counter(counters.EVENTS.name, "Events stored, by kind.", each(counters.EVENTS.totals(), "pair", "kind"))
+    pings = ((pair, count) for pair, _, count in counters.PINGS.totals())
+    yield counter(counters.PINGS.name, "Pings of failed-over entities.", each(pings, "pair"))
     yield gauge("pings_overdue", "Failed-over entities whose ping is overdue.", _overdue(now))
     yield gauge("syphon_paused", "1 while an operator has paused it.", _pauses())
-    yield counter(counters.HOME.name, "Messages drained or removed from backlog queues, all outcomes.", _home())
+    about = "Messages drained or removed from backlog queues, all outcomes."
+    yield counter(counters.HOME.name, about, each(counters.HOME.totals(), "pair", "queue"))
     yield gauge("syphon_missing_messages", "Messages unaccounted for in ledgers closed within a day.", _missing(now))
     yield gauge("readiness_score", "The lowest readiness of an entity, 0 to 100.", _readiness())
     yield gauge("worker_heartbeat_age_seconds", "Seconds since the last heartbeat of a worker.", _ages(now))
@@ -71,8 +73,7 @@ def _not_healthy() -> Iterator[Sample]:
 
 def _waiting() -> Iterator[Sample]:
     rows = EntityHealth.objects.filter(waiting__gt=0, **OF_PAIR_IN_FILE).order_by("-waiting", "path")
-    for pair, path, waiting in rows.values_list("pair__name", "path", "waiting")[:MOST_LISTED]:
-        yield {"pair": pair, "entity": path}, waiting or 0
+    return each(rows.values_list("pair__name", "path", "waiting")[:MOST_LISTED], "pair", "entity")
 
 
 def _backlog() -> Iterator[Sample]:
@@ -88,56 +89,40 @@ def _present_queues() -> QuerySet[BacklogQueue]:
 
 
 def _queues(column: str) -> Iterator[Sample]:
-    rows = _present_queues().values_list("pair__name", "path", column)
-    return (({"pair": pair, "queue": path}, size) for pair, path, size in rows)
+    return each(_present_queues().values_list("pair__name", "path", column), "pair", "queue")
 
 
 def _oldest() -> Iterator[Sample]:
-    waiting = EntityHealth.objects.filter(oldest_waiting_at__isnull=False, **OF_PAIR_IN_FILE)
-    rows = waiting.order_by().values_list("pair__name")
-    return (({"pair": pair}, moment(at)) for pair, at in rows.annotate(at=Min("oldest_waiting_at")))
+    rows = EntityHealth.objects.filter(oldest_waiting_at__isnull=False, **OF_PAIR_IN_FILE).order_by()
+    return each(rows.values_list("pair__name").annotate(at=Min("oldest_waiting_at")), "pair")
 
 
 def _sampled() -> Iterator[Sample]:
-    queues = BacklogQueue.objects.filter(**OF_PAIR_IN_FILE).order_by()
-    rows = queues.values_list("pair__name").annotate(at=Max("seen_at"))
-    return (({"pair": pair}, moment(at)) for pair, at in rows)
-
-
-def _events() -> Iterator[Sample]:
-    return (({"pair": pair, "kind": kind}, count) for pair, kind, count in counters.EVENTS.totals())
-
-
-def _pings() -> Iterator[Sample]:
-    return (({"pair": pair}, count) for pair, _, count in counters.PINGS.totals())
+    rows = BacklogQueue.objects.filter(**OF_PAIR_IN_FILE).order_by()
+    return each(rows.values_list("pair__name").annotate(at=Max("seen_at")), "pair")
 
 
 def _overdue(now: datetime) -> Iterator[Sample]:
     late = Q(entities__state="failed_over", entities__next_ping_at__lt=now - OVERDUE)
-    rows = Pair.objects.filter(**IN_FILE).order_by().values_list("name").annotate(count=Count("entities", filter=late))
-    return (({"pair": pair}, count) for pair, count in rows)
+    rows = Pair.objects.filter(**IN_FILE).order_by()
+    return each(rows.values_list("name").annotate(count=Count("entities", filter=late)), "pair")
 
 
 def _pauses() -> Iterator[Sample]:
-    rows = SyphonPause.objects.filter(**OF_PAIR_IN_FILE).values_list("pair__name", "queue")
-    return (({"pair": pair, "queue": queue}, 1) for pair, queue in rows)
-
-
-def _home() -> Iterator[Sample]:
-    return (({"pair": pair, "queue": queue}, count) for pair, queue, count in counters.HOME.totals())
+    rows = SyphonPause.objects.filter(**OF_PAIR_IN_FILE)
+    return each(rows.values_list("pair__name", "queue", Value(1)), "pair", "queue")
 
 
 def _missing(now: datetime) -> Iterator[Sample]:
     """The number per pair; 0 if all messages are accounted for."""
     recent = Q(ledgers__missing__gt=0, ledgers__ended_at__gt=now - timedelta(days=1))
-    pairs = Pair.objects.filter(**IN_FILE).order_by()
-    rows = pairs.values_list("name").annotate(count=Sum("ledgers__missing", filter=recent, default=0))
-    return (({"pair": pair}, count) for pair, count in rows)
+    rows = Pair.objects.filter(**IN_FILE).order_by()
+    return each(rows.values_list("name").annotate(count=Sum("ledgers__missing", filter=recent, default=0)), "pair")
 
 
 def _readiness() -> Iterator[Sample]:
-    rows = Readiness.objects.filter(**OF_PAIR_IN_FILE).order_by().values_list("pair__name").annotate(score=Min("score"))
-    return (({"pair": pair}, score) for pair, score in rows)
+    rows = Readiness.objects.filter(**OF_PAIR_IN_FILE).order_by()
+    return each(rows.values_list("pair__name").annotate(lowest=Min("score")), "pair")
 
 
 def _ages(now: datetime) -> Iterator[Sample]:

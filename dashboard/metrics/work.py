@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db.models import Count, Min, Q
 from prometheus_client import Metric
 
-from dashboard.metrics.families import Sample, counter, gauge, moment
+from dashboard.metrics.families import Sample, counter, each, gauge, moment
 from dashboard.models import Alert, AlertRound, ChannelState, ChargeRun, Notice
 
 
@@ -26,10 +26,14 @@ def metrics(now: datetime) -> Iterator[Metric]:
     )
     yield gauge("pipeline_last_rows", "Usage records that it read.", [({}, run.rows) for run in runs])
     yield gauge("alerts_open", "Open alerts.", _open())
-    yield gauge("alerts_look_timestamp_seconds", "When alert conditions were last evaluated.", _looked())
+    looked = AlertRound.objects.values_list("ran_at")[:1]
+    yield gauge("alerts_look_timestamp_seconds", "When alert conditions were last evaluated.", each(looked))
     yield counter("alert_messages_total", "Messages to channels, by result.", _messages())
-    yield gauge("alert_outbox_messages", "Messages that are due and not sent.", _outbox())
-    yield gauge("alert_outbox_oldest_timestamp_seconds", "When the oldest unsent message was created.", _waiting())
+    due = Notice.open_ones().order_by().values_list("channel")
+    unsent, oldest = due.annotate(n=Count("pk")), due.annotate(at=Min("created_at"))
+    yield gauge("alert_outbox_messages", "Messages that are due and not sent.", each(unsent, "channel"))
+    about = "When the oldest unsent message was created."
+    yield gauge("alert_outbox_oldest_timestamp_seconds", about, each(oldest, "channel"))
     yield gauge("alert_channel_failing", "1 if a channel accepts no messages.", _channels())
 
 
@@ -39,7 +43,7 @@ def _last_runs() -> Iterator[ChargeRun]:
 
 def _runs() -> Iterator[Sample]:
     rows = ChargeRun.objects.filter(status__in=("succeeded", "failed")).order_by().values_list("status")
-    return (({"status": status}, count) for status, count in rows.annotate(count=Count("pk")))
+    return each(rows.annotate(count=Count("pk")), "status")
 
 
 def _open() -> Iterator[Sample]:
@@ -51,23 +55,9 @@ def _open() -> Iterator[Sample]:
         yield {"kind": kind, "severity": severity, "acknowledged": "false"}, count - seen
 
 
-def _looked() -> Iterator[Sample]:
-    return (({}, moment(at)) for at in AlertRound.objects.values_list("ran_at", flat=True)[:1])
-
-
 def _messages() -> Iterator[Sample]:
     rows = Notice.objects.exclude(state="waiting").order_by().values_list("channel", "state")
-    return (({"channel": channel, "state": state}, count) for channel, state, count in rows.annotate(n=Count("pk")))
-
-
-def _outbox() -> Iterator[Sample]:
-    due = Notice.open_ones().order_by().values_list("channel")
-    return (({"channel": channel}, count) for channel, count in due.annotate(n=Count("pk")))
-
-
-def _waiting() -> Iterator[Sample]:
-    due = Notice.open_ones().order_by().values_list("channel")
-    return (({"channel": channel}, moment(at)) for channel, at in due.annotate(at=Min("created_at")))
+    return each(rows.annotate(n=Count("pk")), "channel", "state")
 
 
 def _channels() -> Iterator[Sample]:
