@@ -1,1 +1,1 @@
-"""Below AMQP: TLS and WebSockets in memory, and the listener, the one module that opens sockets."""
+"""Below AMQP: TLS and WebSockets in memory, and the two modules that open sockets."""

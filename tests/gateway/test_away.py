@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import re
 import socket
 import subprocess
@@ -13,9 +14,13 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient as AsyncServiceBusClient
 
 from emulator.running import RunningNamespace, running
+from tests.emulator.clients.installed import JAVASCRIPT, node_packages
+from tests.emulator.clients.programs import command
 from tests.gateway.running import gateway
 
 pytestmark = pytest.mark.slow
+NET_CLIENT = os.environ.get("NET_CLIENT")
+COUNT = 60
 
 
 class Primary:
@@ -25,17 +30,20 @@ class Primary:
         self._folder, self._stack = folder, stack
         self._port, listens = free_port(), free_port()
         route = [sys.executable, "-m", "tests.campaign.network", f"primary={listens}:{self._port}"]
-        self._network = subprocess.Popen(route, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        stack.callback(self._network.kill)
+        self._network = self._run(route, stdin=subprocess.PIPE)
         assert self._network.stdout.readline() == "ready\n"
         self.start()
         self.through_network = re.sub(r":\d+;", f":{listens};", self.own.connection_string, count=1)
 
     def start(self):
         command = [sys.executable, "-m", "emulator", "--namespace", f"contoso:{self._port}", "--store", self._folder]
-        self._process = subprocess.Popen([*command, "--entity", "contoso/orders"], stdout=subprocess.PIPE, text=True)
-        self._stack.callback(self._process.kill)
+        self._process = self._run([*command, "--entity", "contoso/orders"])
         self.own = RunningNamespace("contoso", self._process.stdout.readline().split(" ", 2)[2].strip())
+
+    def _run(self, command, **more):
+        process = self._stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **more))
+        self._stack.callback(process.kill)
+        return process
 
     def fail(self, how):
         if how == "killed":
@@ -80,7 +88,7 @@ def received(connection_string, count):
         while len(found) < count and (some := receiver.receive_messages(count, max_wait_time=30)):
             for message in some:
                 receiver.complete_message(message)
-                found.append(str(message))
+                found.append(message)
     return found
 
 
@@ -117,7 +125,50 @@ def test_clients_send_while_the_primary_is_away_and_everything_comes_home(pair, 
             found = received(through.connection_string, 7)
             other.send_messages(ServiceBusMessage("after"))
             found += received(through.connection_string, 1)
-        assert sorted(found) == ["after", "before", "before, too", "new 0", "new 1", "old 0", "old 1", "old 2"]
+        assert sorted(map(str, found)) == [
+            "after",
+            "before",
+            "before, too",
+            "new 0",
+            "new 1",
+            "old 0",
+            "old 1",
+            "old 2",
+        ]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("language", ["JavaScript", "Go", "Java", ".NET"])
+def test_each_sdk_sends_through_an_outage(pair, tmp_path, language):
+    primary, secondary = pair
+    options = (primary.own.connection_string, "--enable-syphon")
+    with gateway(tmp_path, *options, secondary=secondary.connection_string) as through:
+        while not backlog_queues(secondary):
+            pass
+        sends, more = program(language, through.connection_string)
+        environment = {"SERVICEBUS_CONNECTION_STRING": through.connection_string, "COUNT": str(COUNT), **more}
+        with subprocess.Popen(sends, env=os.environ | environment, stdout=subprocess.PIPE, text=True) as sending:
+            lines = [sending.stdout.readline() for _ in range(10)]
+            primary.fail("killed")
+            lines += [sending.stdout.readline() for _ in range(30)]
+            assert backlog(secondary) > 0
+            primary.come_back("killed")
+            lines += sending.stdout.readlines()
+        assert [line for line in lines if line.startswith("failed ")] == []
+        found = received(through.connection_string, COUNT)
+    assert sorted(int(message.message_id.strip("m")) for message in found) == [*range(COUNT)]
+
+
+def program(language, connection_string):
+    """What runs a client that sends COUNT messages, and its environment."""
+    if language == "JavaScript":
+        return ["node", str(JAVASCRIPT / "sends.mjs")], {"CLIENT_PACKAGES": str(node_packages())}
+    if language == ".NET":
+        if NET_CLIENT is None:
+            pytest.skip("The sends of .NET need NET_CLIENT, the path of a program of its SDK.")
+        return [NET_CLIENT, "send", connection_string, "orders", str(COUNT), "--every", "100", "--retries", "3"], {}
+    built = command(language)
+    return [*built[:-1], "Sends"] if language == "Java" else built, {}
 
 
 def backlog_queues(namespace):

@@ -66,6 +66,10 @@ func connect(text string) (*azservicebus.Client, error) {
 }
 
 func main() {
+	if os.Getenv("COUNT") != "" {
+		sends()
+		return
+	}
 	steps := append(firstSteps, administrationSteps...)
 	for _, more := range [][]step{messageSteps, settlementSteps, sessionSteps, refusalSteps} {
 		steps = append(steps, more...)
