@@ -11,6 +11,7 @@ import signal
 import ssl
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from amqp10.transport.origin import is_loopback
@@ -23,6 +24,7 @@ COMMAND = "paired-namespaces-gateway"
 PREFIX = "GATEWAY_"
 LOOPBACK = "127.0.0.1"
 HEALTH = f"{LOOPBACK}:8081"
+PLAIN = "UseDevelopmentEmulator=true;"
 DESCRIPTION = """\
 Accepts clients of Azure Service Bus in any language and passes them on to the primary namespace of a pair. One line is
 printed for each listener once it accepts clients:
@@ -70,11 +72,13 @@ async def _serve(given: argparse.Namespace, variables: Mapping[str, str]) -> Non
 
         certificate = load_pem_x509_certificate(given.tls_cert.read_bytes())
         gateway.certificate_ends = certificate.not_valid_after_utc.timestamp()
-    ended = _signalled()
+    ended = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
     try:
         gateway.start()
         await _listen(gateway, given, tls, keys)
-        await ended
+        await ended.wait()
     finally:
         await gateway.stop()
 
@@ -83,53 +87,35 @@ async def _listen(
     gateway: Gateway, given: argparse.Namespace, tls: ssl.SSLContext | None, keys: Mapping[str, str]
 ) -> None:
     """Open each listener that is asked for, then say so."""
-    ready = []
-    host, port = _split("--health", given.health)
-    opened = await _opened(gateway.listen_health(host, port), "--health", given.health)
-    health = f"health http://{_reachable(host)}:{opened}"
-    for option, text, context in (
-        ("--listen", given.listen, None),
-        ("--listen-tls", given.listen_tls, tls),
-        ("--listen-websocket", given.listen_websocket, tls),
+    lines = []
+    for option, text, listen in (
+        ("--health", given.health, gateway.listen_health),
+        ("--listen", given.listen, partial(gateway.listen, tls=None)),
+        ("--listen-tls", given.listen_tls, partial(gateway.listen, tls=tls)),
+        ("--listen-websocket", given.listen_websocket, partial(gateway.listen, tls=tls)),
     ):
         if text:
             host, port = _split(option, text)
-            opened = await _opened(gateway.listen(host, port, context), option, text)
-            ready.append(f"ready {given.pair} {_announced(option, f'{_reachable(host)}:{opened}', given, keys)}")
+            try:
+                place = f"{_reachable(host)}:{await listen(host, port)}"
+            except OSError as error:
+                problem = f"{option} {text} cannot be listened on: {error.strerror}; choose another port."
+                raise PairError(problem) from None
+            lines.append(_announced(option, place, given, keys))
     gateway.is_ready = True
-    print(health, *ready, sep="\n", flush=True)
-
-
-async def _opened(opening: object, option: str, text: str) -> int:
-    try:
-        return int(await opening)  # type: ignore[misc]
-    except OSError as error:
-        raise PairError(f"{option} {text} cannot be listened on: {error.strerror}; choose another port.") from None
+    print(*lines, sep="\n", flush=True)
 
 
 def _announced(option: str, place: str, given: argparse.Namespace, keys: Mapping[str, str]) -> str:
-    """How clients reach a listener. A key is only shown if it was made here."""
-    if option == "--listen-tls":
-        return f"amqps://{place}"
-    if option == "--listen-websocket":
-        return f"wss://{place}/$servicebus/websocket"
-    name = next(iter(keys))
-    key = f"SharedAccessKeyFile={given.key_file}" if given.key_file else f"SharedAccessKey={keys[name]}"
-    return f"Endpoint=sb://{place};SharedAccessKeyName={name};{key};UseDevelopmentEmulator=true;"
-
-
-def _signalled() -> asyncio.Future[None]:
-    """Done once SIGINT or SIGTERM has come."""
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[None] = loop.create_future()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, _end, ended)
-    return ended
-
-
-def _end(ended: asyncio.Future[None]) -> None:
-    if not ended.done():
-        ended.set_result(None)
+    """The line that says how a listener is reached. A key is only shown if it was made here."""
+    name = next(iter(keys), "")
+    key = f"SharedAccessKeyFile={given.key_file}" if given.key_file else f"SharedAccessKey={keys.get(name)}"
+    return {
+        "--health": f"health http://{place}",
+        "--listen": f"ready {given.pair} Endpoint=sb://{place};SharedAccessKeyName={name};{key};{PLAIN}",
+        "--listen-tls": f"ready {given.pair} amqps://{place}",
+        "--listen-websocket": f"ready {given.pair} wss://{place}/$servicebus/websocket",
+    }[option]
 
 
 # --- options ---------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from gateway.memory import Grant, Memory, Proofs
 from gateway.metrics import Metrics, sdk_of
 from gateway.namespace import Namespace
 from gateway.side import MAX_FRAME_SIZE, Phase
-from gateway.tokens import TokenRequests, is_token_node
+from gateway.tokens import TokenRequests, address_of, is_token_node
 from gateway.upstream import Upstream
 
 log = logging.getLogger("gateway")
@@ -66,7 +66,7 @@ class Relay:
         self._reason, self._is_leaving = "", False
         self.shown: Grant | None = None
         self.proofs = Proofs(gateway.memory)
-        self._guard = None if gateway.client is None else Guard(self, gateway.client, self.proofs)
+        self._guard = None if gateway.client is None else Guard(self, gateway.client)
 
     @property
     def links(self) -> int:
@@ -109,7 +109,7 @@ class Relay:
         if not self.front.is_open:
             body = self._opened(FrameFields(body))
         elif body[:3] == b"\x00\x53\x18":
-            if self._guard is not None and not self._guard.is_empty and not self._closed_by:
+            if self.retained and not self._closed_by:
                 self.upstream.lose("it closed the connection")
                 return
             self._closed_by.add(self.upstream)
@@ -167,11 +167,11 @@ class Relay:
         """An `attach` for the primary, with its own host in the addresses."""
         ends = {}
         for name in ("source", "target"):
-            address = _address(attach.encoded(name))
+            address = address_of(attach.encoded(name))
             here = address if address is None else self.gateway.primary.address_here(address)
             if here != address and here is not None:
                 ends[name] = _with_address(attach.encoded(name), here)
-        if not attach.value("role") and is_token_node(_address(attach.encoded("target"))):
+        if not attach.value("role") and is_token_node(address_of(attach.encoded("target"))):
             requests = TokenRequests(self.gateway.access, self.gateway.primary, self.proofs)
             self._tokens.setdefault(channel, {})[attach.value("handle")] = requests
         return attach.replaced(**ends) if ends else attach.body
@@ -199,8 +199,9 @@ class Relay:
         """Read the client, unless the primary has not opened, does not read or has not judged the client's key."""
         upstream = self.upstream
         is_read = upstream.held <= MOST_HELD and not upstream.is_full and self.front.phase is not Phase.OUTCOME
-        if self._guard is not None and not self._guard.is_empty:  # outcomes let it be read again
-            is_read = is_read and not (self._is_leaving or self._guard.is_full)
+        client = self.gateway.client
+        if client is not None and self.retained:  # outcomes let it be read again
+            is_read = is_read and not (self._is_leaving or client.is_full)
         if is_read != self._is_client_read:
             self._is_client_read = is_read
             (self.front.connection.resume_reading if is_read else self.front.connection.pause_reading)()
@@ -236,7 +237,7 @@ class Relay:
     def _leave(self) -> None:
         """End both connections once what is kept has its outcome."""
         self._is_leaving = True
-        if self._guard is None or self._guard.is_empty or self._closed_by:
+        if not self.retained or self._closed_by:
             self.close(FORCED, self._reason)
         self.read_client()
 
@@ -247,7 +248,7 @@ class Relay:
 
     async def finish(self, condition: str, description: str) -> None:
         """End both connections once no delivery waits for its outcome."""
-        while self._guard is not None and not self._guard.is_empty and self.front.phase is Phase.FRAMES:
+        while self.retained and self.front.phase is Phase.FRAMES:
             await asyncio.sleep(_LOOK_S)
         self.close(condition, description)
 
@@ -286,12 +287,6 @@ class Relay:
         self.is_primary_there = False
         if self._guard is not None:
             self._guard.end()
-
-
-def _address(terminus: bytes) -> str | None:
-    """The address of an encoded source or target; None for one without, such as a coordinator."""
-    found = p.terminus(decode(terminus)[0])
-    return None if found is None or found.code == p.COORDINATOR else found.address
 
 
 def _with_address(terminus: bytes, address: str) -> Raw:

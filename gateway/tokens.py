@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from amqp10 import performatives as p
 from amqp10.cbs import NODE
 from amqp10.codec import decode, encode
 from amqp10.frame_fields import FrameFields
@@ -76,3 +77,9 @@ def is_token_node(address: str | None) -> bool:
 def is_node(path: str) -> bool:
     """Whether this is the path of a node that answers requests."""
     return is_token_node(path) or path.casefold().endswith(MANAGEMENT)
+
+
+def address_of(terminus: bytes) -> str | None:
+    """The address of an encoded source or target; None for one without, such as a coordinator."""
+    found = p.terminus(decode(terminus)[0])
+    return None if found is None or found.code == p.COORDINATOR else found.address

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, Protocol
+from typing import Any
 
 from amqp10 import performatives as p
 from amqp10.codec import decode
@@ -12,45 +12,22 @@ from amqp10.frame_fields import FrameFields
 from gateway.guard.backlog import sdk_error
 from gateway.guard.client import GatewayClient
 from gateway.guard.link import GuardedLink
-from gateway.guard.session import GuardedSession
-from gateway.memory import Proofs
+from gateway.guard.session import GuardedSession, GuardRelay
 from gateway.namespace import path_of
-from gateway.tokens import is_node, is_token_node
+from gateway.tokens import address_of, is_node, is_token_node
 
 _VIA = "com.microsoft:transfer-destination-address"
-
-
-class GuardRelay(Protocol):
-    """The relay of a client, as its guard sees it."""
-
-    max_body: int
-    is_primary_there: bool
-
-    def to_primary(self, channel: int, body: bytes) -> None: ...
-    def to_client(self, channel: int, body: bytes) -> None: ...
-    def flush(self) -> None: ...
-    def guard_is_empty(self) -> None: ...
 
 
 class Guard:
     """Takes part in a relay: every frame of a session passes through it."""
 
-    def __init__(self, relay: GuardRelay, client: GatewayClient, proofs: Proofs) -> None:
-        self._relay, self._client, self.proofs = relay, client, proofs
+    def __init__(self, relay: GuardRelay, client: GatewayClient) -> None:
+        self._relay, self._client = relay, client
         self._sessions: dict[int, GuardedSession] = {}  # by the client's channel
         self._by_back: dict[int, GuardedSession] = {}  # by the primary's
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_over = self._has_others = False
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no delivery waits for an outcome."""
-        return all(link.is_empty for link in self._links())
-
-    @property
-    def is_full(self) -> bool:
-        """Whether all clients together may keep no more."""
-        return self._client.is_full
 
     @property
     def is_all(self) -> bool:
@@ -69,8 +46,8 @@ class Guard:
     def keeps(self, code: int, channel: int, fields: FrameFields) -> bool:
         """Whether a frame is dealt with without the primary: it is about a guarded link that stays."""
         session = self._sessions.get(channel)
-        is_about = code in (p.Transfer.CODE, p.Flow.CODE) and session is not None
-        return is_about and session is not None and fields.value("handle") in session.links
+        is_sent = code in (p.Transfer.CODE, p.Flow.CODE)
+        return is_sent and session is not None and fields.value("handle") in session.links
 
     # --- frames ----------------------------------------------------------------------------------------------------
 
@@ -96,12 +73,12 @@ class Guard:
                 target = p.terminus(decode(fields.encoded("target"))[0])
                 path = guarded_path(fields.value("role"), target, fields.value("properties"))
                 if session.is_relayed_whole is None:  # a coordinator comes first where its transactions cross entities
-                    session.is_relayed_whole = _is_coordinator(fields)
+                    session.is_relayed_whole = target is not None and target.code == p.COORDINATOR
                 if path is None or session.is_relayed_whole:
                     end = p.terminus(decode(fields.encoded("source"))[0]) if fields.value("role") else target
                     self._has_others |= end is None or not is_node(path_of(end.address))
                 else:
-                    link = GuardedLink(self, session, FrameFields(bodies[0]), self._client, path)
+                    link = GuardedLink(session, FrameFields(bodies[0]), self._client, path, self._work)
                     session.links[fields.value("handle")] = link
             case p.Detach.CODE if (left := session.links.pop(fields.value("handle"), None)) is not None:
                 return left.detached_by_client(fields)
@@ -122,12 +99,12 @@ class Guard:
             case p.Transfer.CODE:
                 session.transferred_to_client()
                 if fields.value("handle") == session.tokens_handle and not fields.value("more"):
-                    self.proofs.answered(fields.body[fields.payload :])
+                    self._relay.proofs.answered(fields.body[fields.payload :])
             case p.Disposition.CODE:
                 return session.disposition(fields)
             case p.Flow.CODE:
                 return session.flow_from_primary(fields)
-            case p.Attach.CODE if is_token_node(_source(fields)):
+            case p.Attach.CODE if not fields.value("role") and is_token_node(address_of(fields.encoded("source"))):
                 session.tokens_handle = fields.value("handle")
             case p.Attach.CODE if (link := _named(session, fields)) is not None:
                 return self._attached(session, link, fields)
@@ -167,27 +144,7 @@ class Guard:
         for task in self._tasks:
             task.cancel()
 
-    # --- gateway.guard.link.LinkRelay ------------------------------------------------------------------------------
-
-    @property
-    def is_primary_there(self) -> bool:
-        """Whether the connection to the primary stands."""
-        return self._relay.is_primary_there
-
-    def to_primary(self, channel: int, body: bytes) -> None:
-        """Send a frame to the primary."""
-        if self._relay.is_primary_there:
-            self._relay.to_primary(channel, body)
-
-    def to_client(self, channel: int, body: bytes) -> None:
-        """Send a frame to the client."""
-        self._relay.to_client(channel, body)
-
-    def flush(self) -> None:
-        """Write what was sent."""
-        self._relay.flush()
-
-    def work(self, work: Coroutine[Any, Any, None]) -> None:
+    def _work(self, work: Coroutine[Any, Any, None]) -> None:
         """Run the rules for a delivery."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
@@ -195,7 +152,7 @@ class Guard:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not self._is_over and self.is_empty:
+        if not self._is_over and not self.retained:
             self._relay.guard_is_empty()
 
 
@@ -206,16 +163,6 @@ def _named(session: GuardedSession, answer: FrameFields) -> GuardedLink | None:
     name = answer.value("name")
     links = (link for link in session.links.values() if isinstance(link, GuardedLink))
     return next((link for link in links if link.name == name), None)
-
-
-def _is_coordinator(attach: FrameFields) -> bool:
-    target = p.terminus(decode(attach.encoded("target"))[0])
-    return target is not None and target.code == p.COORDINATOR
-
-
-def _source(attach: FrameFields) -> str | None:
-    source = None if attach.value("role") else p.terminus(decode(attach.encoded("source"))[0])
-    return None if source is None else source.address
 
 
 def guarded_path(role: bool, target: p.Terminus | None, properties: Any) -> str | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 from azure.servicebus.exceptions import MessageSizeExceededError, OperationTimeoutError, ServiceBusError
 
@@ -20,7 +20,6 @@ from gateway.guard.backlog import Outgoing, sdk_error
 from gateway.guard.client import GatewayClient, GuardedSends
 from gateway.guard.session import ACCEPTED, GuardedSession, outcome_of
 from gateway.guard.work import Delivery
-from gateway.memory import Proofs
 from pairing.drive import run_async
 from pairing.health.faults import condition
 from pairing.health.flows import LONGEST_ATTEMPT_S
@@ -34,20 +33,7 @@ _TOO_MUCH = 8 * MOST_KEPT  # by a client that ignores its credit, as the SDK for
 RETRYABLE = "com.microsoft:timeout"
 SIZE_EXCEEDED = "amqp:link:message-size-exceeded"
 _TAGS = count(1)
-
-
-class LinkRelay(Protocol):
-    """The relay of a client, as its guarded links see it."""
-
-    proofs: Proofs
-
-    @property
-    def is_primary_there(self) -> bool: ...
-
-    def to_primary(self, channel: int, body: bytes) -> None: ...
-    def to_client(self, channel: int, body: bytes) -> None: ...
-    def flush(self) -> None: ...
-    def work(self, work: Coroutine[Any, Any, None]) -> None: ...
+Work = Callable[[Coroutine[Any, Any, None]], None]
 
 
 @dataclass(slots=True, eq=False)
@@ -74,9 +60,9 @@ class GuardedLink:
     """Implements `AnyLink`'s sending part: `send` makes an attempt on the client's own link to the primary."""
 
     def __init__(
-        self, relay: LinkRelay, session: GuardedSession, attach: FrameFields, client: GatewayClient, path: str
+        self, session: GuardedSession, attach: FrameFields, client: GatewayClient, path: str, work: Work
     ) -> None:
-        self._relay, self._session, self._attach = relay, session, attach
+        self._relay, self._session, self._attach, self._work = session.relay, session, attach, work
         self.name: str = attach.value("name")
         self.is_known = self._is_gone = self._is_asked = False
         self._handle: int = attach.value("handle")
@@ -97,11 +83,6 @@ class GuardedLink:
         self._kept: dict[Kept, None] = {}
         self._kept_size = 0
         self._by_rules = 0
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no delivery waits for an outcome."""
-        return not self._kept
 
     @property
     def retained(self) -> int:
@@ -287,7 +268,7 @@ class GuardedLink:
         if kept.timer is not None:
             kept.timer.cancel()
         self._by_rules += 1
-        self._relay.work(self._deliver(kept, failure))
+        self._work(self._deliver(kept, failure))
 
     async def _deliver(self, kept: Kept, failure: LinkFailure | None) -> None:
         try:

@@ -13,6 +13,7 @@ from amqp10 import performatives as p
 from amqp10.codec import decode, encode
 from amqp10.frame_fields import FrameFields
 from amqp10.types import Raw
+from gateway.memory import Proofs
 
 WINDOW = 0x7FFFFFFF
 _SERIAL, _MOST_AT_ONCE = 0xFFFFFFFF, 65_536
@@ -33,20 +34,24 @@ class Guarded(Protocol):
     def detached_by_primary(self, detach: FrameFields) -> bool: ...
 
 
-class SessionRelay(Protocol):
-    """The relay of a client, as its guarded sessions see it."""
+class GuardRelay(Protocol):
+    """The relay of a client, as its guard, and the sessions and links of that, see it."""
 
     max_body: int
+    is_primary_there: bool
+    proofs: Proofs
 
     def to_primary(self, channel: int, body: bytes) -> None: ...
     def to_client(self, channel: int, body: bytes) -> None: ...
+    def flush(self) -> None: ...
+    def guard_is_empty(self) -> None: ...
 
 
 class GuardedSession:
     """`channel` is the client's, `back` the one on which the primary answers."""
 
-    def __init__(self, relay: SessionRelay, channel: int, begin: FrameFields) -> None:
-        self._relay, self.channel, self.back = relay, channel, -1
+    def __init__(self, relay: GuardRelay, channel: int, begin: FrameFields) -> None:
+        self.relay, self.channel, self.back = relay, channel, -1
         self.links: dict[int, Guarded] = {}  # by the client's handle
         self.is_relayed_whole: bool | None = None
         """Whether no link of it is guarded; None before the first."""
@@ -111,7 +116,7 @@ class GuardedSession:
         sent = transfer.delivery_id = self._number(None)
         self._sent[sent] = (link, delivery)
         whole = FrameFields(p.encode_performative(transfer) + payload)
-        for body in whole.split(self._relay.max_body):
+        for body in whole.split(self.relay.max_body):
             self._write(body)
 
     def forget(self, link: Guarded) -> Iterator[object]:
@@ -136,7 +141,7 @@ class GuardedSession:
     def _count(self, body: bytes) -> None:
         self._next_outgoing = (self._next_outgoing + 1) & _SERIAL
         self._window -= 1
-        self._relay.to_primary(self.channel, body)
+        self.relay.to_primary(self.channel, body)
 
     # --- dispositions ----------------------------------------------------------------------------------------------
 
@@ -154,13 +159,13 @@ class GuardedSession:
             if link is not None:
                 link.outcome(delivery, state)
             else:
-                self._relay.to_client(self.back, fields.replaced(first=delivery, last=None))
+                self.relay.to_client(self.back, fields.replaced(first=delivery, last=None))
         return True
 
     def settle(self, number: int, state: bytes) -> None:
         """Tell the client the outcome of a delivery."""
         outcome = p.Disposition(role=True, first=number, settled=True, state=Raw(state))
-        self._relay.to_client(self.back, p.encode_performative(outcome))
+        self.relay.to_client(self.back, p.encode_performative(outcome))
 
     # --- flows -----------------------------------------------------------------------------------------------------
 
@@ -170,7 +175,7 @@ class GuardedSession:
         if link is None:
             is_same = self._next_incoming == self._next_outgoing
             body = fields.body if is_same else fields.replaced(next_outgoing_id=self._next_outgoing)
-            self._relay.to_primary(self.channel, body)
+            self.relay.to_primary(self.channel, body)
         elif fields.value("echo"):
             link.report()
 
@@ -186,7 +191,7 @@ class GuardedSession:
             link.flow(fields)
         elif is_taken:
             body = fields.replaced(next_incoming_id=self._next_incoming, incoming_window=WINDOW)
-            self._relay.to_client(self.back, body)
+            self.relay.to_client(self.back, body)
         for each in list(self.links.values()):
             each.look()
         return is_taken
@@ -194,7 +199,7 @@ class GuardedSession:
     def grant(self, handle: int, delivery_count: int, credit: int) -> None:
         """Send the client the credit of a guarded link."""
         flow = p.Flow(self._next_incoming, WINDOW, self._to_client, WINDOW, handle, delivery_count, credit)
-        self._relay.to_client(self.back, p.encode_performative(flow))
+        self.relay.to_client(self.back, p.encode_performative(flow))
 
     def transferred_to_client(self) -> None:
         """A transfer of the primary is passed to a receiver of the client."""
