@@ -125,14 +125,6 @@ class Action(Verb):
             is_limited=self.is_limited,
         )
 
-    def title_in(self, state: str) -> str:
-        """The title of the confirmation, for the state of an entity if there is one."""
-        return self.labels.get(state, self.title)
-
-    def button_in(self, state: str) -> str:
-        """The label of its button, likewise."""
-        return self.labels.get(state, self.button)
-
     @property
     def effect(self) -> str:
         """One sentence about the effect, for the table in the docs."""

@@ -132,8 +132,8 @@ def _ask(
     context = {
         "pair": pair,
         "action": what,
-        "title": what.title_in(state or ""),
-        "button": what.button_in(state or ""),
+        "title": what.labels.get(state or "", what.title),
+        "button": what.labels.get(state or "", what.button),
         "form": form,
         "path": path,
         "paths": form.cleaned_data.get("path") or [],

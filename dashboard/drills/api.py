@@ -12,9 +12,8 @@ from dashboard.api.fields import WHOLE, Body, Number, Reason, Why, Word, pair_or
 from dashboard.api.idempotency import Key, perform
 from dashboard.api.operations import operation
 from dashboard.api.paging import Cursor, Page, page
-from dashboard.drills.actions import ABORT_DRILL, START_DRILL
+from dashboard.drills.actions import ABORT_DRILL, LEAST, MOST, START_DRILL, USUAL, Wanted, as_json
 from dashboard.drills.canary import canary_of
-from dashboard.drills.requests import LEAST, MOST, USUAL, Wanted, as_json
 from dashboard.models import Drill
 
 router = Router(tags=["readiness and alerts"])

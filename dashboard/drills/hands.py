@@ -19,12 +19,11 @@ from dashboard.access.audited import Request
 from dashboard.access.idempotency import following
 from dashboard.actions import entities
 from dashboard.drills import canary
-from dashboard.drills.actions import DRILL_ENDED
+from dashboard.drills.actions import DRILL_ENDED, delegate
 from dashboard.drills.canary import Moment
 from dashboard.drills.course import FAILED, Course, Step
 from dashboard.drills.messages import make_canary, mark_of, message_of, number_of, receiver, remove_canary, sender
 from dashboard.drills.report import PREPARING, cost, operations, report
-from dashboard.drills.requests import delegate
 from dashboard.drills.steps import TROUBLES, Drilling, Lost, Unfit
 from dashboard.models import Drill
 from dashboard.site.redis import RedisError, announce_change, shared_state

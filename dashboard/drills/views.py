@@ -11,10 +11,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from dashboard.access.audited import ActionError, Request
 from dashboard.access.rights import require
-from dashboard.drills.actions import ABORT_DRILL, START_DRILL
+from dashboard.drills.actions import ABORT_DRILL, LEAST, LONGEST, MOST, START_DRILL, USUAL, Wanted, as_json
 from dashboard.drills.boards import drill_board
 from dashboard.drills.canary import CANARY, canary_of, hindrances, is_marked, look, marked, moment
-from dashboard.drills.requests import LEAST, LONGEST, MOST, USUAL, Wanted, as_json
 from dashboard.fleet.boards import worker_liveness
 from dashboard.models import Drill, Pair
 from dashboard.site.forms import WithReason

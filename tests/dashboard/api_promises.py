@@ -30,7 +30,7 @@ def headers(people, redis_here, pair, alive, settings, monkeypatch):
     """What an administrator's program shows, in a place where there is something to see."""
     settings.API_REQUESTS_PER_MINUTE = 1_000_000
     settings.ALLOWED_HOSTS = ["*"]
-    monkeypatch.setattr("dashboard.api.throttle.MOST_FAILURES", 10**9)
+    monkeypatch.setattr("dashboard.api.authentication.MOST_FAILURES", 10**9)
     projection.record_events([event(), event("b" * 32, "recovered")])
     projection.apply_health("contoso", health())
     BacklogQueue.objects.create(pair=pair, path=QUEUE, index=0, seen_at=NOW, dead_lettered=1)

@@ -16,8 +16,8 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from dashboard.access.audited import Request
+from dashboard.drills import actions as wanting
 from dashboard.drills import hands
-from dashboard.drills import requests as wanting
 from dashboard.drills.actions import START_DRILL
 from dashboard.drills.canary import CANARY, Canary, Moment
 from dashboard.drills.course import Course

@@ -11,7 +11,7 @@ from django.db import DatabaseError, close_old_connections
 
 from dashboard.alerts import rounds
 from dashboard.alerts.sending import delivery
-from dashboard.command_line.errors import OneSentenceCommand
+from dashboard.command_line.commands import OneSentenceCommand
 
 EVERY_S = 5.0
 log = structlog.get_logger(__name__)

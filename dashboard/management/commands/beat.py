@@ -1,6 +1,6 @@
 """The process that triggers the tasks of the workers."""
 
-from dashboard.command_line.programs import ProgramCommand
+from dashboard.command_line.commands import ProgramCommand
 
 
 class Command(ProgramCommand):

@@ -12,7 +12,7 @@ from django.core.management.commands import check
 from dashboard.checks import failovers, service  # noqa: F401 (they register their assumptions)
 from dashboard.checks.assumptions import ASSUMPTIONS, Holding
 from dashboard.checks.stage import PREFIX, Stage
-from dashboard.command_line.errors import OneSentenceCommand
+from dashboard.command_line.commands import OneSentenceCommand
 from dashboard.fleet.pairs.pairs_file import load_pairs
 from pairing.health.faults import describe
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
-from dashboard.command_line.errors import OneSentenceCommand
+from dashboard.command_line.commands import OneSentenceCommand
 from dashboard.costs.files import csv_of
 from dashboard.costs.runs.charges import ChargesRequest, compute_month, store_result, take_requested
 from dashboard.costs.runs.jobs import JobFailed

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
-from dashboard.command_line.errors import OneSentenceCommand
+from dashboard.command_line.commands import OneSentenceCommand
 from dashboard.costs.forecasts import current_month as present
 from dashboard.costs.forecasts.forecast import Forecast
 from dashboard.costs.forecasts.tariffs import tariff

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from dashboard.command_line.errors import OneSentenceCommand
+from dashboard.command_line.commands import OneSentenceCommand
 from dashboard.demo.processes import DemoError
 from dashboard.demo.stage import DemoOptions
 from dashboard.site.places import manage

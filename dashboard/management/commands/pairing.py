@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dashboard.command_line.errors import OneSentenceCommand
+from dashboard.command_line.commands import OneSentenceCommand
 from dashboard.command_line.operations import Operation, operations
 
 NOT_WELL = 3

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dashboard.command_line.errors import OneSentenceCommand
+from dashboard.command_line.commands import OneSentenceCommand
 from dashboard.fleet.pairs.pairs_file import (
     PairsFileError,
     load_pairs,

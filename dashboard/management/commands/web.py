@@ -1,6 +1,6 @@
 """The web process."""
 
-from dashboard.command_line.programs import ProgramCommand
+from dashboard.command_line.commands import ProgramCommand
 
 
 class Command(ProgramCommand):

@@ -32,9 +32,8 @@ from dashboard.backlog import actions as queues
 from dashboard.backlog import cleanup
 from dashboard.command_line.operations import operations
 from dashboard.costs import actions as costs
-from dashboard.drills.actions import ABORT_DRILL, START_DRILL
+from dashboard.drills.actions import ABORT_DRILL, START_DRILL, Wanted
 from dashboard.drills.canary import CANARY
-from dashboard.drills.requests import Wanted
 from dashboard.models import Alert, AlertRule, ApiToken, AuditEntry, BacklogQueue, ChannelState, Drill, FailoverEvent
 from tests.dashboard.conftest import NOW
 from tests.dashboard.drills.test_drills_pages import canary_queue, drill, primary

@@ -132,7 +132,7 @@ def test_a_token_may_no_more_than_its_scope_though_its_owner_may(program, shared
 @pytest.fixture
 def same_minute(monkeypatch):
     """However long it takes: requests are counted by the minute of the clock."""
-    monkeypatch.setattr("dashboard.api.throttle.time", SimpleNamespace(time=lambda: 1_800_000_030.0))
+    monkeypatch.setattr("dashboard.api.authentication.time", SimpleNamespace(time=lambda: 1_800_000_030.0))
 
 
 @pytest.mark.usefixtures("same_minute")
@@ -149,7 +149,7 @@ def test_who_asks_too_often_is_informed_when_to_come_back(program, settings):
 @pytest.mark.usefixtures("same_minute")
 def test_wrong_tokens_from_one_address_are_throttled_and_valid_ones_are_not(program, redis_here, monkeypatch):
     mine = program()
-    monkeypatch.setattr("dashboard.api.throttle.MOST_FAILURES", 3)
+    monkeypatch.setattr("dashboard.api.authentication.MOST_FAILURES", 3)
     statuses = [Program("pns_0000000000_x").get("/me").status_code for _ in range(4)]
 
     assert statuses == [401, 401, 401, 429]

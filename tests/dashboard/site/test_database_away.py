@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db.migrations.recorder import MigrationRecorder
 
-from dashboard.command_line.errors import OneSentenceCommand
+from dashboard.command_line.commands import OneSentenceCommand
 from dashboard.site.database import SENTENCE, problem_now
 from tests import forked
 from tests.acceptance.fleet import Relay

@@ -1,5 +1,8 @@
-"""Commands whose errors are one sentence, in the format of manage.py's own errors."""
+"""Commands whose errors are one sentence, in the format of manage.py's own, and those that become another program."""
 
+import os
+import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -27,3 +30,19 @@ class OneSentenceCommand(BaseCommand):
                 raise
             self.stderr.write(f"error: {error}")
             raise SystemExit(error.returncode) from None
+
+
+class ProgramCommand(OneSentenceCommand):
+    """Replaces this process by `program`, so that signals and the exit status are the program's.
+
+    Arguments are the program's own, and are added to those given here.
+    """
+
+    program: tuple[str, ...] = ()
+
+    def run_from_argv(self, argv: Sequence[str]) -> None:
+        """Called with the command line, before Django would refuse options that it does not know."""
+        if argv[2:] in (["--help"], ["-h"]):
+            print(f"{self.help} Options are those of {self.program[0]}:\n", flush=True)
+        # The words are those of the caller's own command line.
+        os.execv(sys.executable, [sys.executable, "-m", *self.program, *argv[2:]])  # noqa: S606
