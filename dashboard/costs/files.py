@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from django.db.models import QuerySet, Sum
 
 from dashboard.models import Charge, ChargeRun, Invoice, MonthlyReport
-from dashboard.site.money import cents, money
+from dashboard.site.money import amount, cents
 from dashboard.site.tables import csv_lines
 from pipeline.months import Month
 
@@ -86,7 +86,7 @@ def changes(report: MonthlyReport) -> Iterator[tuple[str, ...]]:
         old, new = (rows[place]["charge"] if place in rows else "0.00" for rows in (before, now))
         if old != new:
             currency = (now.get(place) or before[place])["currency"]
-            yield (*place, old, new, money(cents(Fraction(new) - Fraction(old))), currency)
+            yield (*place, old, new, amount(cents(Fraction(new) - Fraction(old))), currency)
 
 
 def _rows(text: str) -> Rows:

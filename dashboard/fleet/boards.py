@@ -250,8 +250,10 @@ def _headline(pairs: Sequence[Pair], counts: Mapping[Status, int], down: Collect
     found = headline(counts, sum(waiting.values()), is_paused=is_held_back)
     if not down:
         return found
-    first, others = next(iter(down)), f", and {len(down) - 1:,} more" if len(down) > 1 else ""
-    return Headline(found.status, first.sentence + others, f"{found.detail}. {first.advice}")
+    first, *others = down
+    names = ", ".join(one.pair for one in (first, *others[:2])) + (f" and {len(down) - 3:,} more" if others[2:] else "")
+    sentence = f"{len(down):,} primaries are down: {names}" if others else first.sentence
+    return Headline(found.status, sentence, f"{found.detail}. {first.advice}")
 
 
 def entity_rows(

@@ -13,7 +13,7 @@ from dashboard.fleet.depth.trend import Trend, is_paused, trends
 from dashboard.fleet.state.status import AWAY, Status
 from dashboard.models import EntityHealth, Pair
 
-MANY, MOST_CARDS = 12, 3
+MANY, MOST_CARDS, MOST_ROWS = 12, 2, 10
 """From more pairs on there is a table, with cards of a few that are not healthy."""
 Counts = Mapping[int, Mapping[Status, int]]
 

@@ -20,7 +20,6 @@ from django.utils import timezone
 
 from dashboard.fleet.depth.peaks import COARSE_S, FINE_S, Step, begin_of, filled
 from dashboard.fleet.pruning import KEPT
-from dashboard.fleet.state.outages import AWAY
 from dashboard.fleet.state.status import is_held
 from dashboard.incidents.folding import Incident, drain, drained, incidents
 from dashboard.models import DepthPeak, EntityHealth, FailoverEvent, PairDepth, WaitingSample
@@ -85,15 +84,6 @@ def _near(event: FailoverEvent) -> Q:
 def _any(rows: Any, each: Iterable[Any], condition: Callable[[Any], Q]) -> Any:
     """The rows that fulfil the condition of one of them."""
     return rows.filter(reduce(or_, map(condition, each), Q(pk__in=())))
-
-
-def next_failover(incident: Incident) -> datetime | None:
-    """When the entity failed over again."""
-    if incident.recovered_at is None:
-        return None
-    events = FailoverEvent.objects.filter(pair=incident.pair, entity=incident.entity, kind__in=AWAY)
-    later = events.filter(time__gt=incident.recovered_at).order_by("time")
-    return later.values_list("time", flat=True).first()
 
 
 def _interval(entity: EntityHealth) -> timedelta:

@@ -13,9 +13,8 @@ from dashboard.access import registry
 from dashboard.actions.entities import SEPARATOR
 from dashboard.fleet.state.event_lines import together
 from dashboard.fleet.state.ledgers import during
-from dashboard.fleet.usage import ping_tallies
 from dashboard.incidents.cost import Cost, cost_of
-from dashboard.incidents.finding import MOST_EVENTS, find, next_failover
+from dashboard.incidents.finding import MOST_EVENTS, find
 from dashboard.incidents.folding import Drain, Incident, drain
 from dashboard.incidents.moved import Moved, moved
 from dashboard.incidents.timeline import Moment, timeline
@@ -24,7 +23,7 @@ from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.charts import Point
 from pairing.backlog.rotation import parse_backlog_path
 
-ENTRY_TO_EVENT = timedelta(seconds=5)
+ENTRY_TO_EVENT = PING_TO_RECOVERY = timedelta(seconds=5)
 """Maximum time between the audit entry of an action and the event of the failover that it forced."""
 OF_QUEUES = ("queue_pulled", "queue_returned", "capacity_warning", "dead_lettered", "set_aside", "ledger_unbalanced")
 """Events of backlog queues that belong to the history of an incident; starts and stops of syphons do not."""
@@ -66,12 +65,13 @@ class Story:
 
     @cached_property
     def pings(self) -> dict[str, Any]:
-        """The last ping of this failover, and their number: as metered, if they are."""
-        kept = ping_tallies.during(self.entity, self.incident.failed_over_at, next_failover(self.incident))
-        count = (self.cost.units.get("ping") if self.cost else None) or (kept.count if kept else 0)
-        if kept is None:
+        """The pings of this failover as metered, and its last one unless later failovers had some."""
+        entity, ended = self.entity, self.incident.recovered_at or self.now
+        count, last_at = self.cost.units.get("ping", 0) if self.cost else 0, entity.last_ping_at
+        if last_at is None or not self.incident.failed_over_at <= last_at <= ended + PING_TO_RECOVERY:
             return {"count": count, "last_at": None, "accepted": None, "reason": ""}
-        return {"count": count, "last_at": kept.last_at, "accepted": kept.accepted, "reason": kept.reason}
+        answer = {"accepted": entity.last_ping_accepted, "reason": entity.last_ping_reason}
+        return {"count": count, "last_at": last_at, **answer}
 
     @cached_property
     def actions(self) -> list[AuditEntry]:

@@ -24,6 +24,6 @@ from dashboard.models.entity import EntityHealth, TopicSubscription, WaitingSamp
 from dashboard.models.pair import Pair
 from dashboard.models.people import ApiToken, Identity
 from dashboard.models.readiness import Drill, PairReadiness, Readiness, ReadinessChange
-from dashboard.models.records import FailoverEvent, Heartbeat, MeteredRecord, MeteredUsage, PingTally, PrunedCount
+from dashboard.models.records import FailoverEvent, Heartbeat, MeteredRecord, MeteredUsage, PrunedCount
 from dashboard.models.statement import BilledDay, Statement
 from dashboard.models.syphon import SyphonLedger, SyphonPace, SyphonPause, SyphonRun

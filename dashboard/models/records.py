@@ -2,7 +2,6 @@
 
 from django.db import models
 
-from dashboard.models.entity import EntityHealth
 from dashboard.models.visibility import OfPair
 from pairing.events import KINDS
 
@@ -106,27 +105,6 @@ class MeteredUsage(Metered):
         )
         indexes = (models.Index(fields=("pair", "entity", "begins_at"), name="metered_usage_of_an_entity"),)
         verbose_name_plural = "metered usage"
-
-
-class PingTally(OfPair):
-    """The pings of one failover of an entity, kept when later failovers are pinged."""
-
-    of_pair = "entity__pair"
-
-    entity = models.ForeignKey(EntityHealth, on_delete=models.CASCADE, related_name="ping_tallies")
-    began_at = models.DateTimeField(help_text="When the entity failed over; of its first known ping if unknown.")
-    last_at = models.DateTimeField()
-    accepted = models.BooleanField()
-    reason = models.TextField(blank=True)
-    count = models.PositiveIntegerField()
-
-    class Meta:
-        ordering = ("entity", "-began_at")
-        verbose_name_plural = "ping tallies"
-        constraints = (models.UniqueConstraint(fields=("entity", "began_at"), name="one_tally_per_failover"),)
-
-    def __str__(self) -> str:
-        return f"{self.entity_id}: {self.count} since {self.began_at:%Y-%m-%d %H:%M}"
 
 
 class PrunedCount(OfPair):

@@ -18,7 +18,8 @@ from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
 
 PAGE = 50
-MOST_PAIRS = 12
+MANY_PAIRS, MOST_PAIRS = 12, 4
+"""From more pairs on, only those with the lowest scores have a card."""
 
 
 class ReadinessFilter(Filter):
@@ -48,10 +49,11 @@ def listing(request: HttpRequest) -> HttpResponse:
     names = sorted(pair.name for pair in pairs)
     form.offer("pair", names, "any pair")
     chosen = form.cleaned_data.get("pair")
+    is_large = not chosen and len(names) > MANY_PAIRS
     shown = pairs.filter(name=chosen) if chosen else pairs
     context = {
-        "lines": pair_lines(shown[:MOST_PAIRS], now),
-        "others": 0 if chosen else max(0, len(names) - MOST_PAIRS),
+        "lines": pair_lines(shown[:MOST_PAIRS] if is_large else shown, now),
+        "others": len(names) - MOST_PAIRS if is_large else 0,
         "board": worker_liveness(now),
         "rows": [_row(row, now) for row in page],
         "form": form,

@@ -5,9 +5,14 @@ from math import floor, log10
 
 
 def money(cents: int) -> str:
-    """1234 → “12.34”."""
+    """123456 → “1,234.56”."""
     sign = "-" if cents < 0 else ""
-    return f"{sign}{abs(cents) // 100}.{abs(cents) % 100:02d}"
+    return f"{sign}{abs(cents) // 100:,}.{abs(cents) % 100:02d}"
+
+
+def amount(cents: int) -> str:
+    """123456 → “1234.56”: for programs and files."""
+    return money(cents).replace(",", "")
 
 
 def cents(amount: Fraction) -> int:

@@ -6,7 +6,6 @@ from typing import Any
 from django import template
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.models import EntityHealth, Pair, Readiness
@@ -51,19 +50,6 @@ def check_title(name: str) -> str:
 def result_label(result: str) -> str:
     """The result of a check in words within a sentence."""
     return RESULT_LABELS[result].lower()
-
-
-@register.simple_tag
-def score_bar(points: int | None) -> SafeString:
-    """A score as a bar, to compare many."""
-    if points is None:
-        return format_html('<span class="quiet">{}</span>', "—")
-    return format_html(
-        '<meter min="0" max="100" low="60" high="90" optimum="100" value="{}" title="{} of 100">{}</meter>',
-        points,
-        points,
-        points,
-    )
 
 
 @register.inclusion_tag("readiness/small.html")

@@ -49,7 +49,6 @@ RETAINED: Mapping[str, str] = {
     "rows: PairDepth": "35 days",
     "rows: DepthPeak": "35 days; 400 days as hourly peaks",
     "rows: FailoverEvent": "400 days",
-    "rows: PingTally": "400 days",
     "rows: SyphonLedger": "400 days",
     "rows: SyphonRun": "400 days",
     "rows: MeteredRecord": "1 day, until it is rolled up",

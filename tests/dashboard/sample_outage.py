@@ -28,7 +28,7 @@ MINUTE = timedelta(minutes=1)
 def add_outage(now: datetime) -> None:
     """Store it."""
     from dashboard.fleet.usage import metered
-    from dashboard.models import EntityHealth, PairDepth, PingTally, SyphonLedger, WaitingSample
+    from dashboard.models import EntityHealth, PairDepth, SyphonLedger, WaitingSample
 
     orders, began = EntityHealth.objects.get(path="orders"), now - AGO
     _events(began)
@@ -43,8 +43,7 @@ def add_outage(now: datetime) -> None:
     times = {"began_at": fell + timedelta(seconds=1), "ended_at": empty, "moved_at": empty, "seen_at": now}
     counts = {"enqueued": SENT, "home": SENT, "missing": 0, "fates": {"restored": SENT - DEAD, "dead_lettered": DEAD}}
     SyphonLedger.objects.create(pair=orders.pair, queue=QUEUE, **times, **counts)
-    pings = {"accepted": True, "count": (RECOVERED_S - FELL_S) // 2}
-    PingTally.objects.create(entity=orders, began_at=fell, last_at=recovered, **pings)
+    EntityHealth.objects.filter(pk=orders.pk).update(last_ping_at=recovered, last_ping_accepted=True)
     metered.store(_usage(began), now)
 
 
@@ -94,6 +93,7 @@ def _usage(began: datetime) -> Iterator[UsageRecord]:
     """What was sent to the backlog in a quarter of an hour, and came home in the next ten minutes."""
     for minute in range(15):
         yield sent(began + minute * MINUTE, "orders", "send_backlog", SENT // 15)
+        yield sent(began + minute * MINUTE, "orders", "ping", 30)
     for minute in range(15, 25):
         yield sent(began + minute * MINUTE, "orders", "syphon_send", SENT // 10 - (DEAD if minute == 24 else 0))
 

@@ -177,7 +177,6 @@ def of_incidents(seen: Readings) -> None:
     seen.found("waiting for orders", "incident", r"Waiting now</dt> <dd>([\d,]+)", page)
     seen.found("most waiting", "incident", r"Most waiting</dt> <dd>([\d,]+)", page)
     seen.found("pings", "incident", r"Pings</dt> <dd> ([\d,]+)", page)
-    seen.found("pings", "entity", r"Pings so far</dt> <dd>([\d,]+)", seen.page(ENTITY) + " Pings so far</dt> <dd>0")
     drained = r"<b>Drained(?: <small>UTC</small></b> <time[^>]*>([^<]*)<|()</b>)"
     match = re.search(drained, page)
     seen.see("drained at", "incident", (match and match.group(1)) or "not yet")

@@ -25,7 +25,7 @@ from dashboard.costs.actions import (
 )
 from dashboard.costs.budgets import ALL, budget_states
 from dashboard.models import Charge, ChargeRun, Invoice
-from dashboard.site.money import money
+from dashboard.site.money import amount
 
 router = Router(tags=["charges"])
 
@@ -174,9 +174,9 @@ def budgets(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[
     return [
         {
             "pair": each.budget.pair,
-            "amount": money(each.budget.cents),
+            "amount": amount(each.budget.cents),
             "alert_percent": each.budget.alert_percent,
-            "spent": money(each.spent),
+            "spent": amount(each.spent),
             "percent": each.percent,
             "set_by": each.budget.set_by,
             "set_at": each.budget.set_at,
@@ -197,11 +197,11 @@ def budget(request: HttpRequest, body: BudgetBody, key: Key = "") -> dict[str, A
 
 def _bill(row: Invoice) -> dict[str, Any]:
     names = ("month", "scope", "rule", "currency", "exact")
-    return {name: getattr(row, name) for name in names} | {"amount": money(row.cents), "billing_units": row.units}
+    return {name: getattr(row, name) for name in names} | {"amount": amount(row.cents), "billing_units": row.units}
 
 
 def _row(row: Charge) -> dict[str, Any]:
     names = ("pair", "namespace", "entity", "kind", "operations", "messages", "bytes", "billing_units")
     bill = {name: getattr(row.invoice, name) for name in ("month", "scope", "rule", "currency")}
     known = {name: getattr(row, name) for name in (*names, "included_units", "exact")}
-    return bill | known | {"amount": money(row.cents)}
+    return bill | known | {"amount": amount(row.cents)}

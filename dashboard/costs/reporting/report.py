@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -72,26 +72,14 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotAttributed:
-    """The parts of the invoice that are not attributed to a single one of `each` (pair, namespace or entity)."""
-
-    names: Sequence[str]
-    each: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TierUse:
-    """A price tier of operations, and how many of a scope's operations were in it.
-
-    `selected`: those of them in the rows that a filter selects; None under pro-rata, where all rows share the tiers.
-    """
+    """A price tier of operations, and how many of a scope's billable units were in it."""
 
     scope: str
     label: str
     price: str
     unit: str
     units: int
-    selected: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +94,7 @@ class Report:
     total: int
     invoices: Sequence[Invoice]
     by_scope: Sequence[tuple[str, int]]
-    units_by_tier: Mapping[int, Mapping[int, int]]
     parts: Sequence[Share]
-    not_attributed: NotAttributed
     by_kind: Sequence[Share]
     by_entity: Sequence[Share]
     by_namespace: Sequence[Share]
@@ -155,15 +141,10 @@ class Report:
                 price=price,
                 unit=unit,
                 units=units,
-                selected=None
-                if is_standard and invoice.allocation != "time"
-                else self.units_by_tier[invoice.pk][place],
             )
             for invoice in self.invoices
             if invoice.scope in shown or not self.is_filtered
-            for place, ((label, price, unit, is_standard), units) in enumerate(
-                zip(self._tier_labels, invoice.tiers, strict=False)
-            )
+            for (label, price, unit, is_standard), units in zip(self._tier_labels, invoice.tiers, strict=False)
             if units or is_standard
         ]
 
@@ -217,7 +198,7 @@ def report(month: str, filters: Filters | None = None) -> Report | None:
     first = invoices[0]
     charges = filters.of(Charge.objects.filter(invoice__month=month))
     total = charges.aggregate(cents=Sum("cents"))["cents"] or 0
-    missing, kinds = _not_attributed(charges, filters), _shares(charges, "kind")
+    kinds = _shares(charges, "kind")
     added, days = failover(invoices, filters.pair), _daily(invoices, filters.kind)
     return Report(
         month=month,
@@ -228,9 +209,7 @@ def report(month: str, filters: Filters | None = None) -> Report | None:
         total=total,
         invoices=invoices if sees_all() else (),
         by_scope=_by_scope(charges) if sees_all() else (),
-        units_by_tier=_units_by_tier(charges) if filters.is_used or filters.pair else defaultdict(Counter),
-        parts=_parts(kinds, [*missing.names, *_of_other_kinds(filters.kind)]),
-        not_attributed=missing,
+        parts=_parts(kinds),
         by_kind=with_widths([each for each in kinds if each.name not in NO_OPERATIONS]),
         by_entity=_shares(charges.exclude(kind__in=NO_OPERATIONS), "entity", "pair"),
         by_namespace=_shares(charges.exclude(kind=BASE, namespace__startswith="$"), "namespace"),
@@ -297,34 +276,11 @@ def _by_scope(charges: QuerySet[Charge]) -> list[tuple[str, int]]:
     return sorted(charges.order_by().values_list("invoice__scope").annotate(cents=Sum("cents")))
 
 
-def _units_by_tier(charges: QuerySet[Charge]) -> Mapping[int, Mapping[int, int]]:
-    """By invoice, the operations of these rows in each place of their `tiers`."""
-    sums: dict[int, Counter[int]] = defaultdict(Counter)
-    for invoice, tiers in charges.values_list("invoice", "tiers").iterator():
-        sums[invoice].update(dict(enumerate(tiers)))
-    return sums
-
-
-def _not_attributed(charges: QuerySet[Charge], filters: Filters) -> NotAttributed:
-    """A base charge is of a billing scope (or of a Premium namespace), connections are of a namespace."""
-    if filters.kind:
-        return NotAttributed(names=(), each="")
-    each = "entity" if filters.entity else "pair" if filters.pair or not sees_all() else "namespace"
-    candidates = (BASE, CONNECTIONS) if each != "namespace" else (BASE,) if filters.namespace else ()
-    return NotAttributed(names=[name for name in candidates if not charges.filter(kind=name).exists()], each=each)
-
-
-def _of_other_kinds(kind: str) -> list[str]:
-    """The parts that have no rows of this kind."""
-    own = kind if kind in NO_OPERATIONS else OPERATIONS
-    return [name for name in (BASE, OPERATIONS, CONNECTIONS) if name != own] if kind else []
-
-
-def _parts(kinds: Sequence[Share], left_out: Collection[str]) -> list[Share]:
-    """The parts of the total: base charge, operations, connections and bandwidth."""
-    by_part: dict[str, list[Share]] = {BASE: [], OPERATIONS: [], CONNECTIONS: []}
+def _parts(kinds: Sequence[Share]) -> list[Share]:
+    """The parts of the total that have rows: base charge, operations, connections and bandwidth."""
+    by_part: dict[str, list[Share]] = defaultdict(list)
     for each in kinds:
-        by_part.setdefault(each.name if each.name in NO_OPERATIONS else OPERATIONS, []).append(each)
+        by_part[each.name if each.name in NO_OPERATIONS else OPERATIONS].append(each)
     return with_widths(
         [
             Share(
@@ -332,8 +288,8 @@ def _parts(kinds: Sequence[Share], left_out: Collection[str]) -> list[Share]:
                 label=LABELS.get(name, "Operations"),
                 **{column: sum(getattr(each, column) for each in shares) for column in SUMS},
             )
-            for name, shares in by_part.items()
-            if name not in left_out
+            for name in (BASE, OPERATIONS, CONNECTIONS, BANDWIDTH)
+            if (shares := by_part[name])
         ]
     )
 

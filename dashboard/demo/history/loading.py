@@ -24,7 +24,6 @@ from dashboard.models import (
     MeteredUsage,
     Pair,
     PairDepth,
-    PingTally,
     SyphonLedger,
     WaitingSample,
 )
@@ -98,7 +97,7 @@ def _store_ledgers(pair: Pair, outages: Sequence[Outage], drained_at: datetime) 
 
 
 def _store_outage(outage: Outage, *, is_metered: bool) -> None:
-    """The action that forced it, if one did; pings, the depth of the entity's backlog, and metered operations."""
+    """The action that forced it, if one did; the depth of the entity's backlog, and metered operations."""
     incident, at = outage.incident, outage.failed_over_at
     entity = EntityHealth.objects.select_related("pair").get(pair__name=incident.pair, path=outage.entity.path)
     EntityHealth.objects.filter(pk=entity.pk).update(since=outage.recovered_at)
@@ -106,14 +105,6 @@ def _store_outage(outage: Outage, *, is_metered: bool) -> None:
         by = User(username=person(incident.forced_by))
         reason = f"{incident.reason} {MARK}"
         FAIL_OVER.record(Request(by, entity.pair, entity.path, reason, via=SIMULATION, at=at), "")
-    PingTally.objects.create(
-        entity=entity,
-        began_at=at,
-        last_at=outage.recovered_at,
-        accepted=True,
-        reason=MARK,
-        count=incident.lasted // MINUTE,
-    )
     points = _points([outage], at, MINUTE)
     WaitingSample.objects.bulk_create(WaitingSample(entity=entity, at=at, waiting=waiting) for at, waiting in points)
     rows = [row for row in rows_of_outage(outage) if is_metered and row.kind in OF_A_FAILOVER]

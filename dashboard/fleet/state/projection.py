@@ -15,7 +15,6 @@ from django.utils import timezone
 
 from dashboard.fleet.state.entity_rows import entity_rows, record_entities, record_listed
 from dashboard.fleet.state.message_counts import record_dead_letters, record_deliverable, record_depths, record_waiting
-from dashboard.fleet.usage import ping_tallies
 from dashboard.models import EntityHealth, FailoverEvent, Heartbeat
 from dashboard.site.fitting import counted, fit, fitted, word
 from pairing.events import Event
@@ -135,7 +134,6 @@ def record_pings(pair: str, pings: Mapping[str, PingRecord]) -> int:
     if not later:
         return 0
     with transaction.atomic():
-        ping_tallies.keep((rows[path], ping) for path, ping in later.items())
         return _set_later({rows[path].pk: _pinged(ping, rows[path]) for path, ping in later.items()}, by="last_ping_at")
 
 

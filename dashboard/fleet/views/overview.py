@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 
 from dashboard.fleet.boards import CALM, PanelOf, board, headline_of, last_heartbeat, watched_pairs
 from dashboard.fleet.forms import EntityFilter
-from dashboard.fleet.many_pairs import MANY, MOST_CARDS, pair_lines, worst, worst_pairs
+from dashboard.fleet.many_pairs import MANY, MOST_CARDS, MOST_ROWS, pair_lines, worst, worst_pairs
 from dashboard.fleet.state.status import is_silent
 from dashboard.fleet.state.status_counts import counts_by_pair
 from dashboard.models import EntityHealth, Pair
@@ -58,7 +58,7 @@ def _table(
     page = page_of(request, worst_pairs(shown, counts), PAGE)
     carded = [pair for pair in page if is_used or worst(counts.get(pair.pk, {})) not in CALM][:MOST_CARDS]
     rows = entities.filter(pair__in=carded) if is_used else entities.filter(pair__in=carded, rank__lt=AT_REST)
-    cards = board(now, carded, rows[:PAGE], panel_of)
+    cards = board(now, carded, rows[:MOST_ROWS], panel_of)
     whole = replace(cards, headline=headline_of(pairs, now, silent), is_silent=silent)
     return {"board": whole, "page": page, "lines": pair_lines(list(page), counts, now)}
 

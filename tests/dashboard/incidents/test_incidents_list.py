@@ -118,14 +118,14 @@ def test_the_list_is_filtered_by_pair_entity_month_and_state(several, as_role):
 
 def test_a_long_list_pages_on(pair, redis_here, alive, as_role):
     now = timezone.now()
-    for number in range(30):
-        outage(number, now - timedelta(hours=number + 1), MINUTE)
+    for number in range(105):
+        outage(number, now - timedelta(minutes=9 * number + 9), MINUTE)
     viewer = as_role("viewer")
 
     first, second = viewer.get("/incidents/").text, viewer.get("/incidents/?page=2").text
 
-    assert "Page 1 of 2 · 30 in all" in one_line(first)
-    assert len({*ids(first), *ids(second)}) == 30
+    assert "Page 1 of 2 · 105 failovers in all" in one_line(first)
+    assert len({*ids(first), *ids(second)}) == 105
 
 
 def test_sqlite_finds_the_recovery_of_each_incident_among_the_events_of_its_entity(pair):

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from dashboard.fleet.usage import metered
-from dashboard.models import BacklogQueue, ChargeRun, EntityHealth, FailoverEvent, PingTally
+from dashboard.models import BacklogQueue, ChargeRun, EntityHealth, FailoverEvent
 from dashboard.site.durations import lasting
 from dashboard.site.money import small_money
 from pairing.fleet.shared_state import SharedState
@@ -47,8 +47,7 @@ def state(request, pair, redis_here, alive, monkeypatch) -> str:
     if request.param == "paced":
         SharedState(redis_here, "contoso").pace_syphon(None, 20.0, "ada", "slowly")
     began = _incident().time
-    counted = {"count": 7_311, "accepted": False, "last_at": NOW}
-    PingTally.objects.create(entity=pair.entities.get(path="orders"), began_at=began, **counted)
+    EntityHealth.objects.update(ping_count=7_311)
     metered.store([sent(began + timedelta(minutes=1), "orders", "ping", PINGS)], NOW)
     bill("contoso", 20_000_000, "send", tiers=(13_000_000, 7_000_000))
     details = {"counts": RUN["counts"], "prices": PRICES, "sample_prices": False}
