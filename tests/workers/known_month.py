@@ -42,10 +42,10 @@ def compute_the_month() -> None:
             invoice=invoice, pair="contoso", namespace="contoso", entity="orders", kind=kind, included_units=0,
             quantity="1", exact=exact, cents=cents, **counts,
         )  # fmt: skip
-        for day, share in ((1, Decimal("0.75")), (2, Decimal("0.25"))):
+        for day, units, share in ((1, 617_283, Decimal("0.75")), (2, 617_284, Decimal("0.25"))):
             DailyCharge.objects.create(
                 invoice=invoice, date=now.date().replace(day=day), kind=kind, exact=str(share * Decimal(exact)),
-                **counts,
+                operations=units, billing_units=units,
             )  # fmt: skip
 
 

@@ -139,13 +139,19 @@ def of_money(seen: Readings) -> None:
     operations = [row for row in rows if row["kind"] in KINDS]
     is_free = not any(Fraction(row["exact"]) for row in operations)
     column, text = ("operations", str) if is_free else ("exact", small_money)
-    for group, label in _groups(operations):
-        figure = f"{column} of {group}"
-        of_group = (Fraction(row[column]) for row in operations if KINDS[row["kind"]].group == group)
-        seen.see(figure, "API", text(sum(of_group, Fraction(0))))
+    figure, label = f"{column} of the month", GROUPS["operations"]
+    if operations:
+        seen.see(figure, "API", text(sum((Fraction(row[column]) for row in operations), Fraction(0))))
         seen.see(figure, "sum of the month", _totals(page)[label])
         seen.see(figure, "chart, values by day", text(sum(map(Fraction, _values(page, label)), Fraction(0))))
         seen.see(figure, "chart, numbers by day", text(sum(_numbers(page, label), Fraction(0))))
+    of_failover = page.partition('id="failover-by-day"')[2]
+    for part, label in GROUPS.items() if "Cost of failover by day" in of_failover else ():
+        if label in _totals(of_failover):
+            seen.found(
+                f"cost of {part}", "card", rf"(?i)\b{label} ([\d.,]+\d)[,:]", page.partition("Cost of failover")[2]
+            )
+            seen.see(f"cost of {part}", "chart of failover", _totals(of_failover)[label])
     listed = list(csv.DictReader(seen.text(f"/costs.csv?month={month}").splitlines()))
     for kind in {row["kind"] for row in operations}:
         of_kind = [row for row in operations if row["kind"] == kind]
@@ -165,11 +171,6 @@ def _sizes(rows: Iterable[Mapping[str, Any]], column: str) -> dict[str, Fraction
     for row in rows:
         sizes[row["kind"]] += Fraction(row[column])
     return sizes
-
-
-def _groups(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    present = {KINDS[row["kind"]].group for row in rows}
-    return [(name, label) for name, label in GROUPS.items() if name in present]
 
 
 def _values(page: str, label: str) -> list[str]:

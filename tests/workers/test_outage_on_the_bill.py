@@ -136,5 +136,5 @@ def test_a_mended_outage_is_on_the_report_and_its_operations_are_those_the_names
 
     pictures = Readings(admin_client)
     of_money(pictures)
-    assert pictures.figures["operations of failover"]
+    assert pictures.figures["operations of the month"]
     assert not pictures.differing
