@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pairing.clock import left_until
+from pairing.clock import left_until, start
 from pairing.health.availability import News, State
 from pairing.health.flows import PingResult
 from pairing.loading import needing
@@ -115,7 +115,7 @@ class Fleet:
 
     def record_ping(self, result: PingResult, next_due: datetime | None) -> None:
         """Store the result of a ping for display; may take two seconds."""
-        if self.coordination is not None:
+        if self.coordination is not None and self.answers:
             with contextlib.suppress(Exception):
                 self.coordination.shared.record_ping(
                     result.path, accepted=result.accepted, reason=result.reason, next_due=next_due
@@ -125,7 +125,8 @@ class Fleet:
         """Report a release to the fleet, which makes a ping due immediately, on a separate thread."""
         if self.coordination is not None:
             release = partial(self.coordination.shared.release, path, operator=operator, process=self._pair.process)
-            threading.Thread(target=_quietly, args=(release,), name="pairing-reporting", daemon=True).start()
+            with contextlib.suppress(RuntimeError):  # none can be started: it is pinged when the next ping is due
+                start(threading.Thread(target=_quietly, args=(release,), name="pairing-reporting", daemon=True))
 
     def _adopt(self, health: "SharedHealth") -> None:
         clock, expires = self._pair.clock, health.expires

@@ -64,14 +64,15 @@ def test_by_a_callback(closing, primary, queue, kind):
 # By who lacks something
 
 
-def test_a_client_is_closed_where_no_thread_can_be_started(make_world, queue, monkeypatch):
+def test_a_client_is_closed_where_no_thread_can_be_started(make_world, queue, redis_url, monkeypatch):
     def refuse_to_start(thread):
         raise RuntimeError("can't start new thread")
 
-    with make_world("sync").client(backlog_queue_count=1) as client:
+    with make_world("sync").client(backlog_queue_count=1, coordination=redis_url) as client:
         sender = client.get_queue_sender(queue)
         sender.send_messages(ServiceBusMessage("x"))
         monkeypatch.setattr(threading.Thread, "start", refuse_to_start)
+        client.release(queue)
     assert states(client) == CLOSED
     with pytest.raises(Exception, match="closed"):
         sender.send_messages(ServiceBusMessage("x"))
