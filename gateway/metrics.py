@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from prometheus_client import Metric, generate_latest
+from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -15,49 +14,40 @@ from pairing.fleet.presence import GatewayTraffic
 
 _PREFIX = "paired_gateway_"
 _MOST_SDKS, _MOST_TEXT = 20, 60
+_MEANINGS = {
+    "links": "Links of the clients.",
+    "retained": "Deliveries without an outcome.",
+    "clients_total": "Clients that have connected.",
+    "primary_lost_total": "Connections to the primary that ended before the client closed them.",
+    "from_clients_bytes_total": "Bytes that clients sent.",
+    "to_clients_bytes_total": "Bytes that clients were sent.",
+    "redirected_total": "Messages that a backlog queue accepted.",
+    "refused_total": "Messages that neither namespace accepted.",
+}
 
 
-def _counter(meaning: str) -> int:
-    counter: int = field(default=0, metadata={"meaning": meaning})
-    return counter
+class Metrics(Collector):
+    """The counters of one process; `traffic` has the rest."""
 
-
-@dataclass(slots=True)
-class Metrics:
-    """The counters of one process."""
-
-    clients_total: int = _counter("Clients that have connected.")
-    primary_lost_total: int = _counter("Connections to the primary that ended before the client closed them.")
-    from_clients_bytes_total: int = _counter("Bytes that clients sent.")
-    to_clients_bytes_total: int = _counter("Bytes that clients were sent.")
-    redirected_total: int = _counter("Messages that a backlog queue accepted.")
-    refused_total: int = _counter("Messages that neither namespace accepted.")
-
-    def exposition(self, pair: str, traffic: GatewayTraffic) -> str:
-        """The text of /metrics."""
-        return generate_latest(_Families(list(self._families(pair, traffic)))).decode()
-
-    def _families(self, pair: str, traffic: GatewayTraffic) -> Iterable[Metric]:
-        clients = GaugeMetricFamily(_PREFIX + "clients", "Clients that are connected.", labels=("pair", "sdk"))
-        for sdk, count in traffic.clients.items():
-            clients.add_metric((pair, sdk), count)
-        yield clients
-        for name, meaning in (("links", "Links of the clients."), ("retained", "Deliveries without an outcome.")):
-            gauge = GaugeMetricFamily(_PREFIX + name, meaning, labels=("pair",))
-            gauge.add_metric((pair,), getattr(traffic, name))
-            yield gauge
-        for each in fields(self):
-            counter = CounterMetricFamily(_PREFIX + each.name, each.metadata["meaning"], labels=("pair",))
-            counter.add_metric((pair,), getattr(self, each.name))
-            yield counter
-
-
-class _Families(Collector):
-    def __init__(self, families: list[Metric]) -> None:
-        self._families = families
+    clients_total = primary_lost_total = from_clients_bytes_total = to_clients_bytes_total = 0
+    redirected_total = refused_total = 0
+    pair: str
+    traffic: Callable[[], GatewayTraffic]
 
     def collect(self) -> Iterable[Metric]:
-        return self._families
+        """Each metric with its labels."""
+        traffic = self.traffic()
+        clients = GaugeMetricFamily(_PREFIX + "clients", "Clients that are connected.", labels=("pair", "sdk"))
+        for sdk, count in traffic.clients.items():
+            clients.add_metric((self.pair, sdk), count)
+        yield clients
+        for name, meaning in _MEANINGS.items():
+            is_counter = name.endswith("_total")
+            family = (CounterMetricFamily if is_counter else GaugeMetricFamily)(
+                _PREFIX + name, meaning, labels=("pair",)
+            )
+            family.add_metric((self.pair,), getattr(self if is_counter else traffic, name))
+            yield family
 
 
 def by_sdk(names: Iterable[str]) -> dict[str, int]:

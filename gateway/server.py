@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+from prometheus_client import generate_latest
+
 from amqp10.transport.listener import READ_BUFFER, AcceptedConnection, Listener
 from amqp10.transport.origin import is_loopback, objection
 from gateway.access import Access
@@ -46,6 +48,7 @@ class Gateway:
         self._looking: asyncio.Task[None] | None = None
         self._is_away = False
         self.metrics = Metrics() if self.client is None else self.client.metrics
+        self.metrics.pair, self.metrics.traffic = pair.name, self._traffic
         self.certificate_ends: float | None = None
         self.read_buffer = bytearray(READ_BUFFER)
         self.is_ready = False
@@ -76,7 +79,7 @@ class Gateway:
         pages: dict[str, Page] = {
             "/healthz": lambda: (200, "ok\n"),
             "/readyz": lambda: (200, "ready\n") if self.is_ready else (503, "not ready\n"),
-            "/metrics": lambda: (200, self.metrics.exposition(self.pair.name, self._traffic())),
+            "/metrics": lambda: (200, generate_latest(self.metrics).decode()),
         }
 
         def serve(connection: AcceptedConnection) -> WebConversation:

@@ -112,7 +112,9 @@ class Guard:
                 return behind.detached_by_primary(fields)
             case p.End.CODE:
                 self._by_back.pop(channel)
-                self._lost([link for link in session.links.values() if isinstance(link, GuardedLink)], fields)
+                condition, description = p.reason(fields.value("error"))
+                for each in session.links.values():
+                    each.lost(sdk_error(condition, description or "The session has ended."))
         return False
 
     def _attached(self, session: GuardedSession, link: GuardedLink, answer: FrameFields) -> bool:
@@ -125,11 +127,6 @@ class Guard:
         return True
 
     # --- the end ---------------------------------------------------------------------------------------------------
-
-    def _lost(self, links: list[GuardedLink], fields: FrameFields) -> None:
-        condition, description = p.reason(fields.value("error"))
-        for link in links:
-            link.lost(sdk_error(condition, description or "The session has ended."))
 
     def primary_lost(self, reason: str) -> None:
         """What the primary has not settled goes by the rules."""
