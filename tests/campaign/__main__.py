@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     add("--messages", type=int, help="end once so many messages were accepted, and the kills reached")
     add("--kills", type=int, help="end once so many processes were killed, and the messages reached")
     add("--senders", type=int, help="processes that send (default: 4)")
+    add("--gatewayed", type=int, help="further processes that send through a gateway (default: none)")
     add("--receivers", type=int, help="processes that receive (default: 2)")
     add("--rate", type=float, help="sends a second of each (default: 4)")
     add("--batch", type=int, help=f"messages of a list or batch at most (default: {FEW})")
@@ -62,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
 def plan_of(given: argparse.Namespace) -> Plan:
     """The plan that the arguments ask for."""
     base = SMALL if given.small else Plan(seed=0)
-    names = ("minutes", "messages", "kills", "senders", "receivers", "rate", "batch", "crowd", "gap_s")
+    names = ("minutes", "messages", "kills", "senders", "gatewayed", "receivers", "rate", "batch", "crowd", "gap_s")
     changes: dict[str, Any] = {name: getattr(given, name) for name in names if getattr(given, name) is not None}
     changes["seed"] = given.seed if given.seed is not None else secrets.randbelow(1_000_000)
     if given.kinds:

@@ -25,6 +25,7 @@ class Ways:
     primary: str
     secondary: str
     redis: str
+    gateway: str = ""
 
 
 class Application:
@@ -39,6 +40,16 @@ class Application:
         self.stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop.set())
+
+    @property
+    def number(self) -> int:
+        """The number in its name."""
+        return int(self.name.rpartition("-")[2])
+
+    @property
+    def is_gatewayed(self) -> bool:
+        """Whether it sends through a gateway."""
+        return self.plan.senders <= self.number < self.plan.senders + self.plan.gatewayed
 
     def begins(self, process: str) -> None:
         """Called once its client is open."""

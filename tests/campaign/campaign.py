@@ -170,7 +170,9 @@ class Campaign:
         """What only the running processes can say, then all of them end, and the stores are read afterwards."""
         observed = self._observe_pages(stage)
         groups = schedule.names(self._plan)
-        stage.processes.end(*groups["receivers"], *(groups["drains"] if not self._plan.has_control_plane else ()))
+        stage.processes.end(
+            *groups["gateways"], *groups["receivers"], *(groups["drains"] if not self._plan.has_control_plane else ())
+        )
         billed = self._bill(stage)
         stage.processes.end(*groups["drains"], *groups["control"])
         observed |= {"billed": billed, "barriers": _barriers(stage), "is_settled": self._is_settled}

@@ -33,6 +33,8 @@ class Plan:
     messages: int = 0
     kills: int = 0
     senders: int = 4
+    gatewayed: int = 0
+    """Further senders, with the SDK alone, through a gateway."""
     receivers: int = 2
     rate: float = 4.0
     """Sends a second of each sender."""

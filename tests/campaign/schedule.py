@@ -8,6 +8,7 @@ from typing import Any
 from tests.campaign import crowd
 from tests.campaign.plan import ENTITIES, Plan
 
+GATEWAY = "gateway"
 APPLICATIONS_WEIGHT, SERVERS_WEIGHT = 3, 1
 FAULTS: tuple[dict[str, Any], ...] = (
     {"operation": "send", "effect": "reject"},
@@ -47,9 +48,11 @@ class Disturbance:
 
 def names(plan: Plan) -> dict[str, tuple[str, ...]]:
     """The processes of a campaign by what they are."""
+    senders = [f"sender-{number}" for number in range(plan.senders + plan.gatewayed)]
     drains = ("worker-1", "worker-2") if plan.has_control_plane else ("drainer-1", "drainer-2")
     return {
-        "senders": (*(f"sender-{number}" for number in range(plan.senders)), *([crowd.SENDER] if plan.crowd else [])),
+        "gateways": (GATEWAY,) if plan.gatewayed else (),
+        "senders": (*senders, *([crowd.SENDER] if plan.crowd else [])),
         "receivers": tuple(f"receiver-{number}" for number in range(plan.receivers)),
         "drains": drains,
         "control": ("web", "beat") if plan.has_control_plane else (),
@@ -105,7 +108,7 @@ Drawn = tuple[str, float, dict[str, Any]]
 def _process(chance: random.Random, plan: Plan) -> str:
     """Any process; those that send and drain more often than servers."""
     groups = names(plan)
-    applications = groups["senders"] + groups["receivers"] + groups["drains"] * 2
+    applications = groups["senders"] + groups["receivers"] + groups["drains"] * 2 + groups["gateways"] * 2
     others = groups["servers"] + groups["control"]
     weights = [APPLICATIONS_WEIGHT] * len(applications) + [SERVERS_WEIGHT] * len(others)
     return chance.choices(applications + others, weights)[0]

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import azure.servicebus.aio
 from azure.servicebus import ServiceBusMessage
 
 import pairing
@@ -26,6 +27,8 @@ from tests.campaign.letters import Turn
 REPEATED = 0.5
 """The share of refused messages outside of sessions that the application sends again, once."""
 PAUSE_S = 0.5
+GATEWAYED_S = 60.0
+"""How long the SDK may try, with all its attempts: a gateway may take 30 s for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,9 @@ def life(application: Application) -> Generator[Send, Result | None, None]:
         if turn is None:
             yield Send(None, [], PAUSE_S)
             continue
+        if turn.is_ordered and application.is_gatewayed:  # a gateway keeps no order of sessions
+            number += 1
+            continue
         if not interrupted or turn.is_ordered:
             yield from _sent(application, turn, chance)
         number, interrupted = number + 1, False
@@ -101,8 +107,13 @@ def _resumed(application: Application) -> tuple[int, bool]:
 
 def _sent(application: Application, turn: Turn, chance: random.Random) -> Generator[Send, Result | None, None]:
     messages = [letter.message() for letter in turn.letters]
+    bound_s = application.plan.send_timeout_s
+    if application.is_gatewayed:
+        bound_s = GATEWAYED_S
+        for message, letter in zip(messages, turn.letters, strict=True):
+            message.message_id = message.message_id or letter.identity
     while True:
-        application.journal.write(_attempted(turn, application.plan.send_timeout_s))
+        application.journal.write(_attempted(turn, bound_s))
         result = yield Send(turn, messages, 0.0)
         assert result is not None
         is_accepted = result.error is None
@@ -133,15 +144,25 @@ def _outcome(turn: Turn, messages: list[ServiceBusMessage], result: Result) -> d
     return record
 
 
-async def send(application: Application, library: Any) -> None:
-    """All sends of one process, through the blocking client or that of asyncio; nothing else runs beside them."""
+async def _opened(application: Application, is_asyncio: bool) -> tuple[Any, str]:
+    """The paired client and its name, or the SDK's client of a gateway."""
     ways = application.ways
+    if application.is_gatewayed:
+        sdk = azure.servicebus.aio if is_asyncio else azure.servicebus
+        return sdk.ServiceBusClient.from_connection_string(ways.gateway), ""
+    library = pairing.aio if is_asyncio else pairing
     client = library.PairedServiceBusClient.from_connection_string(
         ways.primary, ways.secondary, options=options(ways, application.plan)
     )
     await _settled(client.open())
+    return client, client.process
+
+
+async def send(application: Application, is_asyncio: bool) -> None:
+    """All sends of one process, through the blocking client or that of asyncio; nothing else runs beside them."""
+    client, process = await _opened(application, is_asyncio)
     try:
-        application.begins(client.process)
+        application.begins(process)
         queues = ("orders", "payments", "sessions", *crowd.names(application.plan.crowd))
         senders = {name: client.get_queue_sender(name) for name in queues}
         senders["events"] = client.get_topic_sender("events")
@@ -193,8 +214,7 @@ def _due(turn: Turn) -> datetime:
 
 def main() -> None:
     application = Application("senders")
-    is_asyncio = int(application.name.rpartition("-")[2]) % 2
-    asyncio.run(send(application, pairing.aio if is_asyncio else pairing))
+    asyncio.run(send(application, bool(application.number % 2)))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,7 @@ class Stage:
     def __init__(self, plan: Plan, folder: Path, say: Say) -> None:
         self.plan, self.folder, self.say = plan, folder, say
         self.run_id = secrets.token_hex(8)
-        self.ports = {name: free_port() for name in ("primary", "secondary", "redis", "web")}
+        self.ports = {name: free_port() for name in ("primary", "secondary", "redis", "web", "gateway")}
         self.routes = {route: free_port() for route in schedule.routes(plan)}
         self.key = secrets.token_urlsafe(32)
         self.token = ""
@@ -99,6 +100,8 @@ class Stage:
         self.make_crowd()
         if self.plan.has_control_plane:
             self.start_control_plane()
+        if self.plan.gatewayed:
+            self.start_gateway()
         self.start_applications()
 
     def start_redis(self) -> None:
@@ -169,6 +172,7 @@ class Stage:
     def _ways(self, group: str | None) -> dict[str, str]:
         ports = {server: self.routes.get(f"{group}-{server}", self.ports[server]) for server in self.ports}
         strings = {server: self.connection_string(ports[server]) for server in ("primary", "secondary")}
+        strings["gateway"] = self.connection_string(self.ports["gateway"])
         return strings | {"redis": f"redis://127.0.0.1:{ports['redis']}/0"}
 
     def _write_ways(self) -> None:
@@ -248,6 +252,16 @@ class Stage:
         self._database_url = f"sqlite:///{file}"
         if not file.exists():
             migrated.copy(file)
+
+    def start_gateway(self) -> None:
+        """Clients have the key of the namespaces; it reaches those as senders do."""
+        pairs = self.write("gateway.toml", PAIRS.format(pair=PAIR, backlog_queues=BACKLOG_QUEUES, entities="[]"))
+        keys, ways = self.write("gateway.keys", f"RootManageSharedAccessKey {self.key}"), self._ways("senders")
+        listens = ("--listen", f"127.0.0.1:{self.ports['gateway']}", "--health", "127.0.0.1:0")
+        argv = (sys.executable, "-m", "gateway", "--pair", PAIR, "--pairs-file", str(pairs), "--key-file", str(keys))
+        ends = {"CAMPAIGN_PRIMARY": ways["primary"], "CAMPAIGN_SECONDARY": ways["secondary"]}
+        program = self._program(schedule.GATEWAY, *argv, *listens, "--coordination", ways["redis"])
+        self.processes.start(replace(program, environment={**program.environment, **ends}))
 
     def start_applications(self) -> None:
         groups = schedule.names(self.plan)
