@@ -44,7 +44,9 @@ class SessionLimitsMiddleware:
         if is_over_by_now(request.session, now):
             logout(request)
             return _again() if is_htmx(request) else self.get_response(request)
-        if is_by_a_person(request) and now - request.session[SEEN] >= NOTED_EACH_S:
+        # The automatic refreshes of a page do not keep a session alive.
+        is_by_a_person = request.method != "GET" or not (is_htmx(request) or _is_machine(request))
+        if is_by_a_person and now - request.session[SEEN] >= NOTED_EACH_S:
             request.session[SEEN] = now
         return self._renewed(request, now) or self.get_response(request)
 
@@ -104,11 +106,6 @@ def is_over_by_now(session: Any, now: int | None = None) -> bool:
 
 def is_htmx(request: HttpRequest) -> bool:
     return request.headers.get("HX-Request") == "true"
-
-
-def is_by_a_person(request: HttpRequest) -> bool:
-    """Whether a person caused the request: automatic refreshes of a page do not keep a session alive."""
-    return request.method != "GET" or not (is_htmx(request) or _is_machine(request))
 
 
 def _is_machine(request: HttpRequest) -> bool:

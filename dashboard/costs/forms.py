@@ -74,11 +74,6 @@ class ForecastForm(forms.Form):
             per_gigabyte=Fraction(given["per_gigabyte"]),
         )
 
-    @property
-    def on_bills(self) -> Used:
-        """The operations on the bills before the outage."""
-        return Used(self.cleaned_data["used"], self.cleaned_data["used_secondary"])
-
 
 class BeforeFailoverForm(forms.Form):
     """The input of the forecast in the dialog of a forced failover."""
@@ -97,7 +92,8 @@ class BudgetForm(forms.Form):
 
 def forecast_of(form: ForecastForm, tariff: Tariff, rule: str) -> Forecast:
     """The outage of a valid form under the counting rule."""
-    return forecast(form.outage(), tariff.bills(form.on_bills), settlements=rule == SETTLEMENTS)
+    before = Used(form.cleaned_data["used"], form.cleaned_data["used_secondary"])
+    return forecast(form.outage(), tariff.bills(before), settlements=rule == SETTLEMENTS)
 
 
 def assumed(traffic: Traffic, known: Configured, tariff: Tariff) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from django.conf import settings
@@ -17,6 +17,7 @@ from dashboard.demo.history.plan import history
 from dashboard.demo.history.usage import write
 from dashboard.models import ChargeRun
 from dashboard.site.places import BASE_DIR
+from pipeline.months import Month
 
 SPARK_LATER = "PAIRED_NAMESPACES_SPARK_LATER"
 """Set by the set-up (tools/bootstrap.py) if Spark and Java may be missing so far."""
@@ -40,15 +41,10 @@ def compute(now: datetime) -> str:
     if settings.SIMULATED_UNTIL is None:
         _each([this])
         return f"the charges of {this} are computed"
-    before = month_before(settings.SIMULATED_UNTIL)
+    before = str(Month.of(settings.SIMULATED_UNTIL).previous)
     write(history(settings.SIMULATED_UNTIL), Path(settings.USAGE_DIR))
     _each([this, before])
     return f"the charges of {this} and {before} are computed"
-
-
-def month_before(now: datetime) -> str:
-    """The month before the one of `now`."""
-    return f"{now.replace(day=1) - timedelta(days=1):%Y-%m}"
 
 
 def _each(months: Sequence[str]) -> None:

@@ -74,7 +74,8 @@ def stages(course: Course, *, is_over: bool) -> list[Stage]:
     found = [_stage(step, number, course, is_over) for number, step in enumerate(SHOWN)]
     if course.step is Step.ROLLING_BACK or course.failure or course.aborted_by:
         state = "now" if course.step is Step.ROLLING_BACK and not is_over else "done"
-        found.append(Stage(WORDS[Step.ROLLING_BACK], state, "is-held", course.failure or _by(course)))
+        by = f"aborted by {course.aborted_by}" if course.aborted_by else ""
+        found.append(Stage(WORDS[Step.ROLLING_BACK], state, "is-held", course.failure or by))
     return found
 
 
@@ -108,10 +109,6 @@ def _report(step: Step, course: Course) -> str:
         case Step.COUNTING:
             return f"{len(course.arrived)} of {course.sent} received"
     return ""
-
-
-def _by(course: Course) -> str:
-    return f"aborted by {course.aborted_by}" if course.aborted_by else ""
 
 
 def _span(seconds: float | None) -> timedelta | None:

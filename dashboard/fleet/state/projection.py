@@ -59,11 +59,10 @@ def apply_all_health(pair: str, reported: Iterable[SharedHealth]) -> int:
     with transaction.atomic():
         if len(newer) > FEW:
             return _set_later({rows[health.path].pk: _health_columns(health) for health in newer}, by="version")
-        return sum(_apply(rows[health.path].pk, health) for health in newer)
-
-
-def _apply(entity: int, health: SharedHealth) -> int:
-    return EntityHealth.objects.filter(pk=entity, version__lt=health.version).update(**_health_columns(health))
+        return sum(
+            EntityHealth.objects.filter(pk=rows[one.path].pk, version__lt=one.version).update(**_health_columns(one))
+            for one in newer
+        )
 
 
 def _set_later(reported: Mapping[int, Mapping[str, Any]], by: str) -> int:
