@@ -1,10 +1,19 @@
-"""Each disturbance of the network does what its name says, and ends when it is mended."""
+"""Each disturbance of the network, of a disk and of a clock does what its name says, and ends when it is mended."""
 
 import asyncio
+import json
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+from dashboard.demo.processes import Program
+from tests.campaign import clocks
+from tests.campaign.disks import Disks
 from tests.campaign.network import Route
 
 PATIENCE_S = 30.0
@@ -85,3 +94,61 @@ async def test_reordered_connections_arrive_in_another_order(route) -> None:
 
     await asyncio.gather(*map(one, range(8)))
     assert arrived != sorted(arrived)
+
+
+def test_a_full_disk_takes_nothing_until_there_is_room_and_its_files_are_kept(tmp_path: Path) -> None:
+    with ExitStack() as resources:
+        disks = Disks(tmp_path, resources)
+        folder = disks.folder("primary")
+        if not disks.can_be_filled:
+            pytest.skip("this host does not allow mounting")
+        (folder / "before").write_bytes(bytes(1_000_000))
+        assert disks.fill("primary")
+        with pytest.raises(OSError, match="No space left on device"):
+            (folder / "meanwhile").write_bytes(bytes(100_000))
+        disks.clear("primary")
+        (folder / "after").write_bytes(bytes(1_000_000))
+    assert {path.name: path.stat().st_size for path in folder.iterdir()} == {
+        "before": 1_000_000,
+        "meanwhile": 0,
+        "after": 1_000_000,
+    }
+
+
+LOOK = """
+import json, time
+began = time.monotonic()
+time.sleep(0.02)
+time.sleep(0.0)
+slept = time.monotonic() - began
+try:
+    time.sleep(-1)
+except ValueError:
+    times = {"slept": slept, "clock": time.time(), "monotonic": time.monotonic()}
+    print(json.dumps(times | {"is_replaced": time.sleep.__module__ == "sitecustomize"}))
+"""
+
+
+def look(environment: dict[str, str]) -> dict[str, float]:
+    program = clocks.as_started(Program("it", (sys.executable, "-c", LOOK), {**os.environ, **environment}))
+    done = subprocess.run(program.argv, env=dict(program.environment), capture_output=True, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def test_a_process_with_a_stepped_clock_sleeps_as_long_as_any_other() -> None:
+    ours, stepped = look({}), look({"LD_PRELOAD": " "})  # no library: what replaces `time.sleep` is there all the same
+    assert (ours["is_replaced"], stepped["is_replaced"]) == (False, True)
+    assert ours["slept"] >= 0.02
+    assert stepped["slept"] >= 0.02
+
+
+@pytest.mark.skipif(clocks.library() is None, reason="libfaketime is not installed")
+@pytest.mark.parametrize("step_s", [-3600, 45])
+def test_its_clock_is_stepped_and_its_monotonic_clock_is_not(step_s: int) -> None:
+    library = clocks.library()
+    assert library is not None
+    before, stepped, after = look({}), look(clocks.stepped(library, step_s)), look(clocks.SAME)
+    assert before["clock"] + step_s <= stepped["clock"] <= after["clock"] + step_s
+    assert before["monotonic"] < stepped["monotonic"] < after["monotonic"]
+    assert stepped["slept"] >= 0.02

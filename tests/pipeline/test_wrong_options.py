@@ -1,4 +1,4 @@
-"""Mistakes in the options of the job are one sentence, before Spark is started."""
+"""Mistakes in the options of the job are one sentence, before Spark is started; the settings that Spark starts with."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 
+from pipeline.errors import PipelineError
+from pipeline.java import require_java
 from pipeline.jobs import charges
 from pipeline.schemas import USAGE
+from pipeline.usage.spark import ADDRESSES, LOCAL_DEFAULTS, of_a_plain_process
 from tests.pipeline.conftest import write_table
 from tests.pipeline.test_charges_on_spark import record
 
@@ -69,3 +72,23 @@ def test_names_that_are_not_ascii_are_found_without_a_language(tmp_path: Path) -
     command = [sys.executable, "-m", "pipeline.jobs.charges", *given]
     subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, timeout=300, check=True)
     assert json.loads(result.read_text().splitlines()[0])["counts"]["accepted"] == 1
+
+
+def test_a_java_home_without_java_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    with pytest.raises(PipelineError, match="there is no bin/java in it"):
+        require_java()
+
+
+def test_the_driver_listens_on_this_machine_only_unless_it_has_a_cluster_to_answer() -> None:
+    """docs/costs.md, "On a cluster"."""
+    local = of_a_plain_process({}, {})
+    assert {local[name] for name in ADDRESSES} == {"127.0.0.1"}
+    assert local["spark.driver.memory"] == LOCAL_DEFAULTS["spark.driver.memory"]
+    cluster = {"SPARK_MASTER": "spark://master:7077"}
+    assert not set(ADDRESSES) & of_a_plain_process(cluster, {}).keys()
+    addresses = {"SPARK_DRIVER_HOST": "10.0.0.5", "SPARK_DRIVER_BIND_ADDRESS": "0.0.0.0", "SPARK_DRIVER_PORT": "7001"}
+    given = of_a_plain_process(cluster | addresses | {"SPARK_DRIVER_MEMORY": "9g"}, {})
+    assert [given[name] for name in (*ADDRESSES, "spark.driver.port")] == ["10.0.0.5", "0.0.0.0", "7001"]
+    assert given["spark.driver.memory"] == "9g"

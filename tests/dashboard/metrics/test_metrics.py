@@ -142,36 +142,6 @@ def test_without_redis_the_rest_is_reported_with_the_same_names(redis_here, sett
     assert set(re.findall(r"^# TYPE (\S+ \S+)", text, re.MULTILINE)) == with_redis
 
 
-def test_a_label_may_hold_anything(pair, redis_here):
-    odd = 'a"b\\c\nd'
-    pair.entities.create(path=odd, waiting=3)
-
-    assert labels(samples(exposition(NOW), "paired_entity_waiting_messages")[0]) == {"pair": "contoso", "entity": odd}
-
-
-def test_large_numbers_are_exact(pair, redis_here):
-    pair.entities.create(path="q", waiting=1_795_000_123_456_789)
-
-    assert samples(exposition(NOW), "paired_entity_waiting_messages")[0][2] == 1_795_000_123_456_789
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("entities", "gauge"),
-        ("failover_events_total", "counter"),
-        ("pipeline_runs_total", "counter"),
-        ("lease_held", "gauge"),
-        ("task_start_delay_seconds_total", "counter"),
-    ],
-)
-def test_a_metric_without_a_sample_is_listed_with_its_type(db, redis_here, name, kind):
-    text = exposition(NOW)
-
-    assert not samples(text, f"paired_{name}")
-    assert f"# TYPE paired_{name} {kind}\n" in text
-
-
 def test_the_address_has_prometheus_format_and_the_age_of_each_heartbeat(pair, redis_here, alive, client):
     answer = client.get("/metrics")
 

@@ -113,25 +113,6 @@ def test_the_fall_of_an_entity_that_is_gone_troubles_nobody(ready_pair):
     assert list(less_ready(timezone.now())) == []
 
 
-def test_a_fall_shows_from_what_and_when_and_a_rise_ends_it(ready_pair, shared):
-    checked(ready_pair)
-    at_home(ready_pair)
-    checked(ready_pair)
-    rotate(shared, ())
-
-    checked(ready_pair)
-
-    row = Readiness.objects.get(entity="orders")
-    assert (row.score, row.previous_score, row.fell_at is not None) == (20, 100, True)
-    assert [reason["name"] for reason in row.reasons] == ["senders"]
-
-    rotate(shared, PATHS)
-    checked(ready_pair)
-
-    row = Readiness.objects.get(entity="orders")
-    assert (row.score, row.previous_score, row.fell_at) == (100, 20, None)
-
-
 def test_a_fall_lasts_until_the_score_is_as_high_again(ready_pair, shared):
     checked(ready_pair)
     at_home(ready_pair)
