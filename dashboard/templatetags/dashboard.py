@@ -1,5 +1,6 @@
 """Template tags of the control plane: times, states and the labels of actions."""
 
+import re
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -26,6 +27,7 @@ register = template.Library()
 FATE_LABELS = {"restored": "drained", "dead_lettered": "dead-lettered"}
 """The words for outcomes in ledgers that are not their names."""
 WEEK_S = 7 * 86_400
+BREAKS = re.compile(r"(?<=[/._])(?=.)|(?<=[a-z0-9])(?=[A-Z])")
 
 SHAPES = {
     Status.HEALTHY: '<circle cx="6" cy="6" r="4"/>',
@@ -138,8 +140,8 @@ def exact(at: datetime | None) -> SafeString:
 
 @register.filter
 def breakable(path: str) -> SafeString:
-    """A path with line breaks allowed after its slashes."""
-    return format_html_join(SafeString("/<wbr>"), "{}", ((part,) for part in path.split("/")))
+    """A path with line breaks allowed after its slashes, dots and underscores, and before its capitals."""
+    return format_html_join(SafeString("<wbr>"), "{}", ((part,) for part in BREAKS.split(path)))
 
 
 @register.filter

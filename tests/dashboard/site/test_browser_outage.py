@@ -171,6 +171,22 @@ def test_a_long_name_of_a_pair_is_broken_on_a_phone_before_the_page_is_wider(pag
     assert set(widths.values()) == {390}
 
 
+@pytest.mark.parametrize("name", ["ContosoOrderingApplicationIntegrationEventsOrderStatusChangedToAwaiting", "a" * 82])
+def test_a_long_name_of_an_entity_leaves_what_can_be_pressed_in_sight(page: Page, place: SampleSite, name: str) -> None:
+    place.shell(ENTER.format("failed-over"))
+    rename = "from dashboard.models import EntityHealth as E; E.objects.filter(path='{}').update(path='{}')"
+    place.shell(rename.format("payments", name))
+    cut = {}
+    for address in ("/", "/pairs/contoso/", f"/pairs/contoso/entities/{name}/"):
+        page.goto(address)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            cut[address, width] = page.evaluate(CLIPPED)
+    page.set_viewport_size({"width": 1440, "height": 1000})
+    place.shell(rename.format(name, "payments"))
+    assert {where: what for where, what in cut.items() if what} == {}
+
+
 @pytest.mark.parametrize("state", nightly(*STATES))
 def test_every_page_fits_in_every_state_and_is_on_the_contact_sheet(
     browser: Browser, place: SampleSite, tmp_path: Path, state: str
