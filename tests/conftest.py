@@ -34,6 +34,7 @@ TOGETHER = {
     "tests/dashboard/site/test_browser_outage.py": "pages, second half",
     "tests/dashboard/site/test_browser.py": "pages, first half",
     "tests/dashboard/site/test_browser_unanswered.py": "pages, first half",
+    "tests/dashboard/access/test_signin_provider.py": "pages, first half",
     "tests/dashboard/costs/test_costs_command.py": "charges",
     "tests/pairing/test_syphon.py": "syphon",
     "tests/campaign/test_campaign.py": "campaign",

@@ -94,7 +94,7 @@ def test_the_question_stays_open_when_the_cost_of_a_failover_has_been_reported(o
 
 
 def test_typing_in_the_search_narrows_the_table_and_the_address(operator):
-    operator.get_by_label("Search entities").fill("ship")
+    operator.get_by_label("Search pairs and entities").fill("ship")
 
     expect(operator.locator("tr[data-entity]")).to_have_count(1)
     expect(operator).to_have_url(re.compile(r"\?q=ship"))

@@ -163,7 +163,7 @@ def test_the_first_stop_of_the_keyboard_leads_past_the_menu(overview: Page) -> N
     overview.keyboard.press("Enter")
     expect(overview.locator("main")).to_be_focused()
     overview.keyboard.press("Tab")
-    expect(overview.get_by_label("Search entities")).to_be_focused()
+    expect(overview.get_by_label("Search pairs and entities")).to_be_focused()
 
 
 @pytest.mark.parametrize("width", [1440, 1024, 390])
