@@ -39,7 +39,7 @@ NOT_IMPORTED = {
 }
 
 
-BY_DISTRIBUTION = {top: {canonicalize_name(name) for name in names} for top, names in packages_distributions().items()}
+by_top_name = cache(packages_distributions)
 ELSEWHERE = {"emulator": {"pytest"}}
 """The emulator's fixture is imported by pytest alone."""
 
@@ -72,7 +72,7 @@ def imported(package: str) -> frozenset[str]:
 def distributions(module: str) -> set[str]:
     """The distributions that a module may come from: several where its first name is a namespace."""
     top = module.partition(".")[0]
-    known = BY_DISTRIBUTION[top]
+    known = {canonicalize_name(name) for name in by_top_name()[top]}
     words = [name for name in known if name == canonicalize_name(re.sub(r"[._]", "-", module))]
     starts = [name for name in known if canonicalize_name(module.replace(".", "-")).startswith(name)]
     return set(words or starts or known)

@@ -14,6 +14,7 @@ def in_seconds(seconds):
     return datetime.now(UTC) + timedelta(seconds=slowed(seconds))
 
 
+@pytest.mark.sampled("world")
 def test_a_scheduled_message_is_seen_but_not_received_before_its_time(sender, receiver):
     due = in_seconds(3)
     (number,) = sender.schedule_messages(ServiceBusMessage("later"), due)
@@ -27,6 +28,7 @@ def test_a_scheduled_message_is_seen_but_not_received_before_its_time(sender, re
     receiver.complete_message(message)
 
 
+@pytest.mark.sampled("world")
 def test_a_message_may_carry_its_time_itself(sender, receiver):
     due = in_seconds(2)
     sender.send_messages([ServiceBusMessage("later", scheduled_enqueue_time_utc=due), ServiceBusMessage("now")])
@@ -37,6 +39,7 @@ def test_a_message_may_carry_its_time_itself(sender, receiver):
     receiver.complete_message(second)
 
 
+@pytest.mark.sampled("world")
 def test_life_begins_at_the_scheduled_time(sender, receiver):
     lifetime = timedelta(seconds=30)
     sender.schedule_messages(ServiceBusMessage("x", time_to_live=lifetime), in_seconds(1))

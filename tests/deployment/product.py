@@ -3,7 +3,9 @@
 import ast
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import yaml
 from celery.bin.beat import beat as celery_beat
 from celery.bin.worker import worker as celery_worker
 from django.core.management import get_commands
@@ -25,6 +27,11 @@ SECRETS = {"DATABASE_URL", "EMAIL_URL", "METRICS_TOKEN", "OIDC_CLIENT_SECRET", "
 """Settings that a file in `deploy/` names by their NAME_FILE only."""
 PAIR = {"CONTOSO_PRIMARY", "CONTOSO_SECONDARY"}
 """What the pairs file of the examples names: connection strings, and so secrets."""
+
+
+def documents(file: Path) -> list[Any]:
+    """Those of a YAML file."""
+    return list(yaml.load_all(file.read_text(encoding="utf-8"), yaml.CSafeLoader))
 
 
 def programs() -> set[str]:

@@ -15,7 +15,7 @@ from tests.deployment import product
 from tools.build_packages import packages
 
 FOLDER = product.DEPLOY / "container"
-COMPOSE: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text(encoding="utf-8"))
+COMPOSE: dict[str, Any] = product.documents(FOLDER / "compose.yaml")[0]
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if service["image"].startswith("paired-namespaces-")}
 MOUNTED = "/run/secrets/"

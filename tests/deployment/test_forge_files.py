@@ -4,18 +4,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from tests.deployment.product import ROOT
+from tests.deployment.product import ROOT, documents
 from tools.build_packages import version
 
 FORGE = ROOT / ".github"
 FORMS = sorted(path for path in (FORGE / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
-CI: dict[str, Any] = yaml.safe_load((FORGE / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+CI: dict[str, Any] = documents(FORGE / "workflows" / "ci.yml")[0]
 HOOKS: list[dict[str, Any]] = [
-    hook
-    for repository in yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
-    for hook in repository["hooks"]
+    hook for repository in documents(ROOT / ".pre-commit-config.yaml")[0]["repos"] for hook in repository["hooks"]
 ]
 STEPS = [step for job in CI["jobs"].values() for step in job["steps"]]
 
@@ -45,7 +41,7 @@ def test_the_hooks_are_tools_of_the_environment_and_those_of_make_check() -> Non
 
 
 def test_the_version_is_the_same_wherever_it_is_named() -> None:
-    example = yaml.safe_load((ROOT / "deploy/kubernetes/example/kustomization.yaml").read_text(encoding="utf-8"))
+    example = documents(ROOT / "deploy/kubernetes/example/kustomization.yaml")[0]
     wheels = re.findall(r"\bversion, now ([\d.]+)\.", (ROOT / "docs" / "installation.md").read_text(encoding="utf-8"))
     supported = re.findall(r"^\| ([\d.]+) \| yes \|$", (ROOT / "SECURITY.md").read_text("utf-8"), re.MULTILINE)
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 import trustme
-import yaml
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, TransportType
 
 from emulator.running import running
@@ -27,10 +26,8 @@ primary = { connection_string_env = "CONTOSO_PRIMARY", namespace = "contoso" }
 secondary = { connection_string_env = "CONTOSO_SECONDARY", namespace = "contoso-dr" }
 """
 MANIFESTS = product.DEPLOY / "kubernetes" / "gateway"
-COMPOSE = yaml.safe_load((product.DEPLOY / "container" / "gateway.yaml").read_text(encoding="utf-8"))
-SIDECAR, SHARED = (
-    list(yaml.safe_load_all((MANIFESTS / name).read_text(encoding="utf-8"))) for name in ("sidecar.yaml", "shared.yaml")
-)
+COMPOSE = product.documents(product.DEPLOY / "container" / "gateway.yaml")[0]
+SIDECAR, SHARED = (product.documents(MANIFESTS / name) for name in ("sidecar.yaml", "shared.yaml"))
 POD = SIDECAR[0]["spec"]["template"]["spec"]
 IN_POD, FOR_ALL = POD["initContainers"][0], SHARED[0]["spec"]["template"]["spec"]["containers"][0]
 UNIT = systemd.read(systemd.FOLDER / "paired-namespaces-gateway@.service", systemd.SECRETS)

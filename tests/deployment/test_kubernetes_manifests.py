@@ -21,10 +21,10 @@ Manifest = dict[str, Any]
 
 def manifests(folder: Path) -> list[Manifest]:
     """The resources that the kustomization of a folder lists, without those of another folder."""
-    listed = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
+    listed = product.documents(folder / "kustomization.yaml")[0]["resources"]
     files = {path.name for path in folder.glob("*.yaml")} - {"kustomization.yaml"}
     assert {name for name in listed if not name.startswith("..")} == files
-    return [one for name in sorted(files) for one in yaml.safe_load_all((folder / name).read_text(encoding="utf-8"))]
+    return [one for name in sorted(files) for one in product.documents(folder / name)]
 
 
 RESOURCES = manifests(BASE)
