@@ -7,9 +7,10 @@ import itertools
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime, timedelta
 
+import duckdb
 import psycopg
 import pytest
 import redis
@@ -263,10 +264,13 @@ def test_the_runbook_of_postgresql_shows_that_it_is_away_and_when_that_is_over(s
 @pytest.mark.timeout(900)
 def test_usage_of_all_that_was_sent_is_written_once(story: Story) -> None:
     story.fleet.close(story.member)
-    process = story.member.process
+    once = "select record_id, reporter, kind, max_by(messages, seq) as messages from read_parquet(?) group by all"
+    query = f"select sum(messages) from ({once}) where reporter = ? and kind in ('send', 'send_backlog')"
 
     def billed() -> int:
-        return sum(story.plane.used(kind).get(process, 0) for kind in ("send", "send_backlog"))
+        files = [str(path) for path in (story.plane.usage / "usage").rglob("[!_]*.parquet")]
+        with closing(duckdb.connect()) as reader:
+            return int(reader.execute(query, [files, story.member.process]).fetchall()[0][0] or 0) if files else 0
 
     story.fleet.until(lambda: billed() >= len(story.member.accepted), 60, "usage is written")
     assert billed() == len(story.member.accepted)
