@@ -63,7 +63,7 @@ def store_reported_states(pair: str) -> bool:
     living = Presences(shared_state(pair)).living()
     for process, presence in living.items():
         if presence.gateway is not None:
-            projection.record_heartbeat(process, f"{projection.GATEWAY}{pair}", datetime.now(UTC))
+            projection.record_heartbeat(process, projection.gateway_role(pair), datetime.now(UTC))
     return projection.record_reported_states(pair, reported_states(living.values()))
 
 

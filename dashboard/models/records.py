@@ -1,8 +1,10 @@
 """What processes report: failover events, heartbeats, metered operations and pings; and counts of what was pruned."""
 
+from __future__ import annotations
+
 from django.db import models
 
-from dashboard.models.visibility import OfPair
+from dashboard.models.visibility import OfPair, visible_here
 from pairing.events import KINDS
 
 
@@ -42,6 +44,18 @@ class FailoverEvent(OfPair):
         return f"{self.kind} {self.entity}"
 
 
+GATEWAY = "gateway of "
+"""How the role of a pair's gateways begins, before its name."""
+
+
+class Processes(models.Manager["Heartbeat"]):
+    """Leaves out gateways, whose role names their pair, where not all pairs are seen."""
+
+    def get_queryset(self) -> models.QuerySet[Heartbeat]:
+        rows = super().get_queryset()
+        return rows if visible_here() is None else rows.exclude(role__startswith=GATEWAY)
+
+
 class Heartbeat(models.Model):
     """The last heartbeat of a process."""
 
@@ -49,6 +63,8 @@ class Heartbeat(models.Model):
     role = models.CharField(max_length=60)
     seen_at = models.DateTimeField()
     problems = models.JSONField(default=dict, blank=True, help_text="Its problems, by pair or by backlog queue.")
+
+    objects = Processes()
 
     class Meta:
         ordering = ("role", "process")

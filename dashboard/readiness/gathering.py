@@ -11,7 +11,7 @@ from django.db.models import Max, Sum
 
 from dashboard.costs.forecasts.current_month import traffic
 from dashboard.fleet.depth.outlook import outlook
-from dashboard.fleet.state.projection import GATEWAY
+from dashboard.fleet.state.projection import gateway_role
 from dashboard.fleet.state.status import HEARTBEAT_LIMIT
 from dashboard.fleet.usage.metered import sent
 from dashboard.models import BacklogQueue, Charge, EntityHealth, Heartbeat, Invoice, Pair, PairDepth, SyphonPause
@@ -51,7 +51,7 @@ def pair_facts(
         rate_words=usual.words,
         lasts_s=full_in.total_seconds() if full_in else None,
         gateways={name: one.gateway.certificate_ends for name, one in living.items() if one.gateway is not None},
-        gateway_heard_at=Heartbeat.objects.filter(role=f"{GATEWAY}{pair.name}"[:60]).aggregate(at=Max("seen_at"))["at"],
+        gateway_heard_at=Heartbeat.objects.filter(role=gateway_role(pair.name)).aggregate(at=Max("seen_at"))["at"],
     )
 
 

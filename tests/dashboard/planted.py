@@ -16,6 +16,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from dashboard.drills.course import Course, Step
+from dashboard.fleet.state.projection import gateway_role
 from dashboard.models import (
     Alert,
     AlertRule,
@@ -26,6 +27,7 @@ from dashboard.models import (
     Drill,
     EntityHealth,
     FailoverEvent,
+    Heartbeat,
     Invoice,
     Notice,
     Outage,
@@ -148,6 +150,7 @@ def planted(pair, redis_here, alive, settings) -> Planted:
     for model in tables():
         plant(model, rows)
     rows[Pair].groups.set([theirs])
+    Heartbeat.objects.create(process=f"{WORD}-host", role=gateway_role(HIDDEN), seen_at=NOW)
     people = {role: user(f"our-{role}", role, "ours") for role in ROLES}
     people |= {"nobody": user("our-nobody", "ours"), "roleless": user("roleless", "theirs")}
     people |= {"theirs": user("their-viewer", "viewer", "theirs")}

@@ -12,7 +12,7 @@ from django.db.models import F, Max, Sum
 from dashboard.alerts.watching.conditions import SILENCE, fits, is_over, key_of, thresholds
 from dashboard.fleet.state import ledgers
 from dashboard.fleet.state.primaries import PrimaryDown
-from dashboard.fleet.state.projection import GATEWAY
+from dashboard.fleet.state.projection import gateway_role
 from dashboard.models import (
     Alert,
     AlertRule,
@@ -21,10 +21,12 @@ from dashboard.models import (
     EntityHealth,
     FailoverEvent,
     Heartbeat,
+    Pair,
     Readiness,
     SyphonLedger,
 )
 from dashboard.models.alert import ANY
+from dashboard.models.records import GATEWAY
 from dashboard.site.money import money
 from dashboard.site.redis import RedisError, connection
 from pairing.fleet.shared_state import USAGE
@@ -223,14 +225,17 @@ def missing_workers(now: datetime) -> Iterator[Alert]:
     for role, seen_at in Heartbeat.objects.values_list("role", "seen_at"):
         for queue in filter(None, (name.strip() for name in role.split(","))):
             heard[queue] = max(seen_at, heard.get(queue, seen_at))
+    names = Pair.objects.filter(is_configured=True).values_list("name", flat=True)
+    pairs = {gateway_role(name): name for name in names}
     for queue, seen_at in heard.items():
-        if now - seen_at > SILENCE:
+        pair = pairs.get(queue) if queue.startswith(GATEWAY) else ANY
+        if pair and now - seen_at > SILENCE:
             yield condition(
                 "workers",
                 "critical",
-                (ANY, ANY, queue),
-                title=f"No {queue} is alive" if queue.startswith(GATEWAY) else f"No worker serves {queue}",
-                detail=f"The last heartbeat of one that did was at {seen_at:%Y-%m-%d %H:%M:%S} UTC.",
+                (pair, ANY, queue),
+                title=f"No worker serves {queue}" if pair == ANY else f"No gateway of {pair} is alive",
+                detail=f"The last heartbeat was at {seen_at:%Y-%m-%d %H:%M:%S} UTC.",
                 began_at=seen_at,
             )
 

@@ -16,6 +16,7 @@ from django.utils import timezone
 from dashboard.fleet.state.entity_rows import entity_rows, record_entities, record_listed
 from dashboard.fleet.state.message_counts import record_dead_letters, record_deliverable, record_depths, record_waiting
 from dashboard.models import EntityHealth, FailoverEvent, Heartbeat
+from dashboard.models.records import GATEWAY
 from dashboard.site.fitting import counted, fit, fitted, word
 from pairing.events import Event
 from pairing.fleet.presence import ReportedStates
@@ -36,7 +37,6 @@ __all__ = [
     "record_reported_states",
     "record_waiting",
 ]
-GATEWAY = "gateway of "  # the role of a pair's gateways, before its name
 FEW = 20
 """Up to this many changes are written in one statement each; more are written in bulk."""
 
@@ -163,6 +163,11 @@ def record_reported_states(pair: str, reported: ReportedStates) -> bool:
         numbers = {"processes": reported.processes, "failed_over_in": reported.failed_over_in(path)}
         changed += entities.filter(path=fits).exclude(**numbers).update(**numbers)
     return bool(changed)
+
+
+def gateway_role(pair: str) -> str:
+    """The role of a pair's gateways, as it is stored."""
+    return fitted(f"{GATEWAY}{pair}", 60)
 
 
 def record_heartbeat(process: str, role: str, at: datetime, problems: Mapping[str, str] | None = None) -> None:

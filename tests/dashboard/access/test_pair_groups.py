@@ -77,7 +77,7 @@ def test_the_words_are_found_where_everything_is_seen(planted):
 
     assert shown >= {
         "overview", "events", "events-csv", "alerts", "alert-deliveries", "alert-rules", "audit", "backlog", "costs",
-        "costs-csv", "costs-forecast", "drills", "readiness", "incidents", "audit-csv",
+        "costs-csv", "costs-forecast", "drills", "readiness", "incidents", "audit-csv", "workers",
     } & set(LISTS)  # fmt: skip
 
 

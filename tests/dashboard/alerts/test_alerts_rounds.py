@@ -215,7 +215,7 @@ def unready(pair):
             silent,
             "critical",
             "No worker serves syphons",
-            f"The last heartbeat of one that did was at {LAST:%F %T} UTC.",
+            f"The last heartbeat was at {LAST:%F %T} UTC.",
         ),
         (unready, "critical", "Readiness of 2 entities of contoso fell", "orders is at 40 of 100. No syphon is alive."),
     ],

@@ -6,7 +6,9 @@ from django.utils import timezone
 
 from dashboard.alerts.watching.conditions_now import missing_workers
 from dashboard.fleet.state import projection
+from dashboard.models import Pair
 from dashboard.readiness.gathering import pair_facts
+from dashboard.site.redis import shared_state
 from pairing.fleet.presence import GatewayTraffic, Presence, Presences
 from workers import heartbeats
 from workers.watchers import store_reported_states
@@ -49,7 +51,18 @@ def test_a_gateway_is_shown_with_its_clients_and_its_silence_is_an_alert(pair, s
 
     assert list(missing_workers(timezone.now())) == []
     (alert,) = missing_workers(timezone.now() + timedelta(minutes=2))
-    assert alert.title == "No gateway of contoso is alive"
+    assert (alert.title, alert.pair) == ("No gateway of contoso is alive", "contoso")
+    Pair.objects.update(is_configured=False)
+    assert list(missing_workers(timezone.now() + timedelta(minutes=2))) == []
+
+
+def test_readiness_knows_the_gateways_of_a_pair_with_a_long_name(db, redis_here):
+    pair = Pair.objects.create(name="p" * 63, primary_namespace="a", secondary_namespace="b", synced_at=timezone.now())
+    traffic = GatewayTraffic({}, links=0, retained=0, redirected=0, refused=0)
+    Presences(shared_state(pair.name)).report("gw:10:aaaa", Presence(sends=True, gateway=traffic))
+    store_reported_states(pair.name)
+
+    assert pair_facts(pair, {}, timezone.now()).gateway_heard_at
 
 
 def test_without_redis_the_page_says_what_it_cannot_know(pair, redis_away, as_role):
