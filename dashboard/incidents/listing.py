@@ -48,12 +48,15 @@ class Line:
 
 
 def beginnings() -> QuerySet[FailoverEvent]:
-    """The events that began an incident: failovers of entities that were not failed over. With `back_at`."""
+    """The events that began an incident: failovers of entities that were not failed over. With `back_at`; a drill is
+    none.
+    """
     same = FailoverEvent.objects.filter(pair=OuterRef("pair"), entity=OuterRef("entity"))
     before = same.filter(Q(time__lt=OuterRef("time")) | Q(time=OuterRef("time"), id__lt=OuterRef("id")))
     turn = before.filter(kind__in=TURNS).order_by("-time", "-id").values("kind")[:1]
     back = same.filter(kind__in=BACK, time__gte=OuterRef("time")).order_by("time", "id").values("time")[:1]
-    found = FailoverEvent.objects.filter(kind__in=AWAY).annotate(turn_before=Subquery(turn), back_at=Subquery(back))
+    real = FailoverEvent.objects.exclude(EntityHealth.objects.of_drills().seen_in())
+    found = real.filter(kind__in=AWAY).annotate(turn_before=Subquery(turn), back_at=Subquery(back))
     return found.filter(Q(turn_before__isnull=True) | Q(turn_before__in=BACK))
 
 

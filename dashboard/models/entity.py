@@ -24,6 +24,14 @@ class Entities(models.QuerySet["EntityHealth"]):
         """
         return self.exclude(gone_at__isnull=False, rank=AT_REST).exclude(is_canary=True, is_configured=False)
 
+    def of_drills(self) -> Self:
+        """Canaries that only drills use: what happens to them is no outage."""
+        return self.filter(is_canary=True, is_configured=False)
+
+    def seen_in(self) -> models.Exists:
+        """Whether an event, in a query of events, is of one of these entities."""
+        return models.Exists(self.filter(pair__name=models.OuterRef("pair"), path=models.OuterRef("entity")))
+
 
 EntityManager = PairScoped.from_queryset(Entities)
 

@@ -25,7 +25,7 @@ from dashboard.fleet.state.outages import TURNS, outages
 from dashboard.fleet.state.outages import Outage as Folded
 from dashboard.fleet.state.outages import Report as Event
 from dashboard.fleet.usage import metered
-from dashboard.models import Availability, FailoverEvent, Outage
+from dashboard.models import Availability, EntityHealth, FailoverEvent, Outage
 from pipeline.months import Month
 
 CROSSING_KINDS = ("send_backlog", "syphon_receive")
@@ -132,7 +132,8 @@ def _tariff(pair: str, month: str) -> Tariff:
 
 def _of_events(month: str, pair: str, now: datetime) -> list[Outage]:
     begin, end = Month.parse(month).start, min(Month.parse(month).end, now)
-    rows = FailoverEvent.objects.filter(kind__in=TURNS, time__lt=end, **({"pair": pair} if pair else {}))
+    real = FailoverEvent.objects.exclude(EntityHealth.objects.of_drills().seen_in())
+    rows = real.filter(kind__in=TURNS, time__lt=end, **({"pair": pair} if pair else {}))
     in_order = rows.exclude(entity="*").order_by("pair", "entity", "time", "event_id")
     found = []
     for (whose, entity), events in groupby(in_order, attrgetter("pair", "entity")):

@@ -169,14 +169,20 @@ def outages_for(folder: Path, month: str) -> list[str]:
     Outages are folded here from the events before the month's end, and the job takes them as they are.
     """
     path, inventory = folder / "outages.jsonl", folder / "inventory.jsonl"
+    drills = EntityHealth.objects.of_drills()
     events = FailoverEvent.objects.filter(kind__in=TURNS, time__lt=Month.parse(month).end).exclude(entity="*")
-    in_order = events.order_by("pair", "entity", "time", "event_id").values_list(*REPORTED).iterator()
+    in_order = (
+        events.exclude(drills.seen_in())
+        .order_by("pair", "entity", "time", "event_id")
+        .values_list(*REPORTED)
+        .iterator()
+    )
     with path.open("w", encoding="utf-8") as out:
         for (pair, entity), rows in groupby(in_order, itemgetter(0, 1)):
             found = outages(Report(time, kind, reason) for _, _, time, kind, reason in rows)
             out.writelines(json.dumps(_outage(pair, entity, one)) + "\n" for one in found)
     with inventory.open("w", encoding="utf-8") as out:
-        for pair, entity in EntityHealth.objects.values_list("pair__name", "path"):
+        for pair, entity in EntityHealth.objects.exclude(pk__in=drills).values_list("pair__name", "path"):
             out.write(json.dumps({"pair": pair, "entity": entity}) + "\n")
     return ["--outages", str(path), "--inventory", str(inventory)]
 

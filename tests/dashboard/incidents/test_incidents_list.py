@@ -7,6 +7,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from dashboard.costs.reporting.live_outages import live_outages
 from dashboard.fleet.state import projection
 from dashboard.incidents.listing import beginnings, in_month, still_open
 from dashboard.models import EntityHealth
@@ -126,6 +127,20 @@ def test_a_long_list_pages_on(pair, redis_here, alive, as_role):
 
     assert "Page 1 of 2 · 105 failovers in all" in one_line(first)
     assert len({*ids(first), *ids(second)}) == 105
+
+
+def test_a_drill_is_no_incident_and_no_outage(pair, redis_here, alive, as_role):
+    EntityHealth.objects.create(pair=pair, path="pairing-canary", is_canary=True)
+    began = timezone.now() - MINUTE
+    projection.record_events(
+        [
+            event(name * 32, "forced", time=began, entity=path)
+            for name, path in (("1", "pairing-canary"), ("2", "orders"))
+        ]
+    )
+
+    assert ids(as_role("viewer").get("/incidents/").text) == ["2" * 32]
+    assert [one.outage.entity for one in live_outages(f"{began:%Y-%m}", "", [], None, timezone.now())] == ["orders"]
 
 
 def test_sqlite_finds_the_recovery_of_each_incident_among_the_events_of_its_entity(pair):
