@@ -90,3 +90,18 @@ def _descriptor(body: bytes) -> tuple[Any, int]:
     if body[:1] != b"\x00":
         raise DecodeError("a frame without a performative")
     return decode(body, 1)
+
+
+def outcome_of(state: bytes) -> tuple[int, str | None, str]:
+    """The code of an encoded outcome, and condition and description of its error."""
+    read = p.outcome(decode(state)[0])
+    code, fields = read if read is not None else (0, [])
+    condition, description, _ = p.error_parts(fields[0] if code == p.REJECTED and fields else None)
+    return code, condition or None, description
+
+
+def with_address(terminus: bytes, address: str) -> Raw:
+    """The encoded source or target with another address."""
+    value = decode(terminus, 1)[1]
+    items = [terminus[start:end] for start, end in list_items(terminus, value)]
+    return Raw(terminus[:value] + encode_list([encode(address), *items[1:]]))

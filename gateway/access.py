@@ -12,8 +12,9 @@ from pathlib import Path
 
 from amqp10 import performatives as p
 from amqp10 import sas, sasl
+from amqp10.addresses import path_of
 from amqp10.cbs import SAS_TOKEN
-from gateway.namespace import Namespace, path_of
+from gateway.namespace import Namespace
 from gateway.pairs import PairError
 from pairing.ends import Endpoint
 

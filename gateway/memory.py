@@ -10,11 +10,11 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from amqp10.addresses import MANAGEMENT, path_of
 from amqp10.codec import decode
 from amqp10.frame_fields import FrameFields
 from amqp10.requests import Request
 from amqp10.sas import expiry, strays
-from gateway.namespace import MANAGEMENT, path_of
 
 _MOST, _MOST_OF_ONE, _MOST_ASKED, _LONGEST_S = 10_000, 1000, 64, 24 * 3600.0
 _ACCEPTED = (200, 202)

@@ -10,7 +10,6 @@ import certifi
 
 from pairing.ends import Endpoint
 
-MANAGEMENT = "/$management"
 _PORT, _PLAIN_PORT = 5671, 5672
 
 
@@ -48,12 +47,6 @@ class Namespace:
         except ValueError:
             return address  # the primary refuses it
         return f"{scheme}://{self.host}{slash}{path}" if separator and named != self.host else address
-
-
-def path_of(address: str | None) -> str:
-    """The entity or node of an address of a link or a token."""
-    address = address or ""
-    return (address.partition("://")[2].partition("/")[2] if "://" in address else address).strip("/")
 
 
 def _authorities() -> ssl.SSLContext:

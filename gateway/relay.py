@@ -10,10 +10,10 @@ import logging
 from typing import Protocol
 
 from amqp10 import performatives as p
-from amqp10.codec import decode, encode, encode_list, list_items
-from amqp10.frame_fields import FrameFields
+from amqp10.addresses import address_of, is_token_node
+from amqp10.frame_fields import FrameFields, with_address
 from amqp10.transport.listener import AcceptedConnection
-from amqp10.types import AmqpError, Raw
+from amqp10.types import AmqpError
 from gateway.access import Access
 from gateway.front import Front
 from gateway.guard.client import GatewayClient
@@ -22,7 +22,7 @@ from gateway.memory import Grant, Memory, Proofs
 from gateway.metrics import Metrics, sdk_of
 from gateway.namespace import Namespace
 from gateway.side import MAX_FRAME_SIZE, Phase
-from gateway.tokens import TokenRequests, address_of, is_token_node
+from gateway.tokens import TokenRequests
 from gateway.upstream import Upstream
 
 log = logging.getLogger("gateway")
@@ -84,7 +84,8 @@ class Relay:
         """Pass a frame of the client on. Raises AmqpError."""
         code = body[2] if body[:2] == b"\x00\x53" and len(body) > 2 else FrameFields(body).code
         if not self.is_primary_there and code != p.Disposition.CODE:
-            self._without_primary(code, channel, FrameFields(body))
+            if self._guard is None or not self._guard.goes_on(code, channel, FrameFields(body)):
+                self._leave()  # and is served by the gateway once it has connected again
             return
         if code == p.Disposition.CODE or (code in _PASSED and self._guard is None and channel not in self._tokens):
             self.upstream.send(channel, body)
@@ -96,13 +97,6 @@ class Relay:
         else:
             for each in bodies:
                 self.upstream.send(channel, each)
-
-    def _without_primary(self, code: int, channel: int, fields: FrameFields) -> None:
-        """Senders go on. A client that wants anything else connects again, and is served by the gateway."""
-        if self._guard is not None and not self._is_leaving and self._guard.keeps(code, channel, fields):
-            self._guard.from_client(code, channel, fields, [])
-        else:
-            self._leave()
 
     def from_primary(self, channel: int, body: bytes) -> None:
         """Pass a frame of the primary on. Raises AmqpError."""
@@ -170,7 +164,7 @@ class Relay:
             address = address_of(attach.encoded(name))
             here = address if address is None else self.gateway.primary.address_here(address)
             if here != address and here is not None:
-                ends[name] = _with_address(attach.encoded(name), here)
+                ends[name] = with_address(attach.encoded(name), here)
         if not attach.value("role") and is_token_node(address_of(attach.encoded("target"))):
             requests = TokenRequests(self.gateway.access, self.gateway.primary, self.proofs)
             self._tokens.setdefault(channel, {})[attach.value("handle")] = requests
@@ -287,10 +281,3 @@ class Relay:
         self.is_primary_there = False
         if self._guard is not None:
             self._guard.end()
-
-
-def _with_address(terminus: bytes, address: str) -> Raw:
-    """The encoded source or target with another address."""
-    value = decode(terminus, 1)[1]
-    items = [terminus[start:end] for start, end in list_items(terminus, value)]
-    return Raw(terminus[:value] + encode_list([encode(address), *items[1:]]))

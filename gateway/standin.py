@@ -17,6 +17,7 @@ from azure.servicebus.exceptions import MessageSizeExceededError
 
 from amqp10 import events as e
 from amqp10 import performatives as p
+from amqp10.addresses import MANAGEMENT, is_token_node, path_of
 from amqp10.codec import encode
 from amqp10.connection import Connection, State
 from amqp10.link import Link
@@ -31,8 +32,7 @@ from gateway.guard.link import CREDIT, MOST_KEPT, RETRYABLE, SIZE_EXCEEDED, reje
 from gateway.guard.session import ACCEPTED
 from gateway.memory import USUAL, Grant, Proofs
 from gateway.metrics import sdk_of
-from gateway.namespace import MANAGEMENT, path_of
-from gateway.tokens import MAX_REQUEST, is_token_node
+from gateway.tokens import MAX_REQUEST
 from pairing.drive import run_async
 from pairing.health.faults import condition
 from pairing.links.failures import LinkFailure
@@ -242,10 +242,9 @@ class StandIn:
 
     async def _put_token(self, request: Request) -> bytes:
         grant, status, text = Grant.asked(request), 202, "Accepted"
-        is_known = self.proofs.memory.knows(grant)
-        if not is_known and await self._is_proved(grant, request):
-            grant = replace(grant, is_proof=True)
-        if is_known or grant.is_proof:
+        if not self.proofs.memory.knows(grant):
+            grant = replace(grant, is_proof=grant.until > time.time() and await self._is_proved(grant, request))
+        if grant.is_proof or self.proofs.memory.knows(grant):
             self.proofs.add(grant)
         else:
             await asyncio.sleep(HELD_S)
@@ -253,12 +252,11 @@ class StandIn:
         return response(request, {"status-code": Int(status), "status-description": text})
 
     async def _is_proved(self, grant: Grant, request: Request) -> bool:
-        if grant.until <= time.time():
-            return False
-        if self._access.proves(grant.shown, str(request.properties.get("name"))):
-            return True
-        paths, kind = self._client.backlog_paths, str(request.properties.get("type"))
-        return bool(paths) and await self._client.backlog.proves(grant.shown, kind, paths[0])
+        audience, kind = (str(request.properties.get(name)) for name in ("name", "type"))
+        paths = self._client.backlog_paths
+        return self._access.proves(grant.shown, audience) or (
+            bool(paths) and await self._client.backlog.proves(grant.shown, kind, paths[0])
+        )
 
     async def _manage(self, path: str, request: Request) -> bytes:
         """Scheduled messages go to the backlog; everything else has to wait."""

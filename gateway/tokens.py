@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from amqp10 import performatives as p
-from amqp10.cbs import NODE
 from amqp10.codec import decode, encode
 from amqp10.frame_fields import FrameFields
 from amqp10.sections import APPLICATION_PROPERTIES, VALUE, Section, split
 from amqp10.types import AmqpError
 from gateway.access import Access
 from gateway.memory import Proofs
-from gateway.namespace import MANAGEMENT, Namespace
+from gateway.namespace import Namespace
 
 MAX_REQUEST = 64 * 1024
 _MAX_PARTS = 128
@@ -67,19 +65,3 @@ def _replaced(payload: bytes, sections: dict[int, Section], values: dict[int, ob
         value = payload[section.value : section.end] if section.code not in values else encode(values[section.code])
         pieces.append(payload[section.start : section.value] + value)
     return b"".join(pieces)
-
-
-def is_token_node(address: str | None) -> bool:
-    """Whether this is the address of `$cbs`."""
-    return address is not None and address.strip("/").casefold() == NODE
-
-
-def is_node(path: str) -> bool:
-    """Whether this is the path of a node that answers requests."""
-    return is_token_node(path) or path.casefold().endswith(MANAGEMENT)
-
-
-def address_of(terminus: bytes) -> str | None:
-    """The address of an encoded source or target; None for one without, such as a coordinator."""
-    found = p.terminus(decode(terminus)[0])
-    return None if found is None or found.code == p.COORDINATOR else found.address

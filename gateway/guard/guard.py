@@ -7,14 +7,13 @@ from collections.abc import Coroutine
 from typing import Any
 
 from amqp10 import performatives as p
+from amqp10.addresses import address_of, is_node, is_token_node, path_of
 from amqp10.codec import decode
 from amqp10.frame_fields import FrameFields
 from gateway.guard.backlog import sdk_error
 from gateway.guard.client import GatewayClient
 from gateway.guard.link import GuardedLink
 from gateway.guard.session import GuardedSession, GuardRelay
-from gateway.namespace import path_of
-from gateway.tokens import address_of, is_node, is_token_node
 
 _VIA = "com.microsoft:transfer-destination-address"
 
@@ -43,11 +42,12 @@ class Guard:
         links = [link for session in self._sessions.values() for link in session.links.values()]
         return [link for link in links if isinstance(link, GuardedLink)]
 
-    def keeps(self, code: int, channel: int, fields: FrameFields) -> bool:
-        """Whether a frame is dealt with without the primary: it is about a guarded link that stays."""
+    def goes_on(self, code: int, channel: int, fields: FrameFields) -> bool:
+        """Deal with a frame while the primary is away, if it is about a guarded link; whether it was."""
         session = self._sessions.get(channel)
         is_sent = code in (p.Transfer.CODE, p.Flow.CODE)
-        return is_sent and session is not None and fields.value("handle") in session.links
+        is_about = is_sent and session is not None and fields.value("handle") in session.links
+        return is_about and session is not None and self._is_taken(session, code, fields, [])
 
     # --- frames ----------------------------------------------------------------------------------------------------
 

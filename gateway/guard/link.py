@@ -14,11 +14,11 @@ from azure.servicebus.exceptions import MessageSizeExceededError, OperationTimeo
 
 from amqp10 import performatives as p
 from amqp10.codec import encode
-from amqp10.frame_fields import FrameFields
+from amqp10.frame_fields import FrameFields, outcome_of
 from amqp10.types import AmqpError
 from gateway.guard.backlog import Outgoing, sdk_error
 from gateway.guard.client import GatewayClient, GuardedSends
-from gateway.guard.session import ACCEPTED, GuardedSession, outcome_of
+from gateway.guard.session import ACCEPTED, GuardedSession
 from gateway.guard.work import Delivery
 from pairing.drive import run_async
 from pairing.health.faults import condition

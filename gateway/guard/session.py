@@ -12,7 +12,7 @@ from typing import Protocol
 from azure.servicebus.exceptions import ServiceBusError
 
 from amqp10 import performatives as p
-from amqp10.codec import decode, encode
+from amqp10.codec import encode
 from amqp10.frame_fields import FrameFields
 from amqp10.types import Raw
 from gateway.memory import Proofs
@@ -207,11 +207,3 @@ class GuardedSession:
     def transferred_to_client(self) -> None:
         """A transfer of the primary is passed to a receiver of the client."""
         self._to_client = (self._to_client + 1) & _SERIAL
-
-
-def outcome_of(state: bytes) -> tuple[int, str | None, str]:
-    """The code of an encoded outcome, and condition and description of its error."""
-    read = p.outcome(decode(state)[0])
-    code, fields = read if read is not None else (0, [])
-    condition, description, _ = p.error_parts(fields[0] if code == p.REJECTED and fields else None)
-    return code, condition or None, description

@@ -58,7 +58,7 @@ def test_a_campaign_of_seconds_finds_nothing_broken_and_leaves_nothing_behind(tm
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_campaign_of_two_minutes_finds_nothing_broken(tmp_path: Path, seed: int) -> None:
-    result = run(replace(SMALL, seed=seed), tmp_path / "campaign")
+    result = run(replace(SMALL, seed=seed, gatewayed=2), tmp_path / "campaign")
     assert int(str(result["kills"])) > 0
     assert not processes_of(tmp_path)
 
