@@ -196,8 +196,7 @@ class SpawnServer:
 class Fleet:
     """The applications of one pair; with a spawn server of its own where it is given none.
 
-    `reconcile_s`: how often they tell what they know and look what others do, if not as often as ever. `prefix`: of
-    their names, which message ids begin with.
+    `reconcile_s`: how often they tell what they know and look what others do, if not as often as ever.
     """
 
     def __init__(
@@ -208,9 +207,7 @@ class Fleet:
         pair: str,
         spawn_server: SpawnServer | None = None,
         reconcile_s: float | None = None,
-        prefix: str = "m",
     ) -> None:
-        self._prefix = prefix
         self.folder, self.namespaces, self.server, self.pair = folder, namespaces, server, pair
         self.members: list[Member] = []
         self._address = str(folder / f"fleet-{pair}.sock")
@@ -239,7 +236,7 @@ class Fleet:
     ) -> list[Member]:
         """Starts so many applications with these options (durations in seconds), all ready and connected to Redis."""
         numbers = range(len(self.members), len(self.members) + count)
-        fresh = [Member(f"{self._prefix}{number}", Relay(self.server.port)) for number in numbers]
+        fresh = [Member(f"m{number}", Relay(self.server.port)) for number in numbers]
         self.members += fresh
         for member in fresh:
             self._spawn(member, list(entities), every_s, DURATIONS_S | (durations or {}), more)
