@@ -7,9 +7,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from pairing.drain.backlog_queue import Settled
-from pairing.drain.host import ASK_S, How, SyphonHost
-from pairing.drain.settlement import Settlement, choose
+from pairing.drain.host import ASK_S, SyphonHost
 from pairing.drain.syphons import SyphonCore
 from pairing.drive import run
 from pairing.links.failures import AnyLink
@@ -46,7 +44,6 @@ class SyphonThreads(Threads):
 
     def __init__(self, watchdog: Watchdog) -> None:
         self._watchdog = watchdog
-        self._settlement: Settlement | None = None
 
     def ask(self, look: Callable[..., Any], path: str) -> Any:
         """Call a method of the administration, with a timeout."""
@@ -60,9 +57,3 @@ class SyphonThreads(Threads):
         """Close links without operations in progress."""
         for link in links:
             link.close(0)
-
-    def settle(self, receiver: Any, how: How, outcomes: list[Settled], timeout_s: float) -> None:
-        """Record each outcome immediately, in case the link breaks in between."""
-        self._settlement = way = self._settlement or choose(receiver)
-        for at, outcome in enumerate(way(receiver, how, timeout_s)):
-            outcomes[at] = outcome

@@ -8,9 +8,10 @@ from typing import Any
 from azure.servicebus import ServiceBusSubQueue
 
 from pairing import PairedServiceBusClient
-from pairing.drain.backlog_queue import Item
+from pairing.drain.backlog_queue import Item, Settled
 from pairing.drain.refusals import why_refused
 from pairing.drain.settlement import choose
+from pairing.drive import run
 from pairing.health.faults import describe
 from pairing.links.link import Link
 from pairing.messages.sizes import received_size
@@ -68,13 +69,12 @@ class DeadLetterLinks:
         self._connected.meter.count("manage", self._end_of.namespace, self._path, operations=1, billing_units=1)
         return page
 
-    def settle(self, verb: Any, messages: list[Any]) -> list[str]:
+    def settle(self, verb: Any, messages: list[Any]) -> list[Settled]:
         """Settle these messages. Returns the outcome of each. Raises Unreachable."""
-        outcomes: list[str] = []
+        outcomes: list[Settled] = ["unknown"] * len(messages)
 
         def settle(receiver: Any, left_s: float) -> None:
-            for outcome in choose(receiver)(receiver, (verb, messages, "", ""), left_s):
-                outcomes.append(outcome)
+            run(choose(receiver)(receiver, (verb, messages, "", ""), outcomes, left_s))
 
         self._with_receiver(settle, _SETTLE_S)
         count = len(messages)

@@ -11,7 +11,7 @@ import hashlib
 import threading
 import time
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -255,7 +255,7 @@ class DeadLetterRun:
         outcomes = zip(messages, self._settled("complete", messages), strict=False)
         self._finish([message.sequence_number for message, outcome in outcomes if outcome == "done"])
 
-    def _settled(self, verb: Any, messages: list[Any]) -> list[str]:
+    def _settled(self, verb: Any, messages: list[Any]) -> Sequence[str]:
         return self._links.settle(verb, messages)
 
     def _report_to_ledger(self, numbers: list[int]) -> None:

@@ -5,15 +5,10 @@ from collections.abc import Callable, Iterable
 from inspect import iscoroutinefunction
 from typing import Any, Protocol, cast
 
-from azure.servicebus.aio import ServiceBusReceiver
-from azure.servicebus.exceptions import MessageAlreadySettled, MessageLockLostError, MessageNotFoundError
-
 from pairing.aio.cancellation import within
 from pairing.aio.links import Background, Link
 from pairing.aio.runtime import Tasks
-from pairing.drain.backlog_queue import Settled
-from pairing.drain.host import ASK_S, How, SyphonHost
-from pairing.drain.settlement import settler
+from pairing.drain.host import ASK_S, SyphonHost
 from pairing.drain.syphons import SyphonCore
 from pairing.drive import run_async
 from pairing.links.failures import AnyLink
@@ -63,20 +58,3 @@ class SyphonTasks(Tasks):
     async def close_links(self, links: Iterable[AnyLink]) -> None:
         """Close links without operations in progress."""
         await asyncio.gather(*(cast("Link", link).close(0.5) for link in links))
-
-    async def settle(self, receiver: ServiceBusReceiver, how: How, outcomes: list[Settled], _: float) -> None:
-        """Settle all messages at once, so that the latency of a wide-area connection does not limit the rate."""
-        verb, messages, reason, description = how
-        settle_one = settler(receiver, verb, reason, description)
-
-        async def settle(at: int, message: Any) -> None:
-            try:
-                await settle_one(message)
-            except (MessageLockLostError, MessageNotFoundError):
-                outcomes[at] = "lost"
-            except MessageAlreadySettled:
-                outcomes[at] = "done"
-            else:
-                outcomes[at] = "done"
-
-        await asyncio.gather(*(settle(at, message) for at, message in enumerate(messages)))

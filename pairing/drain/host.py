@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from pairing.drain.backlog_queue import Settled, Verb
 from pairing.drive import Operation, Runtime, call
 from pairing.links.failures import AnyLink, LinkFailure
 
@@ -51,10 +50,6 @@ class StopEvent(Protocol):
     def is_set(self) -> bool: ...
 
 
-How = tuple[Verb, list[Any], str, str]
-"""How messages are settled: verb, messages, and for dead letters reason and description."""
-
-
 class World(Runtime, Protocol):
     """The runtime of a syphon."""
 
@@ -63,8 +58,6 @@ class World(Runtime, Protocol):
     def link(self, make: Callable[[], Any]) -> AnyLink: ...
 
     def close_links(self, links: Iterable[AnyLink]) -> object: ...
-
-    def settle(self, receiver: Any, how: How, outcomes: list[Settled], timeout_s: float) -> object: ...
 
 
 def attempt(

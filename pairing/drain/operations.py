@@ -19,6 +19,7 @@ from pairing.drain.host import StopEvent, SyphonHost, World, attempt
 from pairing.drain.ledger import Ledger, same_queue
 from pairing.drain.primary_operations import PrimaryOperations
 from pairing.drain.refusals import require_lease, why_refused
+from pairing.drain.settlement import choose
 from pairing.drain.shared.stored_ledger import StoredLedger
 from pairing.drain.shared.usage import Tally
 from pairing.drive import Operation, call
@@ -256,7 +257,7 @@ class DrainOperations:
                 outcomes[0] = "done"
             else:
                 how = (verb, messages, reason, description)
-                yield from call(self._world.settle, receiver, how, outcomes, left_s)
+                yield from choose(receiver)(receiver, how, outcomes, left_s)
 
         yield from self._with_receiver(settle, SETTLE_S)
         self._tally.settled(items, outcomes)

@@ -12,40 +12,44 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from azure.servicebus import ServiceBusReceiver
 from azure.servicebus.exceptions import MessageAlreadySettled, MessageLockLostError, MessageNotFoundError
 
 from pairing.drain.backlog_queue import Settled, Verb
-from pairing.drain.host import How
+from pairing.drive import Operation, call
 
+How = tuple[Verb, list[Any], str, str]
+"""How messages are settled: verb, messages, and for dead letters reason and description."""
 _LOST = (MessageLockLostError, MessageNotFoundError)
 _ECHO = {"complete": "accepted", "abandon": "modified", "defer": "modified", "dead_letter": "rejected"}
 _REQUESTED = {"complete": "completed", "abandon": "abandoned"}
 _LOCK_LOST = b"com.microsoft:message-lock-lost"
 
 
-Settlement = Callable[[Any, How, float], Iterator[Settled]]
-"""A way to settle. Outcomes are in the order of the messages; if they end early, the link broke."""
+Settlement = Callable[[Any, How, list[Settled], float], Operation[None]]
+"""A way to settle. Each outcome is noted as soon as it is known, in the place of its message."""
 
 
-def choose(receiver: ServiceBusReceiver) -> Settlement:
-    """The fastest way that the SDK of this receiver supports."""
+def choose(receiver: Any) -> Settlement:
+    """The fastest way that the SDK of this receiver, blocking or asyncio, supports."""
     return overlapped if fits(receiver) else one_by_one
 
 
-def one_by_one(receiver: Any, how: How, timeout_s: float) -> Iterator[Settled]:
-    """The public way, one round trip per message; each outcome is known immediately, in case the link breaks."""
+def one_by_one(receiver: Any, how: How, outcomes: list[Settled], timeout_s: float) -> Operation[None]:
+    """The public way, one round trip per message."""
     verb, messages, reason, description = how
     settle = settler(receiver, verb, reason, description)
-    for message in messages:
-        try:
-            settle(message)
-        except _LOST:
-            yield "lost"
-        except MessageAlreadySettled:
-            yield "done"
-        else:
-            yield "done"
+    for at, message in enumerate(messages):
+        outcomes[at] = yield from _settled(settle, message)
+
+
+def _settled(settle: Callable[[Any], Any], message: Any) -> Operation[Settled]:
+    try:
+        yield from call(settle, message)
+    except _LOST:
+        return "lost"
+    except MessageAlreadySettled:
+        return "done"
+    return "done"
 
 
 def fits(receiver: Any) -> bool:
@@ -64,32 +68,30 @@ def fits(receiver: Any) -> bool:
         return False
 
 
-def overlapped(receiver: Any, how: How, timeout_s: float) -> Iterator[Settled]:
+def overlapped(receiver: Any, how: How, outcomes: list[Settled], timeout_s: float) -> Operation[None]:
     """All dispositions at once, then one wait for all answers, or for those that come in time; the public way for
     messages of another link.
     """
     verb, messages, reason, description = how
     link = receiver._handler._link
     direct = [message for message in messages if message._delivery_tag in link._received_delivery_tags]
-    outcomes = _settle_overlapped(link, direct, _state(verb, reason, description), _ECHO[verb], timeout_s)
-    others = [message for message in messages if id(message) not in outcomes]
+    known = yield from _settle_overlapped(link, direct, _state(verb, reason, description), _ECHO[verb], timeout_s)
+    others = [message for message in messages if id(message) not in known]
     fetched = [message for message in others if getattr(message, "_is_deferred_message", False)]
-    if verb in _REQUESTED and fetched and _settled_by_request(receiver, verb, fetched):
-        outcomes |= {id(message): "done" for message in fetched}
-    for message in messages:
-        if id(message) in outcomes:
-            outcome = outcomes[id(message)]
-            if outcome is None:
-                return
-            yield outcome
-        else:
-            yield from one_by_one(receiver, (verb, [message], reason, description), timeout_s)
+    if verb in _REQUESTED and fetched and (yield from _settled_by_request(receiver, verb, fetched)):
+        known |= {id(message): "done" for message in fetched}
+    outcomes[:] = [known.get(id(message)) or "unknown" for message in messages]
+    settle = settler(receiver, verb, reason, description)
+    for at, message in enumerate(messages):
+        if id(message) not in known and None not in known.values():  # otherwise the link broke
+            outcomes[at] = yield from _settled(settle, message)
 
 
-def _settled_by_request(receiver: Any, verb: Verb, messages: list[Any]) -> bool:
+def _settled_by_request(receiver: Any, verb: Verb, messages: list[Any]) -> Operation[bool]:
     """Whether one request settled all of these; if one lock is lost, the service refuses them all."""
+    settle = receiver._settle_message_via_mgmt_link
     try:
-        receiver._settle_message_via_mgmt_link(_REQUESTED[verb], [message.lock_token for message in messages])
+        yield from call(settle, _REQUESTED[verb], [message.lock_token for message in messages])
     except _LOST:
         return False
     for message in messages:
@@ -99,7 +101,7 @@ def _settled_by_request(receiver: Any, verb: Verb, messages: list[Any]) -> bool:
 
 def _settle_overlapped(
     link: Any, messages: list[Any], state: Any, echo: str, timeout_s: float
-) -> dict[int, Settled | None]:
+) -> Operation[dict[int, Settled | None]]:
     """The outcome of each message by its id(); None without an answer."""
     pending = link._pending_dispositions
     answers = {message._delivery_id: {"settled": False, "outcome": None} for message in messages}
@@ -107,11 +109,12 @@ def _settle_overlapped(
     try:
         for run in _runs(messages):
             first, last = run[0], run[-1]
-            link._outgoing_disposition(first._delivery_id, last._delivery_id, first._delivery_tag, False, state, None)
+            dispose = partial(link._outgoing_disposition, first._delivery_id, last._delivery_id, first._delivery_tag)
+            yield from call(dispose, False, state, None)
             link._received_delivery_tags.difference_update(message._delivery_tag for message in run)
         until = time.monotonic() + timeout_s
         while not all(answer["settled"] for answer in answers.values()) and time.monotonic() < until:
-            link._session._connection.listen(wait=False)
+            yield from call(link._session._connection.listen, wait=False)
             if link.state.value in (0, 6):  # detached, error
                 break
     finally:

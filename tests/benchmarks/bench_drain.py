@@ -18,6 +18,7 @@ from azure.servicebus.management import ServiceBusAdministrationClient
 import pairing.aio
 from pairing import Syphon, emulator_transport
 from pairing.drain.settlement import choose
+from pairing.drive import run as run_operation
 from pairing.messages.rewriting import to_backlog
 from tests.benchmarks.bench_syphon import QUEUE, Bench, namespaces
 from tests.benchmarks.processes import size
@@ -96,7 +97,8 @@ class Behind(Bench):
             began, done = time.perf_counter(), 0
             while done < count:
                 received = receiver.receive_messages(100, max_wait_time=5)
-                list(choose(receiver)(receiver, ("defer", received, "", ""), 15.0))
+                outcomes = ["unknown"] * len(received)
+                run_operation(choose(receiver)(receiver, ("defer", received, "", ""), outcomes, 15.0))
                 done += len(received)
             return time.perf_counter() - began
 

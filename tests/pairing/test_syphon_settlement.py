@@ -4,8 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus.aio import ServiceBusClient as AsyncioClient
 
 from pairing.drain.settlement import choose, one_by_one, overlapped
+from pairing.drive import run, run_async
 
 
 @pytest.fixture(params=[one_by_one, overlapped], ids=["one by one", "overlapped"])
@@ -39,7 +41,9 @@ def take(receiver, count: int) -> list:
 
 
 def settle(way, receiver, verb, messages) -> list[str]:
-    return list(way(receiver, (verb, messages, "a reason", "a description"), 10.0))
+    outcomes = ["unknown"] * len(messages)
+    run(way(receiver, (verb, messages, "a reason", "a description"), outcomes, 10.0))
+    return outcomes
 
 
 def test_every_other_message_of_a_batch_can_be_settled_otherwise(way, receiver, secondary, queue):
@@ -91,6 +95,17 @@ def test_messages_that_came_by_another_link_are_settled_by_their_locks(way, rece
     with sdk, sdk.get_queue_receiver(queue) as other:
         assert settle(way, other, "complete", messages) == ["done"] * 3
     assert secondary.stats(queue)["completed"] == 3
+
+
+async def test_the_asyncio_sdk_settles_in_the_overlapped_way_too(secondary, queue):
+    put(secondary, queue, 60)
+    sdk, taken, outcomes = AsyncioClient.from_connection_string(secondary.connection_string), [], ["unknown"] * 60
+    async with sdk, sdk.get_queue_receiver(queue, prefetch_count=99) as receiver:
+        while len(taken) < 60:
+            taken += await receiver.receive_messages(60 - len(taken), max_wait_time=5)
+        assert choose(receiver) is overlapped
+        await run_async(overlapped(receiver, ("complete", taken, "", ""), outcomes, 10.0))
+    assert (outcomes, secondary.stats(queue)["completed"]) == (["done"] * 60, 60)
 
 
 def test_the_overlapped_way_is_chosen_only_where_the_sdk_has_all_it_takes(receiver):
