@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from django.db import IntegrityError, transaction
 
@@ -14,6 +13,7 @@ from dashboard.access.rights import Right
 from dashboard.alerts import notices
 from dashboard.alerts.sending.config import load_channels
 from dashboard.models import Alert, AlertRule, ChannelState, Pair
+from dashboard.models.alert import ANY
 
 ACKNOWLEDGE_ALERT = Action(
     name="acknowledge_alert",
@@ -164,10 +164,12 @@ def delete_rule(request: Request, rule: AlertRule) -> Outcome:
 
 
 def describe(rule: AlertRule) -> str:
-    """A rule in one sentence, for the audit trail."""
-    names: dict[str, Any] = {
-        field.name: getattr(rule, field.name)
-        for field in AlertRule._meta.concrete_fields
-        if field.name not in ("id", "name", "changed_by", "changed_at")
-    }
-    return ", ".join(f"{name} {value}" for name, value in names.items() if value not in (None, "", []))
+    """A rule in one sentence, for people and the audit trail."""
+    kinds = ", ".join(Alert.Kind(kind).label for kind in rule.kinds) or "every alert"
+    entity = "every entity" if rule.entity == ANY else rule.entity
+    pair = "every pair" if rule.pair == ANY else rule.pair
+    backlog = f", and backlogs of {rule.threshold:,} messages or more" if rule.threshold is not None else ""
+    end = ", and when it is over" if rule.notifies_resolved else ""
+    off = "" if rule.is_enabled else " It is switched off."
+    severity = f"{rule.least_severity} or worse"
+    return f"{', '.join(rule.channels)} hears of {kinds} about {entity} of {pair}{backlog}, {severity}{end}.{off}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from dashboard.costs.prices import Bill
-from dashboard.models import Charge, Invoice, Outage
+from dashboard.fleet.state.outages import AWAY
+from dashboard.models import Charge, FailoverEvent, Invoice, Outage
 
 STAGES = ("ping", "syphon_receive_empty", "send_backlog", "syphon_receive", "syphon_settle", "syphon_send")
 Place = Mapping[str, Any]
@@ -47,7 +48,7 @@ class Later:
 class OutageCost:
     """An outage as it is now, and how much its operations increase the cost of the month: one figure, as metered.
 
-    `parts`: what the run priced, by billing scope; `is_priced`: the run knew all of it.
+    `parts`: what the run priced, by billing scope; `is_priced`: the run knew all of it. `event_id`: of its incident.
     """
 
     outage: Outage
@@ -55,6 +56,7 @@ class OutageCost:
     parts: Sequence[Part] = ()
     later: Later | None = None
     is_priced: bool = True
+    event_id: str = ""
 
     @property
     def stages(self) -> list[tuple[str, int]]:
@@ -103,6 +105,14 @@ def outage_costs(month: str, pair: str, invoices: Sequence[Invoice]) -> list[Out
         )
         for outage in (found.filter(pair=pair) if pair else found)
     ]
+
+
+def with_incidents(costs: Sequence[OutageCost]) -> list[OutageCost]:
+    """The same with the events that began them, whose incidents have pages."""
+    events = FailoverEvent.objects.filter(kind__in=AWAY, time__in={each.outage.started_at for each in costs})
+    known = {(event.pair, event.entity, event.time): event.event_id for event in events}
+    keys = ((each, (each.outage.pair, each.outage.entity, each.outage.started_at)) for each in costs)
+    return [replace(each, event_id=known.get(key, "")) for each, key in keys]
 
 
 def _places(outage: Outage) -> list[tuple[str, list[Place]]]:

@@ -23,6 +23,7 @@ from dashboard.costs.forms import BudgetForm
 from dashboard.costs.reporting import report as cost_report
 from dashboard.costs.reporting.availability import by_pair
 from dashboard.costs.reporting.live_outages import live_availability, live_outages
+from dashboard.costs.reporting.outages import with_incidents
 from dashboard.costs.reporting.since_run import not_priced
 from dashboard.costs.rules import chosen_rule
 from dashboard.costs.runs.charges import OPEN, is_stalled, latest_run
@@ -90,7 +91,7 @@ def _since_the_run(found: cost_report.Report, now: datetime, most_outages: int |
     counts = watched_pairs(now).filter(name=found.pair) if found.pair else watched_pairs(now)
     return {
         "not_priced": None if found.chosen.is_used else not_priced(found.invoices, found.pair),
-        "outages": lately[:most_outages],
+        "outages": with_incidents(lately[:most_outages]),
         "outage_count": len(lately),
         "availability": availability[:MOST_LINES],
         "availability_by_pair": by_pair(availability, [each.outage for each in lately])[:MOST_LINES],

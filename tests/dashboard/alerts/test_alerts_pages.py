@@ -131,7 +131,9 @@ def test_who_was_refused_may_send_the_same_form_once_in_the_group(pair, people, 
 
 def test_deleting_is_confirmed_and_a_second_click_says_that_the_rule_is_gone(pair, as_role):
     client = as_role("administrator")
-    client.post("/alerts/rules/new/", RULE)
+    made = client.post("/alerts/rules/new/", RULE, follow=True).text
+    heard = "mail hears of failed over, backlog over a threshold about every entity of contoso"
+    assert f"Rule At night: {heard}, and backlogs of 500 messages or more, info or worse, and when it is over." in made
     rule = AlertRule.objects.get()
     page = client.get(f"/alerts/rules/{rule.pk}/").text
     assert page.index("<summary>Delete this rule</summary>") < page.index('<button class="severe">Delete At night')

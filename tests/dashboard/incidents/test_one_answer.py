@@ -96,6 +96,7 @@ def test_every_place_says_the_same(state: str, as_role) -> None:
 
     money = small_money(Fraction(story["cost"]["money"]))
     charged = _row(page(f"/costs/?month={NOW:%Y-%m}"), 'data-outage="orders"')
+    assert f'<a href="{address}/">' in charged
     for where in (shown, viewer.get(f"{address}.md").text, charged):
         assert (money in where, f"{story['cost']['operations']:,}" in where) == (True, True)
     _moving(state, api("pairs/contoso"), overview, of_pair)
