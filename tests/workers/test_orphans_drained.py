@@ -11,6 +11,7 @@ from azure.servicebus import ServiceBusMessage
 from django.utils import timezone
 
 from dashboard.backlog import dead_letter_links, dead_letter_progress
+from dashboard.backlog.dead_letter_links import DeadLetterLinks
 from dashboard.backlog.dead_letter_run import DeadLetterRun
 from dashboard.fleet.depth import sampling
 from dashboard.models import (
@@ -179,15 +180,15 @@ def test_all_dead_letters_are_sent_where_they_were_meant_for_as_they_were(dead):
 
 @pytest.mark.parametrize("confirmed", [3, 1], ids=["as many as there are", "fewer than there are"])
 def test_a_job_ends_with_the_last_one_and_does_not_wait_for_more(dead, monkeypatch, confirmed):
-    received, real = [], DeadLetterRun._receive
+    received, real = [], DeadLetterLinks.receive
 
-    def receives(one: DeadLetterRun) -> list[object]:
+    def receives(one: DeadLetterLinks) -> list[object]:
         received.append(real(one))
         return received[-1]
 
     monkeypatch.setattr(dead_letter_links, "BATCH", 1)
     monkeypatch.setattr(dead_letter_links, "_WAIT_S", 60.0)
-    monkeypatch.setattr(DeadLetterRun, "_receive", receives)
+    monkeypatch.setattr(DeadLetterLinks, "receive", receives)
 
     row = carried_out(job(kind="discard", total=confirmed))
 
