@@ -14,6 +14,10 @@ from pairing.fleet.presence import GatewayTraffic
 
 _PREFIX = "paired_gateway_"
 _MOST_SDKS, _MOST_TEXT = 20, 60
+OTHER = "other"
+_SDKS = ("Messaging.ServiceBus", "MSGolangClient", "MSJSClient", "QpidJMS")
+_SDKS += ("azsdk-python-servicebus", "azure-messaging-servicebus")
+"""The products of the SDKs. A client says it before it has proven anything, so that no other is kept."""
 _MEANINGS = {
     "links": "Links of the clients.",
     "retained": "Deliveries without an outcome.",
@@ -38,8 +42,11 @@ class Metrics(Collector):
         """Each metric with its labels."""
         traffic = self.traffic()
         clients = GaugeMetricFamily(_PREFIX + "clients", "Clients that are connected.", labels=("pair", "sdk"))
+        by_product = Counter(dict.fromkeys((*_SDKS, OTHER), 0))
         for sdk, count in traffic.clients.items():
-            clients.add_metric((self.pair, sdk), count)
+            by_product[sdk.partition("/")[0]] += count
+        for product, count in by_product.items():
+            clients.add_metric((self.pair, product), count)
         yield clients
         for name, meaning in _MEANINGS.items():
             is_counter = name.endswith("_total")
@@ -53,13 +60,13 @@ class Metrics(Collector):
 def by_sdk(names: Iterable[str]) -> dict[str, int]:
     """How many clients each SDK has. The rest of many are counted together, as clients choose what they say."""
     counted = Counter(names)
-    found = dict(counted.most_common(_MOST_SDKS))
-    rest = counted.total() - sum(found.values())
-    return found | ({"others": rest} if rest else {})
+    found = Counter(dict(counted.most_common(_MOST_SDKS)))
+    return dict(found + Counter({OTHER: counted.total() - found.total()}))
 
 
 def sdk_of(properties: Any) -> str:
-    """The product and version that a client gives in `open`, cut and without control characters."""
+    """The product and version of a known SDK, as a client gives them in `open`: cut, without control characters."""
     given = properties if isinstance(properties, dict) else {}
-    named = "/".join(str(given[name]) for name in ("product", "version") if given.get(name))
-    return "".join(filter(str.isprintable, named))[:_MOST_TEXT] or "unknown"
+    if given.get("product") not in _SDKS:
+        return OTHER
+    return "".join(filter(str.isprintable, f"{given['product']}/{given.get('version', '')}"))[:_MOST_TEXT]

@@ -19,7 +19,7 @@ from gateway.front import Front
 from gateway.guard.client import GatewayClient
 from gateway.guard.guard import Guard
 from gateway.memory import Grant, Memory, Proofs
-from gateway.metrics import Metrics, sdk_of
+from gateway.metrics import OTHER, Metrics, sdk_of
 from gateway.namespace import Namespace
 from gateway.side import MAX_FRAME_SIZE, Phase
 from gateway.tokens import TokenRequests
@@ -56,7 +56,7 @@ class Relay:
         self.front = Front(connection, self, gateway.access, gateway.metrics)
         self.upstream = Upstream(gateway.primary, self, gateway.read_buffer)
         self._opening: FrameFields | None = None  # the client's
-        self.sdk = "unknown"
+        self.sdk = OTHER
         self._handles: set[tuple[int, int]] = set()  # of the client's links, with their channels
         self.max_body = MAX_FRAME_SIZE  # to the primary
         self._closed_by: set[Front | Upstream] = set()

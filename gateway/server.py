@@ -131,8 +131,11 @@ class Gateway:
         async def traffic() -> GatewayTraffic:
             return self._traffic()
 
-        found = asyncio.run_coroutine_threadsafe(traffic(), loop).result(_ANSWER_S)
-        return replace(of_client(), gateway=found)
+        asked = asyncio.run_coroutine_threadsafe(traffic(), loop)
+        try:
+            return replace(of_client(), gateway=asked.result(_ANSWER_S))
+        except TimeoutError as error:  # an OSError, which would be one of Redis
+            raise RuntimeError("The loop of the gateway does not answer.") from error
 
     async def stop(self) -> None:
         """Accept nobody any more, and tell each client to connect elsewhere."""

@@ -31,7 +31,7 @@ from gateway.guard.guard import guarded_path
 from gateway.guard.link import CREDIT, MOST_KEPT, RETRYABLE, SIZE_EXCEEDED, rejection
 from gateway.guard.session import ACCEPTED
 from gateway.memory import USUAL, Grant, Proofs
-from gateway.metrics import sdk_of
+from gateway.metrics import OTHER, sdk_of
 from gateway.tokens import MAX_REQUEST
 from pairing.drive import run_async
 from pairing.health.faults import condition
@@ -64,7 +64,7 @@ class StandIn:
         self._client, self.proofs, self._access, self._connection, self._left = client, proofs, access, connection, left
         self._amqp = Connection(_CONTAINER, max_message_size=MOST_KEPT, authenticate=self._authenticate)
         self._amqp.opening.max_frame_size = _MAX_FRAME
-        self.sdk, self.retained, self._kept, self._is_leaving = "unknown", 0, 0, False
+        self.sdk, self.retained, self._kept, self._is_leaving = OTHER, 0, 0, False
         self._links: set[Link] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 

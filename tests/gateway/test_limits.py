@@ -12,7 +12,7 @@ from amqp10.frame_fields import FrameFields
 from amqp10.types import AmqpError
 from gateway import upstream
 from gateway.access import Access
-from gateway.metrics import by_sdk, sdk_of
+from gateway.metrics import Metrics, by_sdk, sdk_of
 from gateway.namespace import Namespace
 from gateway.pairs import read_pair
 from gateway.relay import MOST_HELD, Relay
@@ -20,6 +20,7 @@ from gateway.side import Phase
 from gateway.tokens import MAX_REQUEST, TokenRequests
 from gateway.web import WebConversation
 from pairing.ends import Endpoint
+from pairing.fleet.presence import GatewayTraffic
 from tests.gateway.running import PAIRS, WITHOUT_KEY
 from tests.gateway.wire import FakePrimary
 
@@ -110,6 +111,17 @@ def test_an_address_that_is_no_url_is_the_primarys_to_refuse():
 
 
 def test_what_clients_say_of_themselves_is_cut_and_many_names_are_counted_together():
-    assert sdk_of({"product": "a\nb", "version": "1" * 999}) == "ab/" + "1" * 57
-    assert [sdk_of(given) for given in (None, [], {"version": 0})] == ["unknown"] * 3
-    assert by_sdk(["x", *map(str, range(100)), "x"]) == {"x": 2, **{str(each): 1 for each in range(19)}, "others": 81}
+    assert sdk_of({"product": "QpidJMS", "version": "\n" + "1" * 999}) == "QpidJMS/" + "1" * 52
+    strangers = (None, [], {"version": 0}, {"product": "QpidJMS 2"}, {"product": ["QpidJMS"]})
+    assert [sdk_of(given) for given in strangers] == ["other"] * 5
+    clients = by_sdk(["x", *map(str, range(100)), "x"])
+    assert clients == {"x": 2, **{str(each): 1 for each in range(19)}, "other": 81}
+
+
+def test_the_label_of_clients_is_the_product_of_a_known_sdk():
+    metrics = Metrics()
+    metrics.pair = "p"
+    metrics.traffic = lambda: GatewayTraffic({"QpidJMS/1": 2, "QpidJMS/2": 1}, 0, 0, 0, 0)
+    family = next(iter(metrics.collect()))
+    counts = {each.labels["sdk"]: each.value for each in family.samples}
+    assert (len(counts), counts["QpidJMS"], counts["other"]) == (7, 3, 0)

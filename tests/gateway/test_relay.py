@@ -152,7 +152,7 @@ def test_sigterm_sends_clients_elsewhere(tmp_path):
         client, primary = connect()
         assert urllib.request.urlopen(f"{running.health}/readyz").read() == b"ready\n"
         metrics = urllib.request.urlopen(f"{running.health}/metrics").read()
-        assert b'paired_gateway_clients{pair="contoso",sdk="unknown"} 1.0' in metrics
+        assert b'paired_gateway_clients{pair="contoso",sdk="other"} 1.0' in metrics
         running.process.terminate()
         assert p.error_parts(client.performative().error)[0] == FORCED
         assert primary.hear() == NOTHING
