@@ -41,11 +41,11 @@ _TRUE = ("1", "true", "yes")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the gateway; returns the exit code."""
-    given = parser(os.environ).parse_args(arguments)
-    level = logging.INFO if given.verbose else logging.WARNING
     exporting.begin(COMMAND)
-    logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
+        given = parser(os.environ).parse_args(arguments)
+        level = logging.INFO if given.verbose else logging.WARNING
+        logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
         asyncio.run(_serve(given, os.environ))
     except PairError as error:
         print(f"{COMMAND}: {error}", file=sys.stderr)

@@ -15,8 +15,10 @@ from pairing.fleet.presence import GatewayTraffic
 _PREFIX = "paired_gateway_"
 _MOST_SDKS, _MOST_TEXT = 20, 60
 OTHER = "other"
-_SDKS = ("Messaging.ServiceBus", "MSGolangClient", "MSJSClient", "QpidJMS")
-_SDKS += ("azsdk-python-servicebus", "azure-messaging-servicebus")
+_SDKS = (
+    "Messaging.ServiceBus", "MSGolangClient", "MSJSClient", "QpidJMS", "azsdk-python-servicebus",
+    "azure-messaging-servicebus",
+)  # fmt: skip
 """The products of the SDKs. A client says it before it has proven anything, so that no other is kept."""
 _MEANINGS = {
     "links": "Links of the clients.",

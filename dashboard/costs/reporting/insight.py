@@ -69,11 +69,14 @@ class Change:
 def failover(invoices: Sequence[Invoice], pair: str = "") -> Failover:
     """The additional cost of failover in a month, of one pair or of all; the pairs' sums are the sum of all.
 
-    Standard operations are priced as the last ones of the month.
+    Standard operations are priced as the last ones of the month, of all pairs whoever asks.
     """
     bills = {invoice.pk: Bill(invoice) for invoice in invoices}
-    found = Charge.objects.filter(invoice__in=invoices, kind__in=EXTRA_KINDS).order_by()
-    rows = list(found.values_list("invoice", "pair", "namespace", "kind").annotate(units=Sum("billing_units")))
+    which = {"invoice__in": invoices, "kind__in": EXTRA_KINDS}
+    seen = set(Charge.objects.filter(**which).order_by().values_list("pair", flat=True).distinct())
+    with all_pairs():
+        found = Charge.objects.filter(**which).order_by().values_list("invoice", "pair", "namespace", "kind")
+        rows = list(found.annotate(units=Sum("billing_units")))
     on_the_ladder = Counter[int]()
     for key, _, namespace, _, units in rows:
         on_the_ladder[key] += 0 if bills[key].has_flat_rate(namespace) else units
@@ -84,7 +87,7 @@ def failover(invoices: Sequence[Invoice], pair: str = "") -> Failover:
         is_flat = bills[key].has_flat_rate(namespace)
         price = units * (bills[key].flat_rate(namespace) if is_flat else rates.get(key, Fraction(0)))
         every[key], money[key] = every[key] + units, money[key] + price
-        if pair in ("", of):
+        if of in seen and pair in ("", of):
             operations[PART_OF[kind]] += units
             parts[PART_OF[kind]] += price
     rates = {key: money[key] / units for key, units in every.items() if units}

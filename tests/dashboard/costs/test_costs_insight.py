@@ -10,7 +10,8 @@ from django.utils import timezone
 from dashboard.costs.reporting.chart import DayOf, days_chart
 from dashboard.costs.reporting.insight import change, failover
 from dashboard.costs.reporting.report import Filters, report
-from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice
+from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice, Pair
+from dashboard.models.visibility import seen_as
 from pipeline.months import Month
 from tests.dashboard.costs.test_costs import RUN
 from tests.dashboard.markup import one_line
@@ -58,6 +59,15 @@ def other_pair(invoice: Invoice, **kinds: int) -> None:
         counts = {"operations": amount, "billing_units": amount, "included_units": 0, "quantity": "0", "exact": "0"}
         names = {"pair": "fabrikam", "namespace": "fabrikam", "entity": "orders", "kind": kind}
         Charge.objects.create(invoice=invoice, cents=0, **names, **counts)
+
+
+def test_failover_of_a_pair_costs_the_same_for_its_team_and_for_those_who_see_all_pairs(pair):
+    made = month("2026-10", 80, 14 * MILLION, send_backlog=MILLION)
+    other_pair(made, send_backlog=2 * MILLION)  # together they are on both sides of a tier
+    whole = failover([made], "contoso")
+    with seen_as(lambda: Pair._base_manager.filter(name="contoso")):
+        assert failover([made]).parts == failover([made], "contoso").parts == whole.parts
+        assert failover([made]).rates == whole.rates
 
 
 def test_of_one_pair_its_own_operations_are_reported():
