@@ -37,11 +37,12 @@ TOGETHER = {
     "tests/dashboard/access/test_signin_provider.py": "pages, first half",
     "tests/dashboard/costs/test_costs_command.py": "charges",
     "tests/pairing/test_syphon.py": "syphon",
+    "tests/pairing/test_bounded_time.py": "bounded time",
     "tests/campaign/test_campaign.py": "campaign",
     "tests/workers/test_outage_on_the_bill.py": "outage on the bill",
 }
 """Files that one worker of a parallel run (`make test`) takes together, because they share a demo, a Spark session, a
-control plane or Chromium. They and four that are as long begin first, then files with many tests."""
+control plane or Chromium. They and five that are as long begin first, then files with many tests."""
 
 
 def _scope(nodeid: str) -> str:
