@@ -71,13 +71,8 @@ class Proofs:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self._asked: dict[str, Grant] = {}
-        self._grants: dict[str, Grant] = {}
+        self.grants: dict[str, Grant] = {}
         self._paths: dict[str, None] = {}
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing was accepted."""
-        return not self._grants
 
     def ask(self, payload: bytes) -> None:
         """A token is passed on to the primary."""
@@ -101,20 +96,20 @@ class Proofs:
 
     def add(self, grant: Grant) -> None:
         """It replaces what was shown before for the same entity."""
-        _keep(self._grants, grant.path, grant, _MOST_OF_ONE)
+        _keep(self.grants, grant.path, grant, _MOST_OF_ONE)
 
     def attached(self, path: str, answer: FrameFields) -> None:
         """The primary has accepted the client's link that sends to this entity."""
         path, size = path.casefold(), answer.value("max_message_size") or USUAL[0]
         _keep(self.memory.links, path, (size, answer.value("properties")), _MOST)
         _keep(self._paths, path, None, _MOST_OF_ONE)
-        for grant in self._grants.values():
+        for grant in self.grants.values():
             self.memory.learn(grant, path)
 
     def may_send(self, path: str) -> bool:
         """Whether the client has proved that it may send to this entity."""
         path = path.casefold()
-        grants = [grant for grant in self._grants.values() if grant.covers(path)]
+        grants = [grant for grant in self.grants.values() if grant.covers(path)]
         return any(grant.is_proof or self.memory.knows(grant, path) for grant in grants)
 
 

@@ -58,7 +58,7 @@ class Relay:
         self._opening: FrameFields | None = None  # the client's
         self.sdk = OTHER
         self._handles: set[tuple[int, int]] = set()  # of the client's links, with their channels
-        self.max_body = MAX_FRAME_SIZE  # to the primary
+        self.max_body, self.partial = MAX_FRAME_SIZE, 0  # to the primary
         self._closed_by: set[Front | Upstream] = set()
         self._tokens: dict[int, dict[int, TokenRequests]] = {}  # by channel and handle
         self._is_client_read = True
@@ -194,8 +194,8 @@ class Relay:
         upstream = self.upstream
         is_read = upstream.held <= MOST_HELD and not upstream.is_full and self.front.phase is not Phase.OUTCOME
         client = self.gateway.client
-        if client is not None and self.retained:  # outcomes let it be read again
-            is_read = is_read and not (self._is_leaving or client.is_full)
+        if (self._is_leaving or (client is not None and client.is_full)) and self.retained:
+            is_read = False  # outcomes let it be read again
         if is_read != self._is_client_read:
             self._is_client_read = is_read
             (self.front.connection.resume_reading if is_read else self.front.connection.pause_reading)()

@@ -72,7 +72,7 @@ class StandIn:
 
     @property
     def is_open(self) -> bool:
-        return self._amqp.state is State.OPEN and not self.proofs.is_empty
+        return self._amqp.state is State.OPEN and bool(self.proofs.grants)
 
     def receive(self, data: bytes) -> None:
         for event in self._amqp.receive(data):
@@ -148,7 +148,7 @@ class StandIn:
         grant = Grant(shown, is_proof=self._access.has(shown))
         if grant.is_proof or self.proofs.memory.knows(grant):
             self.proofs.add(grant)
-        return not self.proofs.is_empty
+        return bool(self.proofs.grants)
 
     def _attach(self, link: Link) -> None:
         self._links.add(link)

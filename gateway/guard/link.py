@@ -164,18 +164,23 @@ class GuardedLink:
         """A transfer of the client. Raises AmqpError."""
         if not self.is_known:  # clients may send before they have credit
             self._early.append(fields)
-            if len(self._early) > CREDIT:
+            if sum(len(each.body) for each in self._early) > MOST_KEPT:
                 raise AmqpError("amqp:link:transfer-limit-exceeded", "transfers before there is credit")
             return
+        size = len(fields.body) - fields.payload
         self._parts.append(fields)
-        self._parts_size += len(fields.body) - fields.payload
+        self._parts_size += size
+        self._relay.partial += size
+        if self._relay.partial > _TOO_MUCH:
+            raise AmqpError("amqp:resource-limit-exceeded", "too many deliveries are incomplete")
         if self._parts_size > MOST_KEPT:
             self._parts[1:] = [fields]  # read to its end, not kept
-        if fields.value("aborted"):
-            self._parts, self._parts_size = [], 0
-        elif not fields.value("more"):
-            parts, size = self._parts, self._parts_size
-            self._parts, self._parts_size = [], 0
+        if fields.value("more") and not fields.value("aborted"):
+            return
+        parts, size = self._parts, self._parts_size
+        self._parts, self._parts_size = [], 0
+        self._relay.partial -= size
+        if not fields.value("aborted"):
             self._count = (self._count + 1) & 0xFFFFFFFF
             self._granted -= 1
             self._delivery(parts, size)
@@ -192,8 +197,9 @@ class GuardedLink:
         number = first.value("delivery_id")
         if number is None:
             raise AmqpError("amqp:invalid-field", "the first transfer of a delivery has no delivery-id")
-        if first.value("state") is not None:
-            self._refuse(number, RETRYABLE, "The primary namespace is away, and its transactions have ended.")
+        may_send = self._relay.is_primary_there or self._relay.proofs.may_send(self._path)
+        if first.value("state") is not None or not may_send:  # a transaction has ended, or a token
+            self._refuse(number, RETRYABLE, "The primary namespace is away.")
             return
         if is_hopeless or size > MOST_KEPT:
             self._refuse(number, SIZE_EXCEEDED, f"The message has {size} bytes.")
@@ -203,9 +209,6 @@ class GuardedLink:
             delivery = self._sends.delivery(payload, first.value("message_format") or 0)
         except MessageSizeExceededError as error:
             self._refuse(number, SIZE_EXCEEDED, str(error.message))
-            return
-        if not (self._relay.is_primary_there or self._relay.proofs.may_send(self._path)):
-            self._refuse(number, RETRYABLE, "The token has expired while the primary namespace is away.")
             return
         kept = Kept(number, size, delivery, self._now())
         self._kept[kept] = None

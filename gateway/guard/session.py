@@ -41,6 +41,7 @@ class GuardRelay(Protocol):
     """The relay of a client, as its guard, and the sessions and links of that, see it."""
 
     max_body: int
+    partial: int  # bytes of incomplete deliveries
     is_primary_there: bool
     proofs: Proofs
 

@@ -9,9 +9,10 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 
 from amqp10 import events as e
-from amqp10 import sas
+from amqp10 import sas, sasl
 from amqp10.cbs import TokenNode
 from amqp10.client import ClientConnection
+from amqp10.connection import State
 from amqp10.requests import Request, request
 from amqp10.types import Array, Long, ULong
 from gateway import standin
@@ -34,17 +35,18 @@ class Sends:
 class Peer:
     """A client in memory, and the gateway that serves it."""
 
-    def __init__(self, client, memory=None):
+    def __init__(self, client, memory=None, credentials=sasl.ANONYMOUS):
         endpoint = Endpoint.from_connection_string("primary", PRIMARY, {})
         access = Access({"app": "mine"}, Namespace.of(endpoint, None), endpoint)
         connection = SimpleNamespace(write=self._answered, pause_reading=Mock(), resume_reading=Mock(), close=Mock())
         self.memory = memory or Memory()
         self.served = StandIn(client, Proofs(self.memory), access, connection, Mock())
-        self.amqp, self.events, self.answers = ClientConnection("c", "h"), [], []
+        self.amqp, self.events, self.answers = ClientConnection("c", "h", credentials), [], []
         self._names = count()
         self.flush()
-        self.tokens, self.session = TokenNode(self.amqp.begin()), self.amqp.begin()
-        self.flush()
+        if self.amqp.state is State.OPEN:
+            self.tokens, self.session = TokenNode(self.amqp.begin()), self.amqp.begin()
+            self.flush()
 
     def _answered(self, data):
         for event in self.amqp.receive(data):
@@ -121,6 +123,23 @@ async def test_a_token_that_the_primary_accepted_sends_only_where_its_owner_has_
     assert not peer.attach().credit
     peer.memory.learn(Grant.asked(asked), "orders")
     assert peer.attach().credit > 0
+
+
+def test_a_client_shows_a_key_of_the_gateway_with_plain(client):
+    for key, is_accepted in (("mine", True), ("other", False)):
+        peer = Peer(client, credentials=sasl.Credentials.plain("app", key))
+        assert (peer.served.is_open, peer.served.proofs.may_send("any")) == (is_accepted, is_accepted)
+
+
+async def test_nothing_more_is_read_while_all_clients_together_keep_too_much(client):
+    peer = Peer(client)
+    client.is_full = True
+    peer.tokens.put(token(), AUDIENCE)
+    peer.flush()
+    pausing, resuming = peer.served._connection.pause_reading, peer.served._connection.resume_reading
+    assert (pausing.call_count, resuming.call_count) == (1, 0)
+    await peer.work()
+    assert (resuming.call_count, client.kept) == (1, 0)
 
 
 async def test_the_secondary_may_prove_a_token(client):
