@@ -5,7 +5,7 @@ from importlib import import_module
 from django.apps import apps
 from django.contrib import admin
 
-from dashboard.site.read_only import register
+from dashboard.access.admin_site import register
 
 ROOMS = ("accounts", "backlog", "fleet")
 """Their `admin.py` registers people and groups, the cleanup of queues, and pairs with their groups."""

@@ -18,6 +18,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard import models
+from dashboard.access.admin_site import ReadOnly
 from dashboard.access.audited import ActionError, Request
 from dashboard.access.declaration import ListAction
 from dashboard.access.rights import Refused
@@ -25,7 +26,6 @@ from dashboard.backlog.actions import DELETE_QUEUE, QUEUE_ACTIONS, QueueAction
 from dashboard.backlog.deletions import describe_counts, undo_window
 from dashboard.models import BacklogQueue
 from dashboard.models.backlog import COUNTS
-from dashboard.site.read_only import ReadOnly
 
 MOST = 50
 """Queues per request: each is proved empty with requests to its namespace."""

@@ -6,11 +6,11 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from dashboard import models
+from dashboard.access.admin_site import ReadOnly
 from dashboard.access.audited import Request
 from dashboard.access.people import set_groups
 from dashboard.access.visibility import sees_all
 from dashboard.models.syphon import WHOLE_PAIR
-from dashboard.site.read_only import ReadOnly
 
 
 @admin.register(models.Pair)

@@ -5,8 +5,8 @@ from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import Group
 
+from dashboard.access.admin_site import ReadOnly
 from dashboard.models import AuditEntry
-from dashboard.site.read_only import ReadOnly
 
 
 def test_every_table_has_a_list_that_nobody_can_change():
