@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
@@ -37,7 +36,7 @@ def current(request: HttpRequest) -> HttpResponse:
     """Open alerts, most severe first; then closed alerts."""
     form = read(request, HistoryFilter)
     form.offer("pair", Pair.objects.values_list("name", flat=True), "any pair")
-    now_so = _open_ones()
+    now_so, looked_at = _open_ones(), AlertRound.objects.values_list("ran_at", flat=True).first()
     past = Alert.objects.filter(resolved_at__isnull=False, **form.given)
     context = {
         "open_alerts": now_so[:MOST_OPEN],
@@ -49,8 +48,8 @@ def current(request: HttpRequest) -> HttpResponse:
         "query": query_without_page(request),
         "channels": channel_states()[0],
         "has_rules": AlertRule.objects.filter(is_enabled=True).exists(),
-        "looked_at": _looked_at(),
-        "is_stale": _is_stale(timezone.now()),
+        "looked_at": looked_at,
+        "is_stale": looked_at is None or (timezone.now() - looked_at).total_seconds() > STALE_S,
         "request_id": uuid.uuid4(),
     }
     return page_or_part(request, "alerts/list.html", context)
@@ -159,15 +158,6 @@ def _open_ones() -> QuerySet[Alert]:
     return Alert.objects.filter(resolved_at__isnull=True).order_by(
         ordered, WORST_FIRST, F("opened_at").desc(), "entity"
     )
-
-
-def _looked_at() -> datetime | None:
-    return AlertRound.objects.values_list("ran_at", flat=True).first()
-
-
-def _is_stale(now: datetime) -> bool:
-    at = _looked_at()
-    return at is None or (now - at).total_seconds() > STALE_S
 
 
 def _chosen(form: RuleForm, name: str) -> list[str]:
