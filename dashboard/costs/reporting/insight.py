@@ -12,7 +12,7 @@ from django.db.models import Sum
 from dashboard.costs.budgets import ALL, came_to
 from dashboard.costs.prices import Bill
 from dashboard.models import Charge, Invoice
-from dashboard.models.visibility import all_pairs
+from dashboard.models.visibility import all_pairs, visible_here
 from dashboard.site.money import cents
 from pipeline.months import Month
 
@@ -73,7 +73,8 @@ def failover(invoices: Sequence[Invoice], pair: str = "") -> Failover:
     """
     bills = {invoice.pk: Bill(invoice) for invoice in invoices}
     which = {"invoice__in": invoices, "kind__in": EXTRA_KINDS}
-    seen = set(Charge.objects.filter(**which).order_by().values_list("pair", flat=True).distinct())
+    visible = visible_here()
+    seen = None if visible is None else set(visible.values_list("name", flat=True))
     with all_pairs():
         found = Charge.objects.filter(**which).order_by().values_list("invoice", "pair", "namespace", "kind")
         rows = list(found.annotate(units=Sum("billing_units")))
@@ -87,7 +88,7 @@ def failover(invoices: Sequence[Invoice], pair: str = "") -> Failover:
         is_flat = bills[key].has_flat_rate(namespace)
         price = units * (bills[key].flat_rate(namespace) if is_flat else rates.get(key, Fraction(0)))
         every[key], money[key] = every[key] + units, money[key] + price
-        if of in seen and pair in ("", of):
+        if pair in ("", of) and (seen is None or of in seen):
             operations[PART_OF[kind]] += units
             parts[PART_OF[kind]] += price
     rates = {key: money[key] / units for key, units in every.items() if units}
