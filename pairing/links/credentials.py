@@ -75,9 +75,11 @@ class AwaitedCredential(AskedCredential):
                 return await give(*arguments, **options)
         except TimeoutError:
             raise _silent() from None
+        except (KeyboardInterrupt, GeneratorExit):  # after the latter there is no loop
+            raise
         except BaseException as error:
             task = asyncio.current_task()
-            if isinstance(error, KeyboardInterrupt) or (task is not None and task.cancelling()):
+            if task is not None and task.cancelling():
                 raise
             raise _ordinary(error) from error.__cause__
 
