@@ -17,7 +17,6 @@ from amqp10.requests import Request
 from amqp10.sas import expiry, strays
 
 _MOST, _MOST_OF_ONE, _MOST_ASKED, _LONGEST_S = 10_000, 1000, 64, 24 * 3600.0
-_ACCEPTED = (200, 202)
 USUAL: tuple[int, Any] = (256 * 1024, None)
 
 
@@ -84,7 +83,7 @@ class Proofs:
         """The primary has answered a token."""
         answer = Request(payload)
         grant = self._asked.pop(repr(answer.correlation_id), None)
-        if grant is not None and answer.properties.get("status-code") in _ACCEPTED:
+        if grant is not None and answer.properties.get("status-code") in (200, 202):
             self.accepted(grant)
 
     def accepted(self, grant: Grant) -> None:

@@ -140,8 +140,6 @@ class Gateway:
     async def stop(self) -> None:
         """Accept nobody any more, and tell each client to connect elsewhere."""
         self.is_ready = False
-        if self._looking is not None:
-            self._looking.cancel()
         for listener in self._listeners:
             listener.stop_accepting()
         endings = [relay.finish(FORCED, "The gateway is shutting down.") for relay in list(self._relays)]

@@ -41,7 +41,6 @@ HELD_S = 20.0
 BUSY = "com.microsoft:server-busy"
 _CONTAINER, _MAX_FRAME = "paired-namespaces-gateway", 64 * 1024
 _MOST_ASKED, _MOST_LINKS = 100, 256
-_NUMBERS = "sequence-numbers"
 _AWAY = "The primary namespace is away."
 Left = Callable[["StandIn"], None]
 
@@ -85,8 +84,7 @@ class StandIn:
     def pause(self) -> None:
         """Answers are short: there is nothing to stop."""
 
-    def resume(self) -> None:
-        """Nothing was stopped."""
+    resume = pause
 
     def lost(self) -> None:
         for task in self._tasks:
@@ -266,8 +264,8 @@ class StandIn:
         try:
             if operation == "schedule-message" and self.proofs.may_send(path):
                 numbers = [await self._schedule(path, each["message"]) for each in body["messages"]]
-                status, text, name, found = 200, "OK", None, {_NUMBERS: Array(map(Long, numbers))}
-            elif operation == "cancel-scheduled-message" and min(body[_NUMBERS]) < 0:
+                status, text, name, found = 200, "OK", None, {"sequence-numbers": Array(map(Long, numbers))}
+            elif operation == "cancel-scheduled-message" and min(body["sequence-numbers"]) < 0:
                 status, name = 400, "amqp:not-allowed"
                 text = "A message that was scheduled while the primary was away cannot be cancelled."
         except (AmqpError, KeyError, TypeError, ValueError, MessageSizeExceededError) as error:

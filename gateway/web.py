@@ -45,13 +45,9 @@ class WebConversation:
             self._connection.close()
 
     def pause(self) -> None:
-        """Answers are short: there is nothing to stop."""
+        """Answers are short: there is nothing to stop, nor to end."""
 
-    def resume(self) -> None:
-        """Nothing was stopped."""
-
-    def lost(self) -> None:
-        """The socket was lost."""
+    resume = lost = pause
 
     def _answer(self, request: h11.Request) -> bool:
         """Answer a request; False if nothing more is read as HTTP."""
