@@ -111,7 +111,7 @@ def room(facts: PairFacts) -> Check:
         return Check("room", UNKNOWN, "The size of the backlog queues has not been checked recently.", _START_WORKER)
     full = [queue for queue in known if queue.share >= FULL]
     left_s, usual = time_left_s(known, facts.bytes_per_s, facts.lasts_s), _usual(facts)
-    left = "" if left_s is None else roughly(timedelta(seconds=min(left_s, 1e9)))
+    left = "" if left_s is None else _in_steps(min(left_s, 1e9))
     todo = "Find out why the backlog is not drained, or raise backlog_queue_count here and in the applications."
     if len(full) == len(known):
         return Check("room", BAD, "Every backlog queue is 80 % full or more.", todo)
@@ -124,6 +124,12 @@ def room(facts: PairFacts) -> Check:
     fullest = max(queue.share for queue in known)
     held = f"; it would hold an outage of {left}{usual}" if left else ""
     return Check("room", GOOD, f"The fullest queue is {fullest:.0%} full{held}.")
+
+
+def _in_steps(left_s: float) -> str:
+    """The time in whole hours, or in tens of minutes, so that a check does not change with every minute."""
+    step_s = 3_600 if left_s > 3_600 else 600
+    return roughly(timedelta(seconds=max(1, round(left_s / step_s)) * step_s))
 
 
 def _usual(facts: PairFacts) -> str:

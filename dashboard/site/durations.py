@@ -13,7 +13,7 @@ def lasting(span: timedelta) -> str:
     if total <= -1:
         return f"−{lasting(-span)}"
     if total < 10:
-        return f"{max(total, 0):.2g}\N{NO-BREAK SPACE}s"
+        return f"{max(round(total, 1), 0):.2g}\N{NO-BREAK SPACE}s"
     whole = round(total)
     (unit, name), (smaller, small_name) = next(pair for pair in pairwise(SIZES) if whole >= pair[0][0])
     rest = whole % unit // smaller

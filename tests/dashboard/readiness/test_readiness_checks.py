@@ -212,3 +212,9 @@ def test_a_queue_that_hardly_grows_is_reported_in_words_that_can_be_read(rate: f
     reported = checks.room(replace(READY, bytes_per_s=None, queues=(queue(0, full_in_s=growing),)))
 
     assert reported.reason.endswith("it would hold an outage of more than a year.")
+
+
+def test_the_room_of_a_backlog_changes_its_words_with_the_hour() -> None:
+    reported = {checks.room(replace(READY, bytes_per_s=10 * GIB / left)).reason for left in (7_200, 8_000, 8_900)}
+
+    assert len(reported) == 1
