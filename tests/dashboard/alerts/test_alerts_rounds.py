@@ -299,33 +299,19 @@ def test_readiness_that_is_less_bad_is_reported_to_nobody_until_it_is_as_it_was(
     assert list(Notice.objects.order_by("pk").values_list("phase", flat=True)) == ["opened", "resolved"]
 
 
-def test_a_channel_that_two_rules_name_is_notified_once(pair):
+def test_a_channel_is_notified_once_by_the_rules_that_are_on_and_of_the_end_if_one_of_them_says_so(pair):
     rule()
-    rule(kinds=["failover"])
+    rule(kinds=["failover"], notifies_resolved=False)
+    rule(channels=["beginning"], notifies_resolved=False)
+    rule(channels=["off"], is_enabled=False)
     fail_over("orders")
     look(NOW + S)
     look(NOW + 6 * S)
-
-    assert Notice.objects.count() == 1
-
-
-def test_a_rule_that_is_switched_off_notifies_nobody(pair):
-    rule(is_enabled=False)
-    fail_over("orders")
-    look(NOW)
-
-    assert Alert.objects.count() == 1
-    assert not Notice.objects.exists()
-
-
-def test_a_rule_may_leave_out_that_it_is_over(pair):
-    rule(notifies_resolved=False)
-    fail_over("orders")
-    look(NOW)
     recover("orders", at=NOW + M)
     look(NOW + M)
 
-    assert list(Notice.objects.values_list("phase", flat=True)) == ["opened"]
+    found = [("mail", "opened"), ("beginning", "opened"), ("mail", "resolved")]
+    assert list(Notice.objects.order_by("pk").values_list("channel", "phase")) == found
 
 
 MANY = 2_000
