@@ -119,14 +119,12 @@ def test_a_pair_nobody_checked_says_what_is_missing(pair, redis_here, as_role):
     assert "a worker checks every pair" in page
 
 
-@pytest.mark.parametrize("address", ["/", "/pairs/contoso/"])
-def test_the_pair_s_score_is_on_the_pages_of_pairs(checked, as_role, address):
-    assert '/readiness/?pair=contoso"' in as_role("viewer").get(address).text
+def test_the_scores_are_on_the_pages_of_pairs_and_entities(checked, as_role):
+    viewer = as_role("viewer")
 
-
-def test_the_entity_s_score_is_on_its_page(checked, as_role):
-    page = as_role("viewer").get("/pairs/contoso/entities/payments/").text
-
+    assert '/readiness/?pair=contoso"' in viewer.get("/").text
+    assert '/readiness/?pair=contoso"' in viewer.get("/pairs/contoso/").text
+    page = viewer.get("/pairs/contoso/entities/payments/").text
     assert "/readiness/contoso/payments/" in page
     assert "Endangered 20" in page
 
