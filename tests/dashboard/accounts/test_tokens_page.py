@@ -16,11 +16,13 @@ def shown(answer) -> str:
     return re.search(r"<code>(pns_[^<]+)</code>", answer.text)[1]
 
 
-def test_a_new_token_is_shown_once_and_works(pair, redis_here, as_role, client):
+def test_a_new_token_is_shown_once_kept_by_no_cache_and_works(pair, redis_here, as_role, client):
     person = as_role("viewer")
 
-    text = shown(person.post("/tokens/make/", FORM))
+    answer = person.post("/tokens/make/", FORM)
 
+    assert "no-store" in answer["Cache-Control"]
+    text = shown(answer)
     assert client.get("/api/v1/me", headers={"Authorization": f"Bearer {text}"}).json()["user"] == "viewer"
     page = person.get("/tokens/").text
     assert "nightly export" in page
@@ -36,10 +38,6 @@ def test_a_form_that_is_sent_twice_creates_one_token(pair, as_role):
     assert shown(first).startswith("pns_")
     assert (second.status_code, tokens.SENT_TWICE in second.text) == (400, True)
     assert ApiToken.objects.count() == AuditEntry.objects.count() == 1
-
-
-def test_the_page_with_the_token_is_kept_by_no_cache(pair, as_role):
-    assert "no-store" in as_role("viewer").post("/tokens/make/", FORM)["Cache-Control"]
 
 
 @pytest.mark.parametrize(
