@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import ContextVar
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
@@ -51,7 +52,7 @@ class AskedCredential:
             self._places.release()
             raise
         try:
-            return answer.result(max(until - time.monotonic(), 0.0))
+            return _complete(answer.result(max(until - time.monotonic(), 0.0)))
         except TimeoutError:
             raise _silent() from None
 
@@ -72,7 +73,7 @@ class AwaitedCredential(AskedCredential):
 
         try:
             async with asyncio.timeout(_left_s()):
-                return await give(*arguments, **options)
+                return _complete(await give(*arguments, **options))
         except TimeoutError:
             raise _silent() from None
         except (KeyboardInterrupt, GeneratorExit):  # after the latter there is no loop
@@ -82,6 +83,11 @@ class AwaitedCredential(AskedCredential):
             if task is not None and task.cancelling():
                 raise
             raise _ordinary(error) from error.__cause__
+
+
+def _complete(token: Any) -> Any:
+    attrgetter("token", "expires_on")(token)  # where it lacks these, the SDK would fail as in an outage
+    return token
 
 
 def _ordinary(error: BaseException) -> Exception:
