@@ -70,6 +70,7 @@ class Guard:
                 session.flow_from_client(fields)
                 return True
             case p.Attach.CODE:
+                session.unfinished.pop(fields.value("handle"), None)
                 target = p.terminus(decode(fields.encoded("target"))[0])
                 path = guarded_path(fields.value("role"), target, fields.value("properties"))
                 if session.is_relayed_whole is None:  # a coordinator comes first where its transactions cross entities
@@ -83,7 +84,7 @@ class Guard:
             case p.Detach.CODE if (left := session.links.pop(fields.value("handle"), None)) is not None:
                 return left.detached_by_client(fields)
             case p.End.CODE:
-                self._sessions.pop(session.channel)
+                self._sessions.pop(session.channel).end()
         return False
 
     def from_primary(self, code: int, channel: int, fields: FrameFields) -> bool:
@@ -111,10 +112,7 @@ class Guard:
             case p.Detach.CODE if (behind := session.link_behind(fields.value("handle"))) is not None:
                 return behind.detached_by_primary(fields)
             case p.End.CODE:
-                self._by_back.pop(channel)
-                condition, description = p.reason(fields.value("error"))
-                for each in session.links.values():
-                    each.lost(sdk_error(condition, description or "The session has ended."))
+                self._by_back.pop(channel).end()
         return False
 
     def _attached(self, session: GuardedSession, link: GuardedLink, answer: FrameFields) -> bool:
@@ -136,16 +134,15 @@ class Guard:
     def end(self) -> None:
         """The client is lost, or gets no outcome any more: whatever it has not heard of it sends again."""
         self._is_over = True
-        for link in self._links():
-            link.end()
-        for task in self._tasks:
-            task.cancel()
+        for session in self._sessions.values():
+            session.end()
 
-    def _work(self, work: Coroutine[Any, Any, None]) -> None:
+    def _work(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run the rules for a delivery."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -33,7 +33,8 @@ _TOO_MUCH = 8 * MOST_KEPT  # by a client that ignores its credit, as the SDK for
 RETRYABLE = "com.microsoft:timeout"
 SIZE_EXCEEDED = "amqp:link:message-size-exceeded"
 _TAGS = count(1)
-Work = Callable[[Coroutine[Any, Any, None]], None]
+Attempt = asyncio.Future[LinkFailure | None]
+Work = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
 
 @dataclass(slots=True, eq=False)
@@ -44,16 +45,10 @@ class Kept:
     size: int
     delivery: Delivery
     began_at: float
-    timer: asyncio.TimerHandle | None = None
+    pending: asyncio.TimerHandle | asyncio.Task[None] | None = None
+    """What ends the wait for the primary, or sends it by the rules."""
     rejected: bytes | None = None
     """What the primary said when it last refused it."""
-
-
-@dataclass(slots=True, eq=False)
-class Attempt:
-    """A delivery that was sent to the primary by the rules, and who waits for its outcome."""
-
-    settled: asyncio.Future[LinkFailure | None] = field(repr=False)
 
 
 class GuardedLink:
@@ -64,8 +59,8 @@ class GuardedLink:
     ) -> None:
         self._relay, self._session, self._attach, self._work = session.relay, session, attach, work
         self.name: str = attach.value("name")
-        self.is_known = self._is_gone = self._is_asked = False
-        self._handle: int = attach.value("handle")
+        self.is_known = self._is_asked = False
+        self.handle: int = attach.value("handle")
         self._now, self._path, self._client = client.clock.now, path, client
         self._sends = GuardedSends(client, path, self)  # type: ignore[arg-type]
         self.back_handle: int | None = None  # now, at the primary
@@ -111,11 +106,11 @@ class GuardedLink:
     def detached_by_primary(self, detach: FrameFields) -> bool:
         """The primary has detached the link, or answered that; whether the client is not to know."""
         if not self.is_known:  # refused
-            self._session.links.pop(self._handle, None)
+            self._session.links.pop(self.handle, None)
             return False
         self.back_handle = None
         if self._is_attached:  # nobody asked for it
-            self._relay.to_primary(self._session.channel, p.encode_performative(p.Detach(self._handle, closed=True)))
+            self._relay.to_primary(self._session.channel, p.encode_performative(p.Detach(self.handle, closed=True)))
         if self._is_attached or detach.value("error") is not None:
             name, description = p.reason(detach.value("error"))
             self.lost(sdk_error(name, description or "The link is detached."))
@@ -123,12 +118,7 @@ class GuardedLink:
 
     def detached_by_client(self, detach: FrameFields) -> bool:
         """The client leaves; whether the primary is not to know, as the link is not attached there."""
-        self._is_gone = True
-        for attempted in list(self._session.forget(self)):
-            if isinstance(attempted, Attempt):
-                attempted.settled.cancel()
-            elif isinstance(attempted, Kept):
-                self._release(attempted)
+        self.end()
         if self._is_attached or self._is_asked or self._reply_handle is None:
             return False
         self._relay.to_client(self._session.back, p.encode_performative(p.Detach(self._reply_handle, closed=True)))
@@ -151,8 +141,8 @@ class GuardedLink:
 
     def lost(self, error: ServiceBusError) -> None:
         """The link or the connection to the primary is lost: what it has not settled fails."""
-        self._is_attached, self._credit, self._is_asked = False, 0, False
-        for attempted in list(self._session.forget(self)):
+        self._is_attached, self._credit = False, 0  # an attach on its way will be answered
+        for attempted in self._session.forget(self):
             self._failed(attempted, LinkFailure(error, reused=True))
         self._losses.append(error)
         self._can_send.set()  # whoever waits learns why
@@ -192,7 +182,7 @@ class GuardedLink:
         if self._is_attached and (is_hopeless or first.value("settled") or first.value("state") is not None):
             self._count_at_primary = (self._count_at_primary + 1) & 0xFFFFFFFF
             self._credit -= 1
-            self._session.relay_on(parts)
+            self._session.pass_on(parts)
             return
         number = first.value("delivery_id")
         if number is None:
@@ -224,14 +214,14 @@ class GuardedLink:
     def _pass_on(self, kept: Kept, parts: list[FrameFields]) -> None:
         self._count_at_primary = (self._count_at_primary + 1) & 0xFFFFFFFF
         self._credit -= 1
-        self._session.pass_on(self, kept, parts, kept.number)
+        self._session.pass_on(parts, (self, kept))
         loop = asyncio.get_running_loop()
-        kept.timer = loop.call_later(self._sends.first_timeout_s, self._overdue)
+        kept.pending = loop.call_later(self._sends.first_timeout_s, self._overdue)
 
     def _overdue(self) -> None:
         """The primary has not settled a delivery in time: a link that does not answer is given up."""
         if self._is_attached and self._relay.is_primary_there:
-            self._relay.to_primary(self._session.channel, p.encode_performative(p.Detach(self._handle, closed=True)))
+            self._relay.to_primary(self._session.channel, p.encode_performative(p.Detach(self.handle, closed=True)))
         self.lost(OperationTimeoutError(message="The primary has not answered in time."))
         self._relay.flush()
 
@@ -247,48 +237,48 @@ class GuardedLink:
         """The primary's outcome of a delivery."""
         code, name, description = outcome_of(state)
         if code == p.ACCEPTED:
-            if isinstance(delivery, Attempt):
-                _set(delivery.settled, None)
-            elif isinstance(delivery, Kept):
+            if isinstance(delivery, Kept):
                 self._sends.accepted(delivery.delivery)
                 self._settle(delivery, state)
+            else:
+                self._failed(delivery, None)
             return
         if isinstance(delivery, Kept) and code == p.REJECTED:
             delivery.rejected = state
         error = sdk_error(name or "amqp:internal-error", description or "The primary did not accept the message.")
         self._failed(delivery, LinkFailure(error, reused=True))
 
-    def _failed(self, delivery: object, failure: LinkFailure) -> None:
-        if isinstance(delivery, Attempt):
-            _set(delivery.settled, failure)
-        elif isinstance(delivery, Kept):
+    def _failed(self, delivery: object, failure: LinkFailure | None) -> None:
+        if isinstance(delivery, Kept):
             self._decide(delivery, failure)
+        elif isinstance(delivery, asyncio.Future) and not delivery.done():
+            delivery.set_result(failure)
 
     # --- the rules -------------------------------------------------------------------------------------------------
 
     def _decide(self, kept: Kept, failure: LinkFailure | None) -> None:
         """Let the library deliver it."""
-        if kept.timer is not None:
-            kept.timer.cancel()
+        if kept.pending is not None:
+            kept.pending.cancel()
         self._by_rules += 1
-        self._work(self._deliver(kept, failure))
+        kept.pending = self._work(self._deliver(kept, failure))
 
     async def _deliver(self, kept: Kept, failure: LinkFailure | None) -> None:
         try:
             await run_async(self._sends.deliver(kept.delivery, failure, kept.began_at))
+            state = ACCEPTED
         except Exception as error:
-            self._settle(kept, kept.rejected or rejection(error))
-        else:
-            self._settle(kept, ACCEPTED)
+            state = kept.rejected or rejection(error)
         finally:
-            self._release(kept)
             self._by_rules -= 1
-            self._relay.flush()
+        kept.pending = None
+        self._settle(kept, state)
+        self._relay.flush()
 
     async def send(self, outgoing: Outgoing, timeout_s: float) -> LinkFailure | None:
         """An attempt on the primary, by the rules."""
         timeout_s = min(timeout_s, LONGEST_ATTEMPT_S)
-        attempt = Attempt(asyncio.get_running_loop().create_future())
+        attempt: Attempt = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(timeout_s):
                 self._losses.clear()
@@ -301,7 +291,7 @@ class GuardedLink:
                         return LinkFailure(self._losses[0], reused=False)
                     self.look()
                 self._attempt(attempt, outgoing)
-                return await attempt.settled
+                return await attempt
         except TimeoutError:
             self._overdue()
             return LinkFailure(OperationTimeoutError(message="The primary has not answered in time."), reused=True)
@@ -309,7 +299,7 @@ class GuardedLink:
     def _attempt(self, attempt: Attempt, outgoing: Outgoing) -> None:
         (data,) = outgoing.deliveries
         tag = b"gateway-%d" % next(_TAGS)
-        transfer = p.Transfer(self._handle, None, tag, outgoing.message_format, settled=False)
+        transfer = p.Transfer(self.handle, None, tag, outgoing.message_format, settled=False)
         self._count_at_primary = (self._count_at_primary + 1) & 0xFFFFFFFF
         self._credit -= 1
         self._session.deliver(self, attempt, transfer, data)
@@ -320,14 +310,14 @@ class GuardedLink:
 
     def _settle(self, kept: Kept, state: bytes) -> None:
         """Tell the client the outcome."""
-        if self._release(kept) and not self._is_gone:
+        if self._release(kept):
             self._session.settle(kept.number, state)
             self._grant_again()
 
     def _release(self, kept: Kept) -> bool:
         """Keep a delivery no longer; whether it was kept."""
-        if kept.timer is not None:
-            kept.timer.cancel()
+        if kept.pending is not None:
+            kept.pending.cancel()
         if self._kept.pop(kept, kept) is not None:
             return False
         self._kept_size -= kept.size
@@ -335,7 +325,8 @@ class GuardedLink:
         return True
 
     def end(self) -> None:
-        """The client gets no outcome any more."""
+        """The client gets no outcome any more, and the primary nothing."""
+        self._session.forget(self)
         for kept in list(self._kept):
             self._release(kept)
 
@@ -355,11 +346,6 @@ class GuardedLink:
     def _grant_again(self) -> None:
         if self._granted <= CREDIT // 2 and self._kept_size < MOST_KEPT and not self._client.is_full:
             self._grant()
-
-
-def _set(future: asyncio.Future[LinkFailure | None], failure: LinkFailure | None) -> None:
-    if not future.done():
-        future.set_result(failure)
 
 
 def rejection(error: Exception) -> bytes:

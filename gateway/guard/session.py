@@ -6,10 +6,7 @@ They agree until a delivery is redirected or sent again. Frames are passed on as
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from typing import Protocol
-
-from azure.servicebus.exceptions import ServiceBusError
 
 from amqp10 import performatives as p
 from amqp10.codec import encode
@@ -18,13 +15,14 @@ from amqp10.types import Raw
 from gateway.memory import Proofs
 
 WINDOW = 0x7FFFFFFF
-_SERIAL, _MOST_AT_ONCE = 0xFFFFFFFF, 65_536
+_SERIAL = 0xFFFFFFFF
 ACCEPTED = encode(p.accepted())
 
 
 class Guarded(Protocol):
     """A guarded link, as its session sees it."""
 
+    handle: int
     back_handle: int | None
 
     def transfer(self, fields: FrameFields) -> None: ...
@@ -32,7 +30,7 @@ class Guarded(Protocol):
     def flow(self, fields: FrameFields) -> None: ...
     def report(self) -> None: ...
     def look(self) -> None: ...
-    def lost(self, error: ServiceBusError) -> None: ...
+    def end(self) -> None: ...
     def detached_by_client(self, detach: FrameFields) -> bool: ...
     def detached_by_primary(self, detach: FrameFields) -> bool: ...
 
@@ -63,6 +61,7 @@ class GuardedSession:
         self._to_client = self._window = 0
         self._next_delivery: int | None = None
         self._sent: dict[int, tuple[Guarded | None, object]] = {}  # by the primary's delivery id
+        self.unfinished: dict[int, int | None] = {}  # the primary's ids of deliveries, by the handles of their links
         self._waiting: deque[bytes] = deque()
         self.tokens_handle: int | None = None
         """The primary's, of the link on which it answers tokens."""
@@ -72,10 +71,11 @@ class GuardedSession:
         self.back = back
         self._to_client, self._window = begun.value("next_outgoing_id"), begun.value("incoming_window")
 
-    @property
-    def _is_guarded(self) -> bool:
-        """Whether numbers may differ: while there is no guarded link, nor has been, they agree."""
-        return bool(self.links) or self._next_incoming != self._next_outgoing or bool(self._sent)
+    def end(self) -> None:
+        """It has ended at one side: the client gets no outcome any more, and sends again what it has not heard of."""
+        for link in self.links.values():
+            link.end()
+        self.links.clear()
 
     def link_behind(self, handle: int | None) -> Guarded | None:
         """The guarded link with this handle of the primary."""
@@ -95,25 +95,22 @@ class GuardedSession:
         if link is not None:
             link.transfer(fields)
         elif bodies:
-            self.relay_on([FrameFields(body) for body in bodies])
+            self.pass_on([FrameFields(body) for body in bodies])
 
-    def relay_on(self, parts: list[FrameFields]) -> None:
-        """Pass on the transfers of a delivery that is not guarded; its outcome is passed back."""
-        number = parts[0].value("delivery_id")
-        sent = None if number is None else self._number(number)
-        if sent is not None and self.links and not parts[0].value("settled"):
-            self._sent[sent] = (None, number)
+    def pass_on(self, parts: list[FrameFields], owner: tuple[Guarded, object] | None = None) -> None:
+        """Send a client's own frames to the primary; the outcome goes to the owner, or back to the client."""
         for part in parts:
-            same = sent == number or part.value("delivery_id") is None
-            self._write(part.body if same else part.replaced(delivery_id=sent))
-
-    def pass_on(self, link: Guarded, delivery: object, parts: list[FrameFields], number: int) -> None:
-        """Send a client's own frames to the primary, whose outcome goes to the link."""
-        sent = self._number(number)
-        self._sent[sent] = (link, delivery)
-        for part in parts:
-            same = sent == number or part.value("delivery_id") is None
-            self._write(part.body if same else part.replaced(delivery_id=sent))
+            handle, number = part.value("handle"), part.value("delivery_id")
+            sent = self.unfinished.pop(handle, None)
+            if sent is None and number is not None:
+                sent = self._number(number)
+                if not part.value("settled"):
+                    self._sent[sent] = owner or (None, number)
+            if sent is not None and part.value("aborted"):  # it has no outcome
+                self._sent.pop(sent, None)
+            elif part.value("more"):
+                self.unfinished[handle] = sent
+            self._write(part.body if number in (None, sent) else part.replaced(delivery_id=sent))
 
     def deliver(self, link: Guarded, delivery: object, transfer: p.Transfer, payload: bytes) -> None:
         """Send a delivery to the primary in frames made here, with an id of its own."""
@@ -123,11 +120,11 @@ class GuardedSession:
         for body in whole.split(self.relay.max_body):
             self._write(body)
 
-    def forget(self, link: Guarded) -> Iterator[object]:
+    def forget(self, link: Guarded) -> list[object]:
         """The deliveries of a link that has ended at the primary, whose outcomes are not expected any more."""
+        self._waiting = deque(body for body in self._waiting if FrameFields(body).value("handle") != link.handle)
         gone = [number for number, (owner, _) in self._sent.items() if owner is link]
-        for number in gone:
-            yield self._sent.pop(number)[1]
+        return [self._sent.pop(number)[1] for number in gone]
 
     def _number(self, wanted: int | None) -> int:
         """The primary's id of the next delivery: the client's own where that keeps their order."""
@@ -150,16 +147,20 @@ class GuardedSession:
     # --- dispositions ----------------------------------------------------------------------------------------------
 
     def disposition(self, fields: FrameFields) -> bool:
-        """Outcomes of the primary; whether they are dealt with here."""
-        if not self._sent or not fields.value("role"):
+        """Outcomes of the primary; whether they are dealt with here, as those of forgotten deliveries are."""
+        if self._next_delivery is None or not fields.value("role"):
             return False
         first, last = fields.value("first"), fields.value("last")
         size = 1 if last is None else ((last - first) & _SERIAL) + 1
-        if size > _MOST_AT_ONCE:
+        if size > len(self._sent):
+            numbers = [number for number in self._sent if (number - first) & _SERIAL < size]
+        else:
+            numbers = [number for step in range(size) if (number := (first + step) & _SERIAL) in self._sent]
+        found = {number: self._sent.pop(number) for number in numbers}
+        if len(found) == size and all(sent == (None, number) for number, sent in found.items()):
             return False
         state = fields.encoded("state")
-        for number in ((first + step) & _SERIAL for step in range(size)):
-            link, delivery = self._sent.pop(number, (None, number))
+        for link, delivery in found.values():
             if link is not None:
                 link.outcome(delivery, state)
             else:
@@ -190,7 +191,8 @@ class GuardedSession:
         self._window = max(0, fields.value("incoming_window") - on_the_way)
         while self._waiting and self._window > 0:
             self._count(self._waiting.popleft())
-        link, is_taken = self.link_behind(fields.value("handle")), self._is_guarded
+        link = self.link_behind(fields.value("handle"))
+        is_taken = bool(self.links) or self._next_incoming != self._next_outgoing
         if link is not None:
             link.flow(fields)
         elif is_taken:

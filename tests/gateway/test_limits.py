@@ -2,16 +2,21 @@
 
 import asyncio
 import time
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
 from amqp10 import performatives as p
 from amqp10 import sas
+from amqp10.codec import decode, encode
 from amqp10.frame_fields import FrameFields
 from amqp10.types import AmqpError
 from gateway import upstream
 from gateway.access import Access
+from gateway.guard import link
+from gateway.guard.backlog import Outgoing
+from gateway.guard.guard import Guard
 from gateway.metrics import Metrics, by_sdk, sdk_of
 from gateway.namespace import Namespace
 from gateway.pairs import read_pair
@@ -21,6 +26,7 @@ from gateway.tokens import MAX_REQUEST, TokenRequests
 from gateway.web import WebConversation
 from pairing.ends import Endpoint
 from pairing.fleet.presence import GatewayTraffic
+from tests.amqp10.peer import target
 from tests.gateway.running import PAIRS, WITHOUT_KEY
 from tests.gateway.wire import FakePrimary
 
@@ -125,3 +131,89 @@ def test_the_label_of_clients_is_the_product_of_a_known_sdk():
     family = next(iter(metrics.collect()))
     counts = {each.labels["sdk"]: each.value for each in family.samples}
     assert (len(counts), counts["QpidJMS"], counts["other"]) == (7, 3, 0)
+
+
+class Guarded:
+    """A guard between a client and a primary by hand; whatever goes by the rules waits for `ends`."""
+
+    def __init__(self, is_healthy=True):
+        self.ends = asyncio.get_running_loop().create_future()
+        self.is_healthy, self.first_timeout_s, self.delivery = is_healthy, 10.0, Mock()
+        self.to_primary, self.to_client = [], []
+        self.relay = SimpleNamespace(max_body=1000, is_primary_there=True, proofs=Mock(asked={}), partial=0)
+        self.relay.flush = self.relay.guard_is_empty = Mock()
+        self.relay.to_primary = lambda _, body: self.to_primary.append(p.decode_performative(body)[0])
+        self.relay.to_client = lambda _, body: self.to_client.append(p.decode_performative(body)[0])
+        self.guard = Guard(self.relay, Mock(kept=0, is_full=False, sends=self))
+        self.begin()
+
+    def deliver(self, *_):
+        return (yield lambda: self.ends)
+
+    def begin(self):
+        self.say(p.Begin(None, 0, 5000, 5000))
+        self.answer(p.Begin(1, 0, 5000, 5000))
+        self.say(self.attach())
+        self.answer(self.attach(role=True))
+        self.answer(p.Flow(0, 5000, 0, 5000, 0, 0, 100))
+
+    @staticmethod
+    def attach(address="orders", handle=0, **fields):
+        return p.Attach(address, handle, fields.pop("role", False), 0, 1, None, target(address), **fields)
+
+    def say(self, said, payload=b"x"):
+        body = p.encode_performative(said) + (payload if isinstance(said, p.Transfer) else b"")
+        fields = FrameFields(body)
+        self.guard.from_client(fields.code, 1, fields, [body])
+
+    def answer(self, said):
+        fields = FrameFields(p.encode_performative(said))
+        if not self.guard.from_primary(fields.code, 2, fields):
+            self.to_client.append(said)
+
+    def heard(self, kind):
+        return [each for each in self.to_client if isinstance(each, kind)]
+
+
+@pytest.fixture(autouse=True)
+def _by_hand(monkeypatch):
+    monkeypatch.setattr(link, "GuardedSends", lambda client, path, guarded: client.sends)
+
+
+async def test_an_outcome_that_comes_after_its_link_is_lost_is_nobodys():
+    guarded = Guarded()
+    guarded.say(p.Transfer(0, 0, b"t", 0))
+    guarded.answer(p.Detach(0, closed=True))
+    guarded.answer(p.Disposition(True, 0, 1, True, decode(encode(p.accepted()))[0]))
+    assert not guarded.heard(p.Disposition)
+
+
+async def test_a_delivery_whose_session_has_ended_is_not_settled_in_the_next_one():
+    guarded = Guarded(is_healthy=False)
+    guarded.say(p.Transfer(0, 0, b"t", 0))
+    await asyncio.sleep(0)
+    guarded.say(p.End())
+    if not guarded.ends.done():
+        guarded.ends.set_result(None)
+    guarded.begin()
+    await asyncio.gather(*guarded.guard._tasks, return_exceptions=True)
+    assert not guarded.heard(p.Disposition)
+
+
+async def test_a_delivery_in_several_frames_keeps_its_number():
+    guarded = Guarded()
+    guarded.say(guarded.attach("orders/$management", 1))
+    guarded.answer(guarded.attach("orders/$management", 1, role=True))
+    for more in (True, False):
+        guarded.say(p.Transfer(1, 7, b"t", 0, more=more))
+    assert [each.delivery_id for each in guarded.to_primary if isinstance(each, p.Transfer)] == [7, 7]
+
+
+async def test_a_link_is_attached_again_once_until_the_primary_answers():
+    guarded = Guarded()
+    guarded.say(p.Transfer(0, 0, b"t", 0))
+    (behind,) = guarded.guard._links()
+    behind._overdue()
+    for _ in range(3):
+        assert await behind.send(Outgoing((b"x",), 0), 0.0) is not None
+    assert len([each for each in guarded.to_primary if isinstance(each, p.Attach)]) == 2
