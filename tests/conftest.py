@@ -42,13 +42,18 @@ TOGETHER = {
     "tests/workers/test_outage_on_the_bill.py": "outage on the bill",
 }
 """Files that one worker of a parallel run (`make test`) takes together, because they share a demo, a Spark session, a
-control plane or Chromium. They and five that are as long begin first, then files with many tests."""
+control plane or Chromium. They and five that are as long begin first."""
 
 
 def _scope(nodeid: str) -> str:
     """The tests that one worker runs one after another: a file, or all files of one name in TOGETHER."""
     file = nodeid.partition("::")[0]
     return next((group for start, group in TOGETHER.items() if file.startswith(start)), file)
+
+
+def _turn(scope: str, sizes: Counter[str]) -> tuple[bool, bool, int]:
+    """Groups begin; files of the dashboard end, because they compute and are short, and others mostly wait."""
+    return "/" in scope, scope.startswith("tests/dashboard/"), -sizes[scope]
 
 
 class ByGroup(LoadScopeScheduling):
@@ -92,7 +97,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     selection.select(config, items)
     if hasattr(config, "workerinput"):
         sizes = Counter(_scope(item.nodeid) for item in items)
-        items.sort(key=lambda item: ("/" in _scope(item.nodeid), -sizes[_scope(item.nodeid)]))
+        items.sort(key=lambda item: _turn(_scope(item.nodeid), sizes))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
