@@ -37,10 +37,9 @@ from pairing.drive import run_async
 from pairing.health.faults import condition
 from pairing.links.failures import LinkFailure
 
-HELD_S = 20.0
-BUSY = "com.microsoft:server-busy"
+HELD_S, BUSY = 20.0, "com.microsoft:server-busy"
 _CONTAINER, _MAX_FRAME = "paired-namespaces-gateway", 64 * 1024
-_MOST_ASKED, _MOST_LINKS = 100, 256
+_MOST_ASKED, _MOST_LINKS, _MOST_UNPROVED = 100, 1000, 8
 _AWAY = "The primary namespace is away."
 Left = Callable[["StandIn"], None]
 
@@ -153,7 +152,9 @@ class StandIn:
         path, memory = path_of(link.address), self.proofs.memory
         guarded = guarded_path(link.attach.role, link.target, link.attach.properties)
         entity = path[: -len(MANAGEMENT)] if path.casefold().endswith(MANAGEMENT) else ""
-        if is_token_node(path) or (entity and self.proofs.may_send(entity)):
+        if len(self._links) > (_MOST_LINKS if self.proofs.grants else _MOST_UNPROVED):
+            self._refuse(link)
+        elif is_token_node(path) or (entity and self.proofs.may_send(entity)):
             link.owner = deque(maxlen=_MOST_ASKED) if link.client_receives else entity
             link.accept(max_message_size=MOST_KEPT if entity else MAX_REQUEST)
         elif guarded is not None and self.proofs.may_send(guarded):
@@ -161,8 +162,7 @@ class StandIn:
             link.owner, link.renewed_credit = GuardedSends(self._client, guarded, _NoPrimary()), 0  # type: ignore[arg-type]
             link.accept(max_message_size=size, properties=properties, credit=CREDIT)
         else:  # the primary may come back meanwhile
-            hold_s = HELD_S if len(self._links) < _MOST_LINKS else 0.0
-            asyncio.get_running_loop().call_later(hold_s, self._refuse, link)
+            asyncio.get_running_loop().call_later(HELD_S, self._refuse, link)
 
     def _refuse(self, link: Link) -> None:
         self._links.discard(link)

@@ -101,6 +101,15 @@ async def test_a_token_that_nobody_knows_waits_and_is_refused_to_be_tried_again(
     assert not [event for event in peer.events if isinstance(event, e.LinkOpened) and event.link.name[0] == "s"]
 
 
+async def test_who_has_proved_nothing_has_few_links(client, monkeypatch):
+    monkeypatch.setattr(standin, "HELD_S", 60.0)
+    peer = Peer(client)
+    for number in range(20):
+        peer.attach(f"q{number}")
+    assert peer.served.links == 8
+    assert sum(isinstance(event, e.LinkDetached) for event in peer.events) == 14
+
+
 @pytest.mark.parametrize("name", ["own", "app"])
 async def test_a_token_signed_with_a_key_of_the_gateway_is_for_its_entity_alone(client, name):
     peer = Peer(client)
