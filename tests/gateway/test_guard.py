@@ -55,9 +55,10 @@ def orders(pair):
 
 
 @contextmanager
-def sending(through, queue):
+def sending(through, queue, retry_total=3):
+    """With retries, as a gateway that has just begun may not have found the backlog queues."""
     with (
-        ServiceBusClient.from_connection_string(through.connection_string, retry_total=0) as client,
+        ServiceBusClient.from_connection_string(through.connection_string, retry_total=retry_total) as client,
         client.get_queue_sender(queue) as sender,
     ):
         yield sender
@@ -65,7 +66,7 @@ def sending(through, queue):
 
 @pytest.fixture
 def sender(shared, orders):
-    with sending(shared, orders) as opened:
+    with sending(shared, orders, retry_total=0) as opened:
         yield opened
 
 
