@@ -3,6 +3,7 @@
 The queues have no duplicate detection, so that whatever is delivered twice is seen.
 """
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.acceptance.control_plane import ControlPlane, running_plane
 from tests.acceptance.fleet import Fleet, RedisServer
 from tests.acceptance.inbox import Inbox
+from tests.pace import Stopwatch
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.nightly]
 ENTITIES = ("orders", "payments")
@@ -28,6 +30,11 @@ def inbox(plane: ControlPlane) -> Iterator[Inbox]:
     inbox = Inbox(plane.namespaces.strings[0], ENTITIES)
     yield inbox
     inbox.end()
+
+
+def holders(fleet: Fleet) -> set[int]:
+    """The processes that hold a lease."""
+    return {int(owner.split(":")[1]) for owner in fleet.shared.leases().values()}
 
 
 def fail_over_and_recover(fleet: Fleet) -> None:
@@ -49,8 +56,15 @@ def test_processes_are_restarted_one_after_another_and_no_message_is_doubled(
     fleet.until(lambda: all(plane.is_at_work(name) for name in WORKERS), 60, "both workers are at work")
     for _ in range(2):
         fail_over_and_recover(fleet)
+        assert holders(fleet) <= {worker.pid for worker in plane.workers.values()}
+        assert holders(fleet)
         for name in (*WORKERS, "beat"):
-            plane.stop(name)
+            process = plane.workers.pop(name)
+            process.send_signal(signal.SIGTERM)
+            with Stopwatch() as released:
+                fleet.until(lambda pid=process.pid: pid not in holders(fleet), 30, f"{name} releases its leases")
+            assert released.took < 3
+            process.wait(120)
             plane.start(name)
             if name != "beat":
                 fleet.until(lambda one=name: plane.is_at_work(one), 60, f"{name} is back")
