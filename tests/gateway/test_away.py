@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 
@@ -17,6 +16,7 @@ from emulator.running import RunningNamespace, running
 from tests.emulator.clients.installed import JAVASCRIPT, node_packages
 from tests.emulator.clients.programs import command
 from tests.gateway.running import gateway
+from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 NET_CLIENT = os.environ.get("NET_CLIENT")
@@ -61,11 +61,6 @@ class Primary:
     def _disturb(self, effect):
         self._network.stdin.write(json.dumps({"route": "primary", "effect": effect}) + "\n")
         self._network.stdin.flush()
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return listening.getsockname()[1]
 
 
 @pytest.fixture

@@ -115,6 +115,7 @@ def test_these_pages_have_examples() -> None:
         "docs/contract.md": 1,
         "docs/day-two.md": 1,
         "docs/emulator.md": 3,
+        "docs/gateway-clients.md": 1,
         "docs/migration.md": 2,
         "docs/options.md": 2,
         "docs/quickstart.md": 8,
@@ -264,3 +265,8 @@ def test_the_examples_of_the_emulator(pair) -> None:
     with names["client"] as client, client.get_queue_sender("orders") as sender:
         sender.send_messages(ServiceBusMessage("hello"))
     assert enqueued(pair[0]) == before + 1
+
+
+def test_the_example_of_the_clients_of_a_gateway(strings) -> None:
+    [client] = examples("docs/gateway-clients.md")
+    run(client, {"ServiceBusClient": ServiceBusClient, "TransportType": TransportType, "connection_string": strings[0]})
