@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Max, Q
 
 from dashboard.fleet.state.event_lines import plain_cause
-from dashboard.models import EntityHealth, MeteredRecord, Pair
+from dashboard.models import EntityHealth, MeteredRecord, MeteredUsage, Pair
 
 LEAST, MINUTE = 2, timedelta(minutes=1)
 OF_A_PRIMARY = "the primary "
@@ -50,7 +50,7 @@ class PrimaryDown:
 
 
 def primaries_down(now: datetime, pairs: Collection[Pair] | None = None) -> Mapping[int, PrimaryDown]:
-    """Those of these pairs, or of all, by key; in three queries, one while nothing is failed over.
+    """Those of these pairs, or of all, by key; in four queries, one while nothing is failed over.
 
     Usage is counted by minute: that nothing was sent is known when a whole minute after the failovers is reported.
     """
@@ -80,7 +80,12 @@ def primaries_down(now: datetime, pairs: Collection[Pair] | None = None) -> Mapp
 
 def _last_reports(pairs: Iterable[str], since: datetime) -> Mapping[str, tuple[datetime, datetime | None]]:
     """By pair, the last minute that was reported, and the last in which a primary accepted messages."""
-    records = MeteredRecord.objects.filter(pair__in=pairs, minute__gte=since).order_by().values_list("pair")
     accepted = Q(kind="send", messages__gt=0)
-    rows = records.annotate(last=Max("minute"), sent=Max("minute", filter=accepted))
-    return {pair: (reported, sent) for pair, reported, sent in rows}
+    usage = MeteredUsage.objects.filter(pair__in=pairs, begins_at__gte=since).order_by().values_list("pair")
+    records = MeteredRecord.objects.filter(pair__in=pairs, minute__gte=since).order_by().values_list("pair")
+    earlier = usage.annotate(last=Max("begins_at"), sent=Max("begins_at", filter=accepted))
+    latest = records.annotate(last=Max("minute"), sent=Max("minute", filter=accepted))
+    found: dict[str, tuple[datetime, datetime | None]] = {}
+    for pair, reported, sent in (*earlier, *latest):
+        found[pair] = (reported, sent or found.get(pair, (reported, None))[1])
+    return found

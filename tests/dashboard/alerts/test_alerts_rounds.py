@@ -135,6 +135,9 @@ def test_a_primary_that_is_down_is_one_alert_instead_of_those_of_its_entities(pa
 
     pair.entities.create(path="late", state="failed_over", origin="organic", since=NOW + 3 * M, reason="no answer")
     look(NOW + 3 * M)
+    metered.roll_up(NOW + 180 * M)
+    look(NOW + 3 * M)
+    assert "late failed over" not in titles()
     recover("orders", "payments", at=NOW + 4 * M)
     look(NOW + 4 * M)
     assert {*titles()} == {"The primary of contoso is down", "late failed over", *of_entities}
