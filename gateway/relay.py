@@ -223,6 +223,10 @@ class Relay:
         if self._guard is None or self._closed_by or not self._guard.is_all:
             self._leave()
 
+    def primary_overdue(self) -> None:
+        """The primary has not settled a delivery in time: others may not reach it either."""
+        self.gateway.primary_lost()
+
     def primary_returned(self) -> None:
         """The primary can be reached again: a client that has lost it connects again."""
         if not self.is_primary_there:

@@ -223,6 +223,7 @@ class GuardedLink:
         if self._is_attached and self._relay.is_primary_there:
             self._relay.to_primary(self._session.channel, p.encode_performative(p.Detach(self.handle, closed=True)))
         self.lost(OperationTimeoutError(message="The primary has not answered in time."))
+        self._relay.primary_overdue()
         self._relay.flush()
 
     def _attach_again(self) -> None:
