@@ -38,8 +38,8 @@ TOGETHER = {
     "tests/dashboard/costs/test_costs_command.py": "charges",
     "tests/pairing/test_syphon.py": "syphon",
     "tests/pairing/test_bounded_time.py": "bounded time",
-    "tests/campaign/test_campaign.py": "campaign",
-    "tests/workers/test_outage_on_the_bill.py": "outage on the bill",
+    "tests/emulator/clients/test_dotnet.py": "client for .NET",
+    "tests/gateway/test_transparency.py": "clients through a gateway",
 }
 """Files that one worker of a parallel run (`make test`) takes together, because they share a demo, a Spark session, a
 control plane or Chromium. They and five that are as long begin first."""

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from tests.emulator.clients.installed import JAVASCRIPT, node_packages
+from tests.selection import nightly
 
 pytestmark = pytest.mark.slow
 NET_CLIENT = os.environ.get("NET_CLIENT")
@@ -89,6 +90,7 @@ def test_the_sdk_for_javascript(watched):
     assert watched.unequal() == []
 
 
+@pytest.mark.parametrize("watched", [True, *nightly(False)], indirect=True, ids=["guarded", "relayed"])
 @pytest.mark.skipif(NET_CLIENT is None, reason="The steps of .NET need NET_CLIENT, the path of a program of its SDK.")
 def test_the_sdk_for_dotnet(watched):
     addresses = ["--admin", watched.served.namespace.connection_string, "--endpoint", watched.endpoint]
