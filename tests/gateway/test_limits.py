@@ -141,7 +141,7 @@ class Guarded:
         self.is_healthy, self.first_timeout_s, self.delivery = is_healthy, 10.0, Mock()
         self.to_primary, self.to_client = [], []
         self.relay = SimpleNamespace(max_body=1000, is_primary_there=True, proofs=Mock(asked={}), partial=0)
-        self.relay.flush = self.relay.guard_is_empty = Mock()
+        self.relay.flush = self.relay.guard_is_empty = self.relay.primary_overdue = Mock()
         self.relay.to_primary = lambda _, body: self.to_primary.append(p.decode_performative(body)[0])
         self.relay.to_client = lambda _, body: self.to_client.append(p.decode_performative(body)[0])
         self.guard = Guard(self.relay, Mock(kept=0, is_full=False, sends=self))
