@@ -11,7 +11,6 @@ import binascii
 import hashlib
 import hmac
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
@@ -96,11 +95,11 @@ def strays(path: str) -> bool:
 def expiry(token: str) -> float:
     """When a token, also a JSON Web Token, says that it expires; 0 for one that cannot be read."""
     try:
-        if (signed := re.search(r"[ &]se=(\d{1,12})(?:&|$)", token)) is not None:
-            return float(signed[1])
+        if " " in token.strip():
+            return float(int(_fields(token)["se"]))
         claims = token.split(".")[1]
         return float(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"])
-    except (IndexError, KeyError, TypeError, ValueError):
+    except (IndexError, KeyError, OverflowError, TokenError, TypeError, ValueError):
         return 0.0
 
 
@@ -127,4 +126,8 @@ def _fields(token: str) -> dict[str, str]:
     scheme, _, rest = token.strip().partition(" ")
     if scheme.casefold() != SCHEME.casefold():
         raise TokenError(f"The token must begin with {SCHEME}.")
-    return dict(part.split("=", 1) for part in rest.strip().split("&") if "=" in part)
+    pairs = [part.split("=", 1) for part in rest.strip().split("&") if "=" in part]
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise TokenError("The token says something twice.")
+    return fields

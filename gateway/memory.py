@@ -15,8 +15,9 @@ from amqp10.codec import decode
 from amqp10.frame_fields import FrameFields
 from amqp10.requests import Request
 from amqp10.sas import expiry, strays
+from amqp10.types import AmqpError
 
-_MOST, _MOST_OF_ONE, _MOST_ASKED, _LONGEST_S = 10_000, 1000, 64, 24 * 3600.0
+_MOST, _MOST_OF_ONE, _MOST_ASKED, _LONGEST_S = 100_000, 1000, 256, 24 * 3600.0
 USUAL: tuple[int, Any] = (256 * 1024, None)
 
 
@@ -59,6 +60,10 @@ class Memory:
         if path is None or grant.covers(path):
             _keep(self._until, (grant.digest, path), min(grant.until, time.time() + _LONGEST_S), _MOST)
 
+    def forget(self, grant: Grant) -> None:
+        """The primary does not accept a token or a key any more."""
+        self._until.pop((grant.digest, None), None)
+
     def knows(self, grant: Grant, path: str | None = None) -> bool:
         """Whether the primary has accepted the same one before, or has let its owner send to this entity."""
         return self._until.get((grant.digest, path), 0.0) > time.time()
@@ -69,28 +74,49 @@ class Proofs:
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
-        self._asked: dict[str, Grant] = {}
+        self.asked: dict[str, Grant | None] = {}  # None: two have the same number, whose answers look alike
         self.grants: dict[str, Grant] = {}
         self._paths: dict[str, None] = {}
 
     def ask(self, payload: bytes) -> None:
-        """A token is passed on to the primary."""
+        """A token is passed on to the primary. Raises AmqpError."""
         request = Request(payload)
         if request.message_id is not None:
-            _keep(self._asked, repr(decode(request.message_id.encoded)[0]), Grant.asked(request), _MOST_ASKED)
+            number = repr(decode(request.message_id.encoded)[0])
+            self.asked[number] = None if number in self.asked else Grant.asked(request)
+        if len(self.asked) > _MOST_ASKED:
+            raise AmqpError("amqp:resource-limit-exceeded", "too many tokens without an answer")
 
     def answered(self, payload: bytes) -> None:
         """The primary has answered a token."""
         answer = Request(payload)
-        grant = self._asked.pop(repr(answer.correlation_id), None)
-        if grant is not None and answer.properties.get("status-code") in (200, 202):
+        grant = self.asked.pop(repr(answer.correlation_id), None)
+        status = answer.properties.get("status-code")
+        if grant is not None and status in (200, 202):
             self.accepted(grant)
+        elif grant is not None and status == 401:
+            self.memory.forget(grant)
 
     def accepted(self, grant: Grant) -> None:
         """The primary has accepted a token or a key, with which the client goes on to send."""
         self.add(grant)
         self.memory.learn(grant)
         for path in self._paths:
+            self._learn(path)
+
+    def renew(self) -> None:
+        """The primary is away: remember what the client has for as long as if it was accepted now."""
+        for grant in self.grants.values():
+            self.memory.learn(grant)
+        for path in self._paths:
+            self._learn(path)
+
+    def _learn(self, path: str) -> None:
+        """The token for the longest part of a path lets its owner send there; others may not."""
+        place = path
+        while (grant := self.grants.get(place)) is None and place:
+            place = place.rpartition("/")[0]
+        if grant is not None:
             self.memory.learn(grant, path)
 
     def add(self, grant: Grant) -> None:
@@ -102,8 +128,7 @@ class Proofs:
         path, size = path.casefold(), answer.value("max_message_size") or USUAL[0]
         _keep(self.memory.links, path, (size, answer.value("properties")), _MOST)
         _keep(self._paths, path, None, _MOST_OF_ONE)
-        for grant in self.grants.values():
-            self.memory.learn(grant, path)
+        self._learn(path)
 
     def may_send(self, path: str) -> bool:
         """Whether the client has proved that it may send to this entity."""

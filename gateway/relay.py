@@ -5,7 +5,6 @@ Only what opens something is read: `open`, `attach`, and what goes to `$cbs`.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Protocol
 
@@ -29,7 +28,6 @@ log = logging.getLogger("gateway")
 
 FORCED = "amqp:connection:forced"
 MOST_HELD = 1024 * 1024
-_LOOK_S = 0.02
 _PASSED = (p.Transfer.CODE, p.Flow.CODE, p.Disposition.CODE)
 _HEADER_SIZE = 8
 
@@ -55,6 +53,8 @@ class Relay:
         self.gateway = gateway
         self.front = Front(connection, self, gateway.access, gateway.metrics)
         self.upstream = Upstream(gateway.primary, self, gateway.read_buffer)
+        self.primary_overdue = gateway.primary_lost  # others may not reach it either
+        self.to_client, self.to_primary, self.begin = self.front.send, self.upstream.send, self.upstream.begin
         self._opening: FrameFields | None = None  # the client's
         self.sdk = OTHER
         self._handles: set[tuple[int, int]] = set()  # of the client's links, with their channels
@@ -84,8 +84,9 @@ class Relay:
         """Pass a frame of the client on. Raises AmqpError."""
         code = body[2] if body[:2] == b"\x00\x53" and len(body) > 2 else FrameFields(body).code
         if not self.is_primary_there and code != p.Disposition.CODE:
-            if self._guard is None or not self._guard.goes_on(code, channel, FrameFields(body)):
-                self._leave()  # and is served by the gateway once it has connected again
+            goes_on = self._guard is not None and self._guard.goes_on
+            if not (self._is_leaving or (goes_on and goes_on(code, channel, FrameFields(body)))):
+                self.leave(self._reason)  # and is served by the gateway once it has connected again
             return
         if code == p.Disposition.CODE or (code in _PASSED and self._guard is None and channel not in self._tokens):
             self.upstream.send(channel, body)
@@ -178,12 +179,10 @@ class Relay:
         self.front.flush()
         if len(self._closed_by) == 2:
             self.end()
+        elif self._is_leaving and (self._closed_by or not self.retained):
+            self.close(FORCED, self._reason)
         else:
             self.read_client()
-
-    def begin(self, init: bytes | None) -> None:
-        """Speak to the primary as the client does: with this `sasl-init`, or without SASL."""
-        self.upstream.begin(init)
 
     def read_primary(self, is_read: bool) -> None:
         """Read the primary, or leave what it sends where it is."""
@@ -216,53 +215,27 @@ class Relay:
         self.is_primary_there = False
         self._reason = f"The connection to the primary namespace is lost: {reason}."
         if not self._closed_by:
+            self.proofs.renew()
             self.gateway.metrics.primary_lost_total += 1
             self.gateway.primary_lost()
         if self._guard is not None and not self._closed_by:
             self._guard.primary_lost(reason)
         if self._guard is None or self._closed_by or not self._guard.is_all:
-            self._leave()
-
-    def primary_overdue(self) -> None:
-        """The primary has not settled a delivery in time: others may not reach it either."""
-        self.gateway.primary_lost()
+            self.leave(self._reason)
 
     def primary_returned(self) -> None:
         """The primary can be reached again: a client that has lost it connects again."""
         if not self.is_primary_there:
-            self._leave()
+            self.leave(self._reason)
 
-    def _leave(self) -> None:
-        """End both connections once what is kept has its outcome."""
-        self._is_leaving = True
-        if not self.retained or self._closed_by:
-            self.close(FORCED, self._reason)
-        self.read_client()
-
-    def guard_is_empty(self) -> None:
-        """No delivery waits for its outcome any more."""
-        if self._is_leaving:
-            self.close(FORCED, self._reason)
-
-    async def finish(self, condition: str, description: str) -> None:
+    def leave(self, reason: str) -> None:
         """End both connections once no delivery waits for its outcome."""
-        while self.retained and self.front.phase is Phase.FRAMES:
-            await asyncio.sleep(_LOOK_S)
-        self.close(condition, description)
-
-    def to_primary(self, channel: int, body: bytes) -> None:
-        """Send a frame to the primary."""
-        self.upstream.send(channel, body)
-
-    def to_client(self, channel: int, body: bytes) -> None:
-        """Send a frame to the client."""
-        self.front.send(channel, body)
+        self._is_leaving, self._reason = True, reason
+        self.flush()
 
     def client_lost(self) -> None:
         """The client's socket was lost."""
-        self._end_guard()
-        self.front.stop()
-        self.upstream.end()
+        self.end()
         self.gateway.ended(self)
 
     def close(self, condition: str, description: str) -> None:
@@ -276,12 +249,9 @@ class Relay:
 
     def end(self) -> None:
         """Close both sockets once everything is written."""
-        self._end_guard()
-        self.upstream.end()
-        self.front.stop()
-        self.front.connection.close()
-
-    def _end_guard(self) -> None:
         self.is_primary_there = False
         if self._guard is not None:
             self._guard.end()
+        self.upstream.end()
+        self.front.stop()
+        self.front.connection.close()

@@ -32,6 +32,7 @@ log = logging.getLogger("gateway")
 FINISH_S = 30.0
 _CLOSING_S, _LOOK_S = 2.0, 0.01
 _ANSWER_S = 5.0
+_STOPS = "The gateway is shutting down."
 _PAUSE_S = 1.0  # between looks at a primary that is away
 
 
@@ -142,10 +143,14 @@ class Gateway:
         self.is_ready = False
         for listener in self._listeners:
             listener.stop_accepting()
-        endings = [relay.finish(FORCED, "The gateway is shutting down.") for relay in list(self._relays)]
+        for relay in list(self._relays):
+            relay.leave(_STOPS)
         with suppress(TimeoutError):
             async with asyncio.timeout(FINISH_S):
-                await asyncio.gather(*endings)
+                while any(relay.retained for relay in self._relays):
+                    await asyncio.sleep(_LOOK_S)
+        for relay in list(self._relays):
+            relay.close(FORCED, _STOPS)
         with suppress(TimeoutError):
             async with asyncio.timeout(_CLOSING_S):
                 while self._relays:

@@ -62,8 +62,9 @@ class StandIn:
         self._client, self.proofs, self._access, self._connection, self._left = client, proofs, access, connection, left
         self._amqp = Connection(_CONTAINER, max_message_size=MOST_KEPT, authenticate=self._authenticate)
         self._amqp.opening.max_frame_size = _MAX_FRAME
-        self.sdk, self.retained, self._kept, self._is_leaving = OTHER, 0, 0, False
+        self.sdk, self.retained, self._kept, self._is_leaving, self._reason = OTHER, 0, 0, False, ""
         self._links: set[Link] = set()
+        self._proving = asyncio.Lock()  # one client alone does not keep others waiting
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- amqp10.transport.listener.Served --------------------------------------------------------------------------
@@ -86,12 +87,16 @@ class StandIn:
     resume = pause
 
     def lost(self) -> None:
+        for link in list(self._links):
+            self._forget(link)
         for task in self._tasks:
             task.cancel()
         self._amqp.abort()
         self._left(self)
 
     def _flush(self) -> None:
+        if self._is_leaving and not self.retained:
+            self._amqp.close("amqp:connection:forced", self._reason)
         self._connection.write(self._amqp.take_output())
         if self._amqp.is_closed:
             self._connection.close()
@@ -105,13 +110,16 @@ class StandIn:
 
     def primary_returned(self) -> None:
         """Send the client to the primary, once its deliveries have their outcomes."""
-        self._is_leaving = True
-        self._work(self.finish("amqp:connection:forced", "The primary namespace is back."))
+        self.leave("The primary namespace is back.")
 
-    async def finish(self, condition: str, description: str) -> None:
+    def leave(self, reason: str) -> None:
         """End the connection once no delivery waits for its outcome."""
-        while self.retained:
-            await asyncio.sleep(0.02)
+        self._is_leaving, self._reason = True, reason
+        self._hold(0)
+        self._flush()
+
+    def close(self, condition: str, description: str) -> None:
+        """End the connection."""
         self._amqp.close(condition, description)
         self._flush()
 
@@ -132,7 +140,7 @@ class StandIn:
             case e.CreditGranted(link=link) | e.WindowOpened(link=link) if isinstance(link.owner, deque):
                 self._send(link)
             case e.LinkDetached(link=link):
-                self._links.discard(link)
+                self._forget(link)
 
     def _beat(self, pause_s: float) -> None:
         if not self._amqp.is_closed:
@@ -160,9 +168,15 @@ class StandIn:
         elif guarded is not None and self.proofs.may_send(guarded):
             size, properties = memory.links.get(guarded.casefold(), USUAL)
             link.owner, link.renewed_credit = GuardedSends(self._client, guarded, _NoPrimary()), 0  # type: ignore[arg-type]
-            link.accept(max_message_size=size, properties=properties, credit=CREDIT)
+            link.accept(max_message_size=min(size, MOST_KEPT), properties=properties, credit=CREDIT)
         else:  # the primary may come back meanwhile
-            asyncio.get_running_loop().call_later(HELD_S, self._refuse, link)
+            link.max_message_size = 1  # it keeps nothing of what is sent
+            link.owner = asyncio.get_running_loop().call_later(HELD_S, self._refuse, link)
+
+    def _forget(self, link: Link) -> None:
+        self._links.discard(link)
+        if isinstance(link.owner, asyncio.TimerHandle):
+            link.owner.cancel()
 
     def _refuse(self, link: Link) -> None:
         self._links.discard(link)
@@ -195,7 +209,7 @@ class StandIn:
         self.retained -= 1
         if link.is_open:
             link.session.settle(event.delivery_id, state)
-            if link.credit <= CREDIT // 2 and not self._client.is_full:
+            if link.credit <= CREDIT // 2:
                 link.grant(CREDIT)
         self._flush()
 
@@ -252,9 +266,10 @@ class StandIn:
     async def _is_proved(self, grant: Grant, request: Request) -> bool:
         audience, kind = (str(request.properties.get(name)) for name in ("name", "type"))
         paths = self._client.backlog_paths
-        return self._access.proves(grant.shown, audience) or (
-            bool(paths) and await self._client.backlog.proves(grant.shown, kind, paths[0])
-        )
+        if self._access.proves(grant.shown, audience):
+            return True
+        async with self._proving:
+            return bool(paths) and await self._client.backlog.proves(grant.shown, kind, paths[0])
 
     async def _manage(self, path: str, request: Request) -> bytes:
         """Scheduled messages go to the backlog; everything else has to wait."""

@@ -220,9 +220,11 @@ class Secondary(Dialled):
                 self.lose(event.description or event.condition or "it closed the connection")
         if answer is not None:
             queue = self._asked.pop(answer.number, None)
-            if queue is not None and answer.is_accepted:
+            if queue is None or self._queues.get(queue.path) is not queue:
+                return  # only renewed, or given up
+            if answer.is_accepted:
                 self._attach(queue)
-            elif queue is not None:
+            else:
                 reason = f"The secondary refuses the token: {answer.description}"
                 self._drop(queue, ServiceBusAuthenticationError(message=reason))
 
@@ -315,8 +317,11 @@ class Backlog:
 
     async def proves(self, shown: str, kind: str, path: str) -> bool:
         """Whether the secondary lets the owner of a token send to a backlog queue."""
-        async with self._proofs:
-            return await reaches(self._namespace, lambda audience: (shown, kind), self._read_buffer, path)
+        try:
+            async with asyncio.timeout(_ANSWER_S), self._proofs:
+                return await reaches(self._namespace, lambda audience: (shown, kind), self._read_buffer, path)
+        except TimeoutError:  # too many ask
+            return False
 
     def close(self) -> None:
         """Hang up."""

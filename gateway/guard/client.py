@@ -14,7 +14,7 @@ from pairing.aio.client import PairedServiceBusClient
 from pairing.clock import Clock
 from pairing.drive import Operation
 from pairing.ends import Endpoint
-from pairing.health.availability import HEALTHY
+from pairing.health.availability import FAILED_OVER, HEALTHY
 from pairing.links.failures import AnyLink, LinkFailure
 from pairing.operations.sender import SendOperations
 from pairing.options import SendAvailabilityOptions
@@ -117,6 +117,11 @@ class GuardedSends(SendOperations):
     def first_timeout_s(self) -> float:
         """How long the primary may take to settle a delivery that was passed on."""
         return self._first_timeout_s
+
+    @property
+    def is_failed_over(self) -> bool:
+        """Whether a delivery goes to a backlog queue without being sent to the primary."""
+        return self._machine.state is FAILED_OVER
 
     @property
     def is_healthy(self) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
 from typing import Any
 
 from amqp10 import performatives as p
@@ -25,13 +23,13 @@ class Guard:
         self._relay, self._client = relay, client
         self._sessions: dict[int, GuardedSession] = {}  # by the client's channel
         self._by_back: dict[int, GuardedSession] = {}  # by the primary's
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._is_over = self._has_others = False
+        self._has_others = False
+        self._unanswered = 0  # begins and attaches
 
     @property
     def is_all(self) -> bool:
-        """Whether the client has only senders, and links to nodes."""
-        return bool(self._links()) and not self._has_others
+        """Whether the client has only senders, and links to nodes, and waits for no answer of the primary."""
+        return bool(self._links()) and not (self._has_others or self._unanswered or self._relay.proofs.asked)
 
     @property
     def retained(self) -> int:
@@ -54,6 +52,7 @@ class Guard:
     def from_client(self, code: int, channel: int, fields: FrameFields, bodies: list[bytes]) -> None:
         """A frame of the client, and what the primary would get of it."""
         session = self._sessions.get(channel)
+        self._unanswered += code in (p.Begin.CODE, p.Attach.CODE)
         if code == p.Begin.CODE:
             self._sessions[channel] = GuardedSession(self._relay, channel, fields)
         elif session is not None and self._is_taken(session, code, fields, bodies):
@@ -79,7 +78,7 @@ class Guard:
                     end = p.terminus(decode(fields.encoded("source"))[0]) if fields.value("role") else target
                     self._has_others |= end is None or not is_node(path_of(end.address))
                 else:
-                    link = GuardedLink(session, FrameFields(bodies[0]), self._client, path, self._work)
+                    link = GuardedLink(session, FrameFields(bodies[0]), self._client, path)
                     session.links[fields.value("handle")] = link
             case p.Detach.CODE if (left := session.links.pop(fields.value("handle"), None)) is not None:
                 return left.detached_by_client(fields)
@@ -89,6 +88,7 @@ class Guard:
 
     def from_primary(self, code: int, channel: int, fields: FrameFields) -> bool:
         """Whether a frame of the primary is dealt with here."""
+        self._unanswered -= code in (p.Begin.CODE, p.Attach.CODE)
         if code == p.Begin.CODE and (begun := self._sessions.get(fields.value("remote_channel"))) is not None:
             begun.begun(channel, fields)
             self._by_back[channel] = begun
@@ -109,6 +109,8 @@ class Guard:
                 session.tokens_handle = fields.value("handle")
             case p.Attach.CODE if (link := _named(session, fields)) is not None:
                 return self._attached(session, link, fields)
+            case p.Detach.CODE if fields.value("handle") == session.tokens_handle:
+                session.tokens_handle = None
             case p.Detach.CODE if (behind := session.link_behind(fields.value("handle"))) is not None:
                 return behind.detached_by_primary(fields)
             case p.End.CODE:
@@ -116,9 +118,10 @@ class Guard:
         return False
 
     def _attached(self, session: GuardedSession, link: GuardedLink, answer: FrameFields) -> bool:
+        is_again = link.is_known
+        self._unanswered += is_again  # the client did not ask
         if p.terminus(decode(answer.encoded("target"))[0]) is None:
             return link.refused(answer)
-        is_again = link.is_known
         if not is_again:
             self._relay.to_client(session.back, answer.body)  # before the credit
         link.attached(answer)
@@ -133,21 +136,8 @@ class Guard:
 
     def end(self) -> None:
         """The client is lost, or gets no outcome any more: whatever it has not heard of it sends again."""
-        self._is_over = True
         for session in self._sessions.values():
             session.end()
-
-    def _work(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run the rules for a delivery."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-        return task
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not self._is_over and not self.retained:
-            self._relay.guard_is_empty()
 
 
 def _named(session: GuardedSession, answer: FrameFields) -> GuardedLink | None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
 from azure.servicebus.exceptions import MessageSizeExceededError, OperationTimeoutError, ServiceBusError
 
@@ -30,11 +28,11 @@ log = logging.getLogger("gateway")
 CREDIT = 500
 MOST_KEPT = 8 * 1024 * 1024
 _TOO_MUCH = 8 * MOST_KEPT  # by a client that ignores its credit, as the SDK for Python does
+_MOST_EARLY, _OF_FRAME = 1024 * 1024, 500  # before the primary has answered; of each frame
 RETRYABLE = "com.microsoft:timeout"
 SIZE_EXCEEDED = "amqp:link:message-size-exceeded"
 _TAGS = count(1)
 Attempt = asyncio.Future[LinkFailure | None]
-Work = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
 
 @dataclass(slots=True, eq=False)
@@ -54,10 +52,8 @@ class Kept:
 class GuardedLink:
     """Implements `AnyLink`'s sending part: `send` makes an attempt on the client's own link to the primary."""
 
-    def __init__(
-        self, session: GuardedSession, attach: FrameFields, client: GatewayClient, path: str, work: Work
-    ) -> None:
-        self._relay, self._session, self._attach, self._work = session.relay, session, attach, work
+    def __init__(self, session: GuardedSession, attach: FrameFields, client: GatewayClient, path: str) -> None:
+        self._relay, self._session, self._attach = session.relay, session, attach
         self.name: str = attach.value("name")
         self.is_known = self._is_asked = False
         self.handle: int = attach.value("handle")
@@ -74,7 +70,7 @@ class GuardedLink:
         self._losses: deque[ServiceBusError] = deque(maxlen=1)
         self._early: list[FrameFields] = []
         self._parts: list[FrameFields] = []
-        self._parts_size = 0
+        self._parts_size = self._held = 0
         self._kept: dict[Kept, None] = {}
         self._kept_size = 0
         self._by_rules = 0
@@ -93,8 +89,9 @@ class GuardedLink:
         self._max_size = answer.value("max_message_size") or 0
         if not self.is_known:
             self.is_known, self._reply_handle = True, self.back_handle
-            self._grant()
+            self._grant_again()
             early, self._early = self._early, []
+            self._hold(-self._held)
             for fields in early:
                 self.transfer(fields)
 
@@ -152,29 +149,31 @@ class GuardedLink:
 
     def transfer(self, fields: FrameFields) -> None:
         """A transfer of the client. Raises AmqpError."""
+        self._hold(len(fields.body) + _OF_FRAME)
         if not self.is_known:  # clients may send before they have credit
             self._early.append(fields)
-            if sum(len(each.body) for each in self._early) > MOST_KEPT:
-                raise AmqpError("amqp:link:transfer-limit-exceeded", "transfers before there is credit")
             return
-        size = len(fields.body) - fields.payload
         self._parts.append(fields)
-        self._parts_size += size
-        self._relay.partial += size
-        if self._relay.partial > _TOO_MUCH:
-            raise AmqpError("amqp:resource-limit-exceeded", "too many deliveries are incomplete")
+        self._parts_size += len(fields.body) - fields.payload
         if self._parts_size > MOST_KEPT:
             self._parts[1:] = [fields]  # read to its end, not kept
         if fields.value("more") and not fields.value("aborted"):
             return
         parts, size = self._parts, self._parts_size
         self._parts, self._parts_size = [], 0
-        self._relay.partial -= size
+        self._hold(-self._held)
         if not fields.value("aborted"):
             self._count = (self._count + 1) & 0xFFFFFFFF
             self._granted -= 1
             self._delivery(parts, size)
             self._grant_again()
+
+    def _hold(self, size: int) -> None:
+        """Account for frames of incomplete deliveries. Raises AmqpError."""
+        self._held += size
+        self._relay.partial += size
+        if size > 0 and self._relay.partial > (_TOO_MUCH if self.is_known else _MOST_EARLY):
+            raise AmqpError("amqp:resource-limit-exceeded", "too many deliveries are incomplete, or before credit")
 
     def _delivery(self, parts: list[FrameFields], size: int) -> None:
         first = parts[0]
@@ -187,7 +186,8 @@ class GuardedLink:
         number = first.value("delivery_id")
         if number is None:
             raise AmqpError("amqp:invalid-field", "the first transfer of a delivery has no delivery-id")
-        may_send = self._relay.is_primary_there or self._relay.proofs.may_send(self._path)
+        is_there = self._relay.is_primary_there and not self._sends.is_failed_over
+        may_send = is_there or self._relay.proofs.may_send(self._path)
         if first.value("state") is not None or not may_send:  # a transaction has ended, or a token
             self._refuse(number, RETRYABLE, "The primary namespace is away.")
             return
@@ -262,7 +262,7 @@ class GuardedLink:
         if kept.pending is not None:
             kept.pending.cancel()
         self._by_rules += 1
-        kept.pending = self._work(self._deliver(kept, failure))
+        kept.pending = asyncio.get_running_loop().create_task(self._deliver(kept, failure))
 
     async def _deliver(self, kept: Kept, failure: LinkFailure | None) -> None:
         try:
@@ -328,6 +328,7 @@ class GuardedLink:
     def end(self) -> None:
         """The client gets no outcome any more, and the primary nothing."""
         self._session.forget(self)
+        self._hold(-self._held)
         for kept in list(self._kept):
             self._release(kept)
 
@@ -340,13 +341,10 @@ class GuardedLink:
         if self._reply_handle is not None:
             self._session.grant(self._reply_handle, self._count, self._granted)
 
-    def _grant(self) -> None:
-        self._granted = CREDIT
-        self.report()
-
     def _grant_again(self) -> None:
-        if self._granted <= CREDIT // 2 and self._kept_size < MOST_KEPT and not self._client.is_full:
-            self._grant()
+        if self._granted <= CREDIT // 2 and self._kept_size < MOST_KEPT:
+            self._granted = CREDIT
+            self.report()
 
 
 def rejection(error: Exception) -> bytes:

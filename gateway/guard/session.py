@@ -46,7 +46,6 @@ class GuardRelay(Protocol):
     def to_primary(self, channel: int, body: bytes) -> None: ...
     def to_client(self, channel: int, body: bytes) -> None: ...
     def flush(self) -> None: ...
-    def guard_is_empty(self) -> None: ...
     def primary_overdue(self) -> None: ...
 
 
@@ -153,17 +152,14 @@ class GuardedSession:
             return False
         first, last = fields.value("first"), fields.value("last")
         size = 1 if last is None else ((last - first) & _SERIAL) + 1
-        if size > len(self._sent):
-            numbers = [number for number in self._sent if (number - first) & _SERIAL < size]
-        else:
-            numbers = [number for step in range(size) if (number := (first + step) & _SERIAL) in self._sent]
+        some = self._sent if size > len(self._sent) else ((first + step) & _SERIAL for step in range(size))
+        numbers = [number for number in some if number in self._sent and (number - first) & _SERIAL < size]
         found = {number: self._sent.pop(number) for number in numbers}
         if len(found) == size and all(sent == (None, number) for number, sent in found.items()):
             return False
-        state = fields.encoded("state")
         for link, delivery in found.values():
             if link is not None:
-                link.outcome(delivery, state)
+                link.outcome(delivery, fields.encoded("state"))
             else:
                 self.relay.to_client(self.back, fields.replaced(first=delivery, last=None))
         return True

@@ -8,7 +8,7 @@ from azure.servicebus._base_handler import ServiceBusSharedKeyCredential
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from amqp10.sas import Token, TokenError, sign, verify
+from amqp10.sas import Token, TokenError, expiry, sign, verify
 from emulator.running import EmulatorError, running
 
 KEYS = {"Root": "a key with = & + / and ä", "other": "second"}
@@ -42,6 +42,14 @@ def test_a_changed_token_is_refused(change):
     token = sign("Root", KEYS["Root"], "sb://h/orders", 2_000_000_000)
     with pytest.raises(TokenError, match="signature"):
         verify(token.replace(*change), KEYS, 1_000_000_000)
+
+
+def test_a_token_that_says_twice_when_it_ends_ends_never_later():
+    token = sign("Root", KEYS["Root"], "sb://h/orders", 2_000_000_000)
+    twice = token.replace(" ", " se=99999999999&")
+    assert (expiry(token), expiry(twice)) == (2_000_000_000.0, 0.0)
+    with pytest.raises(TokenError, match="twice"):
+        verify(twice, KEYS, 1_000_000_000)
 
 
 def test_an_unknown_name_and_a_wrong_key_read_the_same():

@@ -11,12 +11,14 @@ from amqp10 import performatives as p
 from amqp10 import sas
 from amqp10.codec import decode, encode
 from amqp10.frame_fields import FrameFields
-from amqp10.types import AmqpError
+from amqp10.requests import Request, request, response
+from amqp10.types import AmqpError, Int, ULong
 from gateway import upstream
 from gateway.access import Access
 from gateway.guard import link
 from gateway.guard.backlog import Outgoing
 from gateway.guard.guard import Guard
+from gateway.memory import Memory, Proofs
 from gateway.metrics import Metrics, by_sdk, sdk_of
 from gateway.namespace import Namespace
 from gateway.pairs import read_pair
@@ -138,10 +140,10 @@ class Guarded:
 
     def __init__(self, is_healthy=True):
         self.ends = asyncio.get_running_loop().create_future()
-        self.is_healthy, self.first_timeout_s, self.delivery = is_healthy, 10.0, Mock()
+        self.is_healthy, self.is_failed_over, self.first_timeout_s, self.delivery = is_healthy, False, 10.0, Mock()
         self.to_primary, self.to_client = [], []
         self.relay = SimpleNamespace(max_body=1000, is_primary_there=True, proofs=Mock(asked={}), partial=0)
-        self.relay.flush = self.relay.guard_is_empty = self.relay.primary_overdue = Mock()
+        self.relay.flush = self.relay.primary_overdue = Mock()
         self.relay.to_primary = lambda _, body: self.to_primary.append(p.decode_performative(body)[0])
         self.relay.to_client = lambda _, body: self.to_client.append(p.decode_performative(body)[0])
         self.guard = Guard(self.relay, Mock(kept=0, is_full=False, sends=self))
@@ -191,12 +193,13 @@ async def test_an_outcome_that_comes_after_its_link_is_lost_is_nobodys():
 async def test_a_delivery_whose_session_has_ended_is_not_settled_in_the_next_one():
     guarded = Guarded(is_healthy=False)
     guarded.say(p.Transfer(0, 0, b"t", 0))
+    (task,) = asyncio.all_tasks() - {asyncio.current_task()}
     await asyncio.sleep(0)
     guarded.say(p.End())
     if not guarded.ends.done():
         guarded.ends.set_result(None)
     guarded.begin()
-    await asyncio.gather(*guarded.guard._tasks, return_exceptions=True)
+    await asyncio.gather(task, return_exceptions=True)
     assert not guarded.heard(p.Disposition)
 
 
@@ -217,3 +220,35 @@ async def test_a_link_is_attached_again_once_until_the_primary_answers():
     for _ in range(3):
         assert await behind.send(Outgoing((b"x",), 0), 0.0) is not None
     assert len([each for each in guarded.to_primary if isinstance(each, p.Attach)]) == 2
+
+
+async def test_what_comes_before_the_primary_answers_is_bounded_over_all_links():
+    guarded = Guarded()
+    for handle in range(1, 4):
+        guarded.say(guarded.attach(f"q{handle}", handle))
+        guarded.say(p.Transfer(handle, handle, b"t", 0), bytes(300_000))
+    with pytest.raises(AmqpError, match="before credit"):
+        guarded.say(p.Transfer(3, 4, b"t", 0), bytes(300_000))
+    guarded.guard.end()
+    assert guarded.relay.partial == 0
+
+
+@pytest.mark.parametrize("asks", ["token", "link", "session"])
+async def test_a_client_that_waits_for_an_answer_leaves_with_the_primary(asks):
+    guarded = Guarded()
+    assert guarded.guard.is_all
+    guarded.relay.proofs.asked = {"1": None} if asks == "token" else {}
+    if asks == "link":
+        guarded.say(guarded.attach("orders/$management", 1))
+    elif asks == "session":
+        guarded.guard.from_client(p.Begin.CODE, 3, FrameFields(p.encode_performative(p.Begin(None, 0, 9, 9))), [])
+    assert not guarded.guard.is_all
+
+
+def test_two_tokens_with_one_number_prove_nothing():
+    proofs = Proofs(Memory())
+    asked = [request(ULong(1), {"name": "sb://h/orders"}, f"a.{claims}.c", "r") for claims in ("b", "forged")]
+    for each in asked:
+        proofs.ask(each)
+    proofs.answered(response(Request(asked[0]), {"status-code": Int(202)}))
+    assert not proofs.grants

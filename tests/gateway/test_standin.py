@@ -9,6 +9,7 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 
 from amqp10 import events as e
+from amqp10 import performatives as p
 from amqp10 import sas, sasl
 from amqp10.cbs import TokenNode
 from amqp10.client import ClientConnection
@@ -182,3 +183,17 @@ async def test_messages_are_scheduled_in_the_backlog_and_cannot_be_cancelled(pai
 
 def asking(operation, body):
     return Request(request(ULong(1), {"operation": f"com.microsoft:{operation}"}, body, "r"))
+
+
+async def test_a_link_that_is_not_accepted_keeps_nothing(client, monkeypatch):
+    monkeypatch.setattr(standin, "HELD_S", 60.0)
+    peer = Peer(client)
+    link = peer.attach()
+    peer.session.send(p.Transfer(link.handle, 0, b"t", 0, more=True))
+    peer.amqp.send(peer.session.channel, p.encode_performative(p.Transfer(link.handle, more=True)) + bytes(60_000))
+    peer.flush()
+    assert peer.served._amqp.partial_bytes == 0
+    (held,) = [each for each in peer.served._links if each.name == link.name]
+    link.detach()
+    peer.flush()
+    assert held.owner.cancelled()
