@@ -82,13 +82,6 @@ def stored(pair, orders):
     return lambda: (count()[0], count()[1] - before)
 
 
-def test_a_healthy_send_is_stored_in_the_primary(sender, stored):
-    for number in range(20):
-        sender.send_messages(ServiceBusMessage(str(number)))
-    sender.send_messages([ServiceBusMessage(str(number)) for number in range(50)])
-    assert stored() == (70, 0)
-
-
 @pytest.mark.parametrize("effect", ["reject", "detach", "silent"])
 def test_a_send_that_the_primary_fails_is_stored_in_the_backlog(pair, orders, sender, stored, effect):
     sender.send_messages(ServiceBusMessage("before"))
