@@ -191,7 +191,10 @@ class Relay:
     def read_client(self) -> None:
         """Read the client, unless the primary has not opened, does not read or has not judged the client's key."""
         upstream = self.upstream
-        is_read = upstream.held <= MOST_HELD and not upstream.is_full and self.front.phase is not Phase.OUTCOME
+        held = upstream.held
+        if self._guard is not None and self.is_primary_there:
+            held += self._guard.waiting
+        is_read = held <= MOST_HELD and not upstream.is_full and self.front.phase is not Phase.OUTCOME
         client = self.gateway.client
         if (self._is_leaving or (client is not None and client.is_full)) and self.retained:
             is_read = False  # outcomes let it be read again

@@ -206,7 +206,9 @@ class Secondary(Dialled):
         answer = None if self._tokens is None else self._tokens.on(event)
         match event:
             case e.ConnectionOpened():
-                self._opened(event)
+                self._session, self._tokens = self._amqp.begin(), TokenNode(self._amqp.begin())
+                self.ready.set_result(None)
+                self._beat(event.heartbeat_s or _LOOK_S)
             case e.LinkOpened(link=link) if isinstance(link.owner, _Queue):
                 self.max_message_size = link.max_message_size or self.max_message_size
                 link.owner.opened.set_result(None)
@@ -223,21 +225,12 @@ class Secondary(Dialled):
             if queue is None or self._queues.get(queue.path) is not queue:
                 return  # only renewed, or given up
             if answer.is_accepted:
-                self._attach(queue)
+                assert self._session is not None
+                queue.link = self._session.sender(f"{queue.path}-{next(self._tags)}", queue.path)
+                queue.link.owner = queue
             else:
                 reason = f"The secondary refuses the token: {answer.description}"
                 self._drop(queue, ServiceBusAuthenticationError(message=reason))
-
-    def _opened(self, opened: e.ConnectionOpened) -> None:
-        self._session = self._amqp.begin()
-        self._tokens = TokenNode(self._amqp.begin())
-        self.ready.set_result(None)
-        self._beat(opened.heartbeat_s or _LOOK_S)
-
-    def _attach(self, queue: _Queue) -> None:
-        assert self._session is not None
-        queue.link = self._session.sender(f"{queue.path}-{next(self._tags)}", queue.path)
-        queue.link.owner = queue
 
     def _beat(self, pause_s: float) -> None:
         """Send a heartbeat, and renew tokens in time."""

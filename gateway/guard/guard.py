@@ -36,6 +36,11 @@ class Guard:
         """How many deliveries wait for an outcome."""
         return sum(link.retained for link in self._links())
 
+    @property
+    def waiting(self) -> int:
+        """How many bytes wait for room in the primary's windows."""
+        return sum(len(body) for session in self._sessions.values() for body in session.waiting)
+
     def _links(self) -> list[GuardedLink]:
         links = [link for session in self._sessions.values() for link in session.links.values()]
         return [link for link in links if isinstance(link, GuardedLink)]

@@ -291,21 +291,18 @@ class GuardedLink:
                     if self._losses:
                         return LinkFailure(self._losses[0], reused=False)
                     self.look()
-                self._attempt(attempt, outgoing)
+                (data,) = outgoing.deliveries
+                tag = b"gateway-%d" % next(_TAGS)
+                transfer = p.Transfer(self.handle, None, tag, outgoing.message_format, settled=False)
+                self._count_at_primary = (self._count_at_primary + 1) & 0xFFFFFFFF
+                self._credit -= 1
+                self._session.deliver(self, attempt, transfer, data)
+                self.look()
+                self._relay.flush()
                 return await attempt
         except TimeoutError:
             self._overdue()
             return LinkFailure(OperationTimeoutError(message="The primary has not answered in time."), reused=True)
-
-    def _attempt(self, attempt: Attempt, outgoing: Outgoing) -> None:
-        (data,) = outgoing.deliveries
-        tag = b"gateway-%d" % next(_TAGS)
-        transfer = p.Transfer(self.handle, None, tag, outgoing.message_format, settled=False)
-        self._count_at_primary = (self._count_at_primary + 1) & 0xFFFFFFFF
-        self._credit -= 1
-        self._session.deliver(self, attempt, transfer, data)
-        self.look()
-        self._relay.flush()
 
     # --- the client ------------------------------------------------------------------------------------------------
 

@@ -62,7 +62,7 @@ class GuardedSession:
         self._next_delivery: int | None = None
         self._sent: dict[int, tuple[Guarded | None, object]] = {}  # by the primary's delivery id
         self.unfinished: dict[int, int | None] = {}  # the primary's ids of deliveries, by the handles of their links
-        self._waiting: deque[bytes] = deque()
+        self.waiting: deque[bytes] = deque()  # until the primary's window has room
         self.tokens_handle: int | None = None
         """The primary's, of the link on which it answers tokens."""
 
@@ -86,7 +86,7 @@ class GuardedSession:
     @property
     def has_room(self) -> bool:
         """Whether the primary's window lets a transfer out."""
-        return self._window > 0 and not self._waiting
+        return self._window > 0 and not self.waiting
 
     def transfer(self, fields: FrameFields, bodies: list[bytes]) -> None:
         """A transfer of the client, and what the primary would get of it."""
@@ -122,7 +122,7 @@ class GuardedSession:
 
     def forget(self, link: Guarded) -> list[object]:
         """The deliveries of a link that has ended at the primary, whose outcomes are not expected any more."""
-        self._waiting = deque(body for body in self._waiting if FrameFields(body).value("handle") != link.handle)
+        self.waiting = deque(body for body in self.waiting if FrameFields(body).value("handle") != link.handle)
         gone = [number for number, (owner, _) in self._sent.items() if owner is link]
         return [self._sent.pop(number)[1] for number in gone]
 
@@ -137,7 +137,7 @@ class GuardedSession:
         if self.has_room:
             self._count(body)
         else:
-            self._waiting.append(body)
+            self.waiting.append(body)
 
     def _count(self, body: bytes) -> None:
         self._next_outgoing = (self._next_outgoing + 1) & _SERIAL
@@ -186,8 +186,8 @@ class GuardedSession:
         received = fields.value("next_incoming_id")
         on_the_way = 0 if received is None else (self._next_outgoing - received) & _SERIAL
         self._window = max(0, fields.value("incoming_window") - on_the_way)
-        while self._waiting and self._window > 0:
-            self._count(self._waiting.popleft())
+        while self.waiting and self._window > 0:
+            self._count(self.waiting.popleft())
         link = self.link_behind(fields.value("handle"))
         is_taken = bool(self.links) or self._next_incoming != self._next_outgoing
         if link is not None:
