@@ -63,8 +63,8 @@ def start_guardian() -> None:
 
 # -- commands ---------------------------------------------------------------------------------------------------------
 
-TEST_WORKERS = str(min(6 * (os.cpu_count() or 1), 16))
-"""Four fifths of the tests' time is waiting for sockets and deadlines, so there are more of them than cores."""
+TEST_WORKERS = str(min(4 * (os.cpu_count() or 1), 16))
+"""Three quarters of the tests' time is waiting for sockets and deadlines, so there are more of them than cores."""
 
 FILE_BY_FILE = ["--dist", "loadscope", "--no-loadscope-reorder"]
 TESTS = ["-m", "pytest", "-n", TEST_WORKERS, *FILE_BY_FILE]
