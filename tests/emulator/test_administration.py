@@ -5,7 +5,7 @@ from dataclasses import fields
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from amqp10.sas import sign
@@ -226,5 +226,7 @@ def test_every_property_a_correlation_filter_compares_has_an_element():
 
 @settings(max_examples=depth(300), deadline=None)
 @given(st.text(st.characters(exclude_categories=("Cs",)), max_size=60), st.sampled_from(["GET", "PUT", "DELETE"]))
+@example("\\", "GET")
 def test_no_address_makes_the_administration_raise(address, method):
-    assert Client()(method, "/" + address, BODY.format("")).status in (200, 201, 400, 404, 405)
+    # 401: a path that may lead elsewhere (a backslash) is within no token.
+    assert Client()(method, "/" + address, BODY.format("")).status in (200, 201, 400, 401, 404, 405)
