@@ -1,9 +1,13 @@
 """Filters of the overview and of the events page. The page reports a value that cannot be read, and shows the rest."""
 
+from collections import defaultdict
+from collections.abc import Mapping
+
 from django import forms
 from django.db.models import Q, QuerySet
 
-from dashboard.models import EntityHealth
+from dashboard.fleet.pairs.pairs_file import tags
+from dashboard.models import EntityHealth, Pair
 from dashboard.models.records import kinds
 from dashboard.site.forms import Filter, TimeField
 
@@ -16,17 +20,30 @@ STATES = {
 }
 
 
+def tagged() -> Mapping[str, list[str]]:
+    """The pairs that one sees by tag, `team: shop`."""
+    found, known = defaultdict[str, list[str]](list), tags()
+    for pair in Pair.objects.values_list("name", flat=True) if any(known.values()) else ():
+        for key, value in known.get(pair, {}).items():
+            found[f"{key}: {value}"].append(pair)
+    return dict(sorted(found.items()))
+
+
 class EntityFilter(Filter):
-    """Search and state filters of the overview."""
+    """Search, state and tag filters of the overview."""
 
     q = forms.CharField(required=False, max_length=260, label="Search entities")
     state = forms.ChoiceField(required=False, choices=[("", "any state"), *((state, state) for state in STATES)])
+
+    tag = forms.ChoiceField(required=False, choices=lambda: [("", "any tag"), *((tag, tag) for tag in tagged())])
 
     def apply(self, rows: QuerySet[EntityHealth]) -> QuerySet[EntityHealth]:  # type: ignore[override]
         if text := self.cleaned_data.get("q"):
             rows = rows.filter(Q(path__icontains=text) | Q(pair__name__icontains=text))
         if state := self.cleaned_data.get("state"):
             rows = rows.filter(STATES[state])
+        if tag := self.cleaned_data.get("tag"):
+            rows = rows.filter(pair__name__in=tagged()[tag])
         return super().apply(rows)
 
 

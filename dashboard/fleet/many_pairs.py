@@ -10,6 +10,7 @@ from django.db.models import Min
 
 from dashboard.fleet.depth.outlook import outlooks
 from dashboard.fleet.depth.trend import Trend, is_paused, trends
+from dashboard.fleet.pairs.pairs_file import tags
 from dashboard.fleet.state.status import AWAY, Status
 from dashboard.models import EntityHealth, Pair
 
@@ -43,6 +44,10 @@ class PairLine:
     def backlog(self) -> int:
         found: int = vars(self.pair)["waiting"]
         return found
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        return tags().get(self.pair.name, {})
 
     @property
     def syphon(self) -> str:

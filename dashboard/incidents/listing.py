@@ -84,16 +84,14 @@ def months() -> list[str]:
 
 def lines(events: Sequence[FailoverEvent], now: datetime) -> list[Line]:
     """The incidents that these events began, newest first, as their pages show them."""
-    found, groups = found_of(events, now), list[list[FailoverEvent]]()
+    found, groups, newest = found_of(events, now), list[list[FailoverEvent]](), dict[object, list[FailoverEvent]]()
     for event in events:
-        if groups and _is_one(groups[-1][-1], event):
-            groups[-1].append(event)
+        key = event.pair, plain_cause(event.reason) or event.reason, event.operator
+        group = newest.get(key, [])
+        is_new = event.entity not in {one.entity for one in group}
+        if group and is_new and group[-1].time - event.time <= AT_ONCE:
+            group.append(event)
         else:
-            groups.append([event])
+            newest[key] = [event]
+            groups.append(newest[key])
     return [Line(group[-1], [found[one.event_id] for one in group if one.event_id in found], now) for group in groups]
-
-
-def _is_one(later: FailoverEvent, event: FailoverEvent) -> bool:
-    cause = plain_cause(event.reason) or event.reason
-    is_same = (plain_cause(later.reason) or later.reason) == cause and later.operator == event.operator
-    return is_same and later.pair == event.pair and later.time - event.time <= AT_ONCE and later.entity != event.entity

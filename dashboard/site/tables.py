@@ -1,12 +1,10 @@
-"""Tables: in parts on a page, and as files for a spreadsheet."""
+"""Tables as files for a spreadsheet."""
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Generic, TypeVar
 
 from django.http import HttpResponse, StreamingHttpResponse
 
@@ -57,25 +55,3 @@ FORMULA = re.compile(rf"^(?=[{SIGNS}\t\r\n]| +[{SIGNS}])|(?<=[;|\t\r\n])(?= *[{S
 def cell(value: str | None) -> str:
     """Prefix text that a spreadsheet would evaluate as a formula with an apostrophe."""
     return FORMULA.sub("'", value or "")
-
-
-Row = TypeVar("Row")
-
-
-@dataclass(frozen=True, slots=True)
-class Folded(Generic[Row]):
-    """The rows of a table. Together they are all of them, in their order."""
-
-    first: Sequence[Row]
-    rest: Sequence[Row]
-    zeros: Sequence[Row]
-    """Rows of zero, which are shown together. Empty if all rows are: then they are the table."""
-
-
-def folded(rows: Sequence[Row], most: int, is_zero: Callable[[Row], bool]) -> Folded[Row]:
-    """At most `most` rows first. A single row of zero stays where it is."""
-    zeros = [row for row in rows if is_zero(row)]
-    others = [row for row in rows if not is_zero(row)]
-    if not others or len(zeros) == 1:
-        others, zeros = list(rows), []
-    return Folded(others[:most], others[most:], zeros)

@@ -1,7 +1,5 @@
 """Template tags of the cost pages: money, kinds and bars."""
 
-from collections.abc import Sequence
-from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from urllib.parse import quote
@@ -12,20 +10,12 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.costs.bill.reconciliation import Range
-from dashboard.costs.reporting.report import LABELS, Share
+from dashboard.costs.reporting.report import LABELS
 from dashboard.fleet.state.event_lines import plain_cause
-from dashboard.site.durations import lasting
 from dashboard.site.money import cents, small_money, unrounded
 from dashboard.site.money import money as as_money
-from dashboard.site.tables import Folded, folded
 
 register = template.Library()
-
-
-@register.filter
-def fold(slices: Sequence[Share], most: int) -> Folded[Share]:
-    """The parts of a total: the largest first, and together those of no cost."""
-    return folded(slices, most, lambda one: not one.cents)
 
 
 @register.filter
@@ -75,18 +65,15 @@ def gigabytes(size: Fraction) -> str:
     return f"{float(size):,.2f}"
 
 
-@register.filter
-def duration(seconds: float) -> str:
-    """3 min 5 s."""
-    return lasting(timedelta(seconds=seconds))
-
-
 @register.simple_tag(takes_context=True)
 def look_into(context: Context, field: str, value: str, pair: str = "") -> str:
-    """The address of this page with one filter set, or removed by an empty value; `pair`: and with this pair."""
-    query = context["request"].GET.copy()
-    query["month"] = context["month"]
-    query[field] = value
+    """The address of this page with one filter set, or removed by an empty value; `pair`: and with this pair.
+
+    What is chosen is shown by its rows, a pair by its summary.
+    """
+    kept = {name: given for name, given in context["request"].GET.items() if name not in ("page", "q")}
+    tab = {"tab": "" if field == "pair" else "rows"} if value else {}
+    query = kept | tab | {"month": context["month"], field: value}
     query["pair"] = pair or query.get("pair", "")
     return "?" + "&".join(f"{quote(name)}={quote(str(given), safe='')}" for name, given in query.items() if given)
 
@@ -111,12 +98,6 @@ register.filter(unrounded)
 def signed_money(amount: Fraction) -> str:
     """+0.91 or −0.91; 0.00 without a sign."""
     return signed(cents(amount)) if cents(amount) else "0.00"
-
-
-@register.filter
-def gigabytes_of(size: int) -> str:
-    """Bytes as GB (10⁹)."""
-    return f"{size / 10**9:,.2f}"
 
 
 @register.filter

@@ -1,7 +1,7 @@
 """Template tags of the control plane: times, states and the labels of actions."""
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -188,36 +188,15 @@ def fate(name: str) -> str:
 
 
 @register.filter
-def seconds(value: float) -> str:
-    """5 s, 90 s, 2 min, with a no-break space."""
-    if value >= 120 and value % 60 == 0:
-        return f"{value / 60:.0f}\N{NO-BREAK SPACE}min"
-    return f"{value:g}\N{NO-BREAK SPACE}s"
+def duration(seconds: float) -> str:
+    """3 min 5 s."""
+    return lasting(timedelta(seconds=seconds))
 
 
 @register.filter
 def until(start: datetime, end: datetime) -> str:
     """The time between two moments."""
     return lasting(end - start)
-
-
-@register.simple_tag(takes_context=True)
-def current(context: RequestContext, *names: str) -> SafeString:
-    """Marks the link to the current page."""
-    match: Any = getattr(context.get("request"), "resolver_match", None)
-    return SafeString('aria-current="page"' if match and match.url_name in names else "")
-
-
-@register.simple_tag(takes_context=True)
-def current_entry(context: RequestContext, entry: Entry) -> SafeString:
-    """Marks the menu's entry of the current page."""
-    return current(context, *entry.names)
-
-
-@register.simple_tag(takes_context=True)
-def current_tab(context: RequestContext, tab: Entry) -> SafeString:
-    """Marks the tab of the current page."""
-    return current(context, *tab.own)
 
 
 @register.simple_tag(takes_context=True)

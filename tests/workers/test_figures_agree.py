@@ -187,7 +187,7 @@ def of_costs(seen: Readings) -> None:
     seen.found("backlog", "costs", r"the backlog \(([\d,]+) now\)", page)
     seen.see("outages", "incidents", seen.page("/incidents/").count('data-incident="'))
     seen.see("outages", "API incidents", len(seen.json("/api/v1/incidents")["items"]))
-    seen.see("outages", "costs", page.count('<tr data-outage="'))
+    seen.see("outages", "costs", seen.page("/costs/?tab=outages").count('<tr data-outage="'))
 
 
 def of_readiness(seen: Readings) -> None:

@@ -22,6 +22,7 @@ from emulator.running import RunningNamespace, running
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
 from pairing.events import Event
 from pairing.telemetry.metering import UsageRecord
+from tests.dashboard.markup import costs_of
 from tests.pace import eventually
 from tests.workers.readings import Readings, of_money
 from workers import usage
@@ -130,7 +131,7 @@ def test_a_mended_outage_is_on_the_report_and_its_operations_are_those_the_names
     assert {kind: units for kind, units in outage.units.items() if kind not in ("ping", "syphon_receive_empty")} == {
         "send_backlog": 10, "syphon_receive": 10, "syphon_send": 10, "syphon_settle": 5,
     }  # fmt: skip
-    page = admin_client.get("/costs/", {"month": month}).content.decode()
+    page = costs_of(admin_client, month=month)
     assert f"{outage.extra['settlements']:,}" in page
     assert "Outages and availability" in page
 

@@ -15,7 +15,6 @@ from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.database import from_one_reading
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of
-from dashboard.site.tables import folded
 
 PAGE = 25
 SHOWN_FOR = timedelta(minutes=2)
@@ -76,7 +75,8 @@ def _board(pair: Pair, under_way: UnderWay, neighbour: Pair | None) -> dict[str,
     return {
         "pair": pair,
         "neighbour": neighbour,
-        "rows": folded(rows, len(rows), lambda row: bool(row["is_calm"])),
+        "busy": [row for row in rows if not row["is_calm"]],
+        "calm": [row for row in rows if row["is_calm"]],
         "paused": paused.get(WHOLE_PAIR),
         "messages": sum(queue.messages for queue in queues),
         "sampled_at": max((queue.seen_at for queue in queues), default=None),

@@ -1,4 +1,4 @@
-"""What the charges of a month mean: the cost of failover, and the change from the month before."""
+"""What the charges of a month mean: the cost of failover, the change from the month before, and its expected end."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from fractions import Fraction
 from django.db.models import Sum
 
 from dashboard.costs.budgets import ALL, came_to
-from dashboard.costs.prices import Bill
-from dashboard.models import Charge, Invoice
+from dashboard.costs.prices import Bill, operations_price
+from dashboard.models import Charge, DailyCharge, Invoice
 from dashboard.models.visibility import all_pairs, visible_here
 from dashboard.site.money import cents
 from pipeline.months import Month
@@ -58,9 +58,13 @@ class Failover:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The total of the month before, and the difference to it, in cents; `percent` is None if that total is 0."""
+    """The total of the month before, and the difference to it, in cents; `percent` is None if that total is 0.
+
+    `days`: of the operations of so many days of both; 0: of all of both.
+    """
 
     month: str
+    days: int
     total: int
     difference: int
     percent: int | None
@@ -100,13 +104,41 @@ def _bandwidth_of(invoices: Sequence[Invoice], pair: str) -> Fraction:
     return sum(map(Fraction, found.values_list("exact", flat=True)), Fraction(0))
 
 
-def change(month: str, pair: str, total: int, currency: str) -> Change | None:
-    """The difference to the month before; None if that month was not computed, or in another currency."""
+def change(month: str, pair: str, total: int, currency: str, days: int = 0) -> Change | None:
+    """The difference to the month before, or to the operations of its first days; None if it was not computed, or in
+    another currency.
+    """
     before = str(Month.parse(month).previous)
-    known = came_to(before, pair or ALL)
+    known = _of_days(before, days) if days else came_to(before, pair or ALL)
     with all_pairs():
         is_other = Invoice.objects.filter(month=before).exclude(currency=currency).exists()
     if known is None or is_other:
         return None
     percent = round(100 * (total - known) / known) if known else None
-    return Change(month=before, total=known, difference=total - known, percent=percent)
+    return Change(month=before, days=days, total=known, difference=total - known, percent=percent)
+
+
+def _of_days(month: str, days: int) -> int | None:
+    rows = DailyCharge.objects.filter(invoice__month=month, date__day__lte=days).values_list("exact", flat=True)
+    exact = [Fraction(row) for row in rows]
+    return cents(sum(exact, Fraction(0))) if exact else None
+
+
+def expected(invoices: Sequence[Invoice]) -> int | None:
+    """The invoices at the end of the month, in cents, if all goes on as until their run; None once it is over.
+
+    Base charges are of the whole month already; operations go on in their tiers.
+    """
+    ran_at, of = invoices[0].run.started_at, Month.parse(invoices[0].month)
+    if not of.start < ran_at < of.end:
+        return None
+    rest = Fraction((of.end - ran_at) / (ran_at - of.start))
+    bases = defaultdict[int, Fraction](Fraction)
+    for key, base in Charge.objects.filter(invoice__in=invoices, kind="base").values_list("invoice", "exact"):
+        bases[key] += Fraction(base)
+    total = Fraction(0)
+    for invoice in invoices:
+        price, exact = operations_price(invoice), Fraction(invoice.exact)
+        beside = exact - bases[invoice.pk] - price.charge(price.used)
+        total += exact + price.extra(round(price.used * rest)) + beside * rest
+    return cents(total)

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
+from typing import Any
 
-from django.db.models import QuerySet, Sum
+from django.db.models import F, QuerySet, Sum
 
 from dashboard.access.visibility import sees_all
 from dashboard.costs.prices import NO_OPERATIONS, invoices_of
 from dashboard.costs.reporting.chart import DayOf, DaysChart, days_chart
 from dashboard.costs.reporting.explanation import Explanation, explain
-from dashboard.costs.reporting.insight import PART_OF, Change, Failover, change, failover
+from dashboard.costs.reporting.insight import PART_OF, Change, Failover, change, expected, failover
 from dashboard.costs.reporting.outages import OutageCost, outage_costs
+from dashboard.fleet.pairs.pairs_file import tags
 from dashboard.models import Availability, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.visibility import all_pairs
-from dashboard.site.tables import Folded, folded
+from dashboard.site.money import cents
 from pairing.telemetry.metering import KINDS
+from pipeline.months import Month
 from pipeline.price_tiers import BASIC_OPERATIONS
 from pipeline.price_tiers import OPERATIONS as OPERATIONS_METER
 
@@ -32,7 +37,8 @@ LABELS = {name: kind.label for name, kind in KINDS.items()} | {
     BANDWIDTH: "Bandwidth between regions",
 }
 SUMS = ("operations", "billing_units", "included_units", "cents")
-ROWS_SHOWN, FIRST_ROWS, MOST_SHARES = 40, 8, 50
+MOST_SHARES = 50
+Rows = QuerySet[Any, dict[str, Any]]
 SHOWN_TO_ALL = ("prices", "sample_prices")
 """What a run's details say of no pair."""
 
@@ -82,31 +88,118 @@ class TierUse:
     units: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A month's charges, for one pair or all."""
+    """A month's charges, for one pair or all. Each part is read when it is used: a page shows a few of them.
 
-    month: str
-    rule: str
-    pair: str
-    run: ChargeRun
-    currency: str
-    total: int
-    invoices: Sequence[Invoice]
-    by_scope: Sequence[tuple[str, int]]
-    parts: Sequence[Share]
-    by_kind: Sequence[Share]
-    by_entity: Sequence[Share]
-    by_namespace: Sequence[Share]
-    rows: Sequence[Charge]
-    row_count: int
-    chosen: Filters
-    failover: Failover
-    change: Change | None
-    chart: DaysChart | None
-    failover_chart: DaysChart | None
-    outages: Sequence[OutageCost]
-    availability: Sequence[Availability]
+    To somebody who does not see all pairs it shows the rows of the others, and no invoices: they are of all pairs.
+    """
+
+    def __init__(self, filters: Filters, bills: Sequence[Invoice]) -> None:
+        first = bills[0]
+        self.month, self.chosen, self.pair = first.month, filters, filters.pair
+        self.rule, self.currency, self.run = first.rule, first.currency, _shown(first.run)
+        self.invoices: Sequence[Invoice] = bills if sees_all() else ()
+        self.charges = filters.of(Charge.objects.filter(invoice__month=self.month))
+        self._bills = bills
+
+    @cached_property
+    def total(self) -> int:
+        """In cents."""
+        return self.charges.aggregate(cents=Sum("cents"))["cents"] or 0
+
+    @cached_property
+    def by_scope(self) -> Sequence[tuple[str, int]]:
+        """What each billing scope with such rows has of the total, in cents."""
+        found = self.charges.order_by().values_list("invoice__scope").annotate(cents=Sum("cents"))
+        return sorted(found) if sees_all() else ()
+
+    @cached_property
+    def _kinds(self) -> Sequence[Share]:
+        return shares_of(shares(self.charges, "kind"))
+
+    @property
+    def parts(self) -> Sequence[Share]:
+        return _parts(self._kinds)
+
+    @property
+    def by_kind(self) -> Sequence[Share]:
+        return with_widths([each for each in self._kinds if each.name not in NO_OPERATIONS])
+
+    @property
+    def by_pair(self) -> Rows:
+        return shares(self.charges.exclude(pair=""), "pair")
+
+    @property
+    def by_tag(self) -> list[tuple[str, Sequence[Share]]]:
+        """Of each key of the pairs' tags, what its values have of the total; — for pairs without it."""
+        known, keys = tags(), sorted({key for of_pair in tags().values() for key in of_pair})
+        found = {key: defaultdict[str, Counter[str]](Counter) for key in keys}
+        for row in self.by_pair if keys else ():
+            for key, values in found.items():
+                values[known.get(row["name"], {}).get(key, "—")].update({name: row[f"sum_{name}"] for name in SUMS})
+        shown = {key: [_share(name, sums) for name, sums in found[key].items()] for key in keys}
+        return [(key, with_widths(sorted(of, key=lambda one: -one.cents))) for key, of in shown.items()]
+
+    @property
+    def by_entity(self) -> Rows:
+        """Each of its pair by itself."""
+        return shares(self.charges.exclude(kind__in=NO_OPERATIONS), "entity", "pair")
+
+    @property
+    def by_namespace(self) -> Sequence[Share]:
+        return shares_of(shares(self.charges.exclude(kind=BASE, namespace__startswith="$"), "namespace")[:MOST_SHARES])
+
+    @property
+    def rows(self) -> QuerySet[Charge]:
+        """The most expensive first."""
+        return self.charges.select_related("invoice").order_by("-cents", "-billing_units", "entity", "kind", "id")
+
+    def explained(self, rows: Iterable[Charge]) -> list[tuple[Charge, Explanation]]:
+        """Rows of it, each with the calculation of its charge."""
+        connections = _connections_by_invoice(self.invoices)
+        return [(row, explain(row, self.run.details, connections[row.invoice_id])) for row in rows]
+
+    @cached_property
+    def failover(self) -> Failover:
+        return failover(self._bills, self.pair)
+
+    @cached_property
+    def change(self) -> Change | None:
+        """Compared with the month before; of one that is not over, its whole days until the run if they are known."""
+        if self.chosen.is_used:
+            return None
+        begun = self.run.started_at < Month.parse(self.month).end
+        days = self.run.started_at.day - 1 if begun and not self.pair else 0
+        so_far = sum((Fraction(row.exact) for row in self._days if row.date.day <= days), Fraction(0))
+        found = change(self.month, "", cents(so_far), self.currency, days) if days else None
+        return found or change(self.month, self.pair, self.total, self.currency)
+
+    @property
+    def expected(self) -> int | None:
+        """The invoice at the end of the month, in cents; None once it is over, and of a part of it."""
+        return None if self.is_part else expected(self.invoices)
+
+    @cached_property
+    def _days(self) -> Sequence[DailyCharge]:
+        kind = {"kind": self.chosen.kind} if self.chosen.kind else {}
+        return list(DailyCharge.objects.filter(invoice__in=self._bills, **kind))
+
+    @property
+    def chart(self) -> DaysChart | None:
+        return days_chart(self.month, [_of_all(row) for row in self._days], self.currency)
+
+    @property
+    def failover_chart(self) -> DaysChart | None:
+        return days_chart(self.month, _of_failover(self._days, self.failover), self.currency)
+
+    @cached_property
+    def outages(self) -> Sequence[OutageCost]:
+        return outage_costs(self.month, self.pair, self._bills)
+
+    @property
+    def availability(self) -> QuerySet[Availability]:
+        known = Availability.objects.filter(month=self.month)
+        return known.filter(pair=self.pair) if self.pair else known
 
     @property
     def is_part(self) -> bool:
@@ -117,18 +210,6 @@ class Report:
     def is_filtered(self) -> bool:
         """Whether one pair is chosen, or another filter."""
         return self.chosen.is_used or bool(self.pair)
-
-    @property
-    def explained(self) -> Folded[tuple[Charge, Explanation]]:
-        """The rows, each with the calculation of its charge."""
-        connections = _connections_by_invoice(self.invoices)
-        rows = [(row, explain(row, self.run.details, connections[row.invoice_id])) for row in self.rows]
-        return folded(rows, FIRST_ROWS, lambda one: not one[0].cents)
-
-    @property
-    def has_several_pairs(self) -> bool:
-        """Whether the rows of a namespace may belong to more than one pair."""
-        return len({row.pair for row in self.rows if row.pair}) > 1
 
     @property
     def tiers(self) -> list[TierUse]:
@@ -169,9 +250,9 @@ class Report:
         return [*ladder, ("Basic", price, unit, False), ("Premium, included", "0", "operation", False)]
 
     @property
-    def unpriced_bytes(self) -> int:
-        """Bytes that crossed regions at an unknown price."""
-        return sum(invoice.unpriced_bytes for invoice in self.invoices)
+    def unpriced_gigabytes(self) -> Fraction:
+        """What crossed regions at an unknown price."""
+        return Fraction(sum(invoice.unpriced_bytes for invoice in self.invoices), 10**9)
 
 
 def months(now: datetime) -> list[str]:
@@ -188,60 +269,19 @@ def pairs(month: str) -> list[str]:
 
 
 def report(month: str, filters: Filters | None = None) -> Report | None:
-    """The month's report; None if no charges are stored.
-
-    To somebody who does not see all pairs it shows the rows of the others, and no invoices: they are of all pairs.
-    """
-    filters = filters or Filters()
-    if not (invoices := invoices_of(month)):
-        return None
-    first = invoices[0]
-    charges = filters.of(Charge.objects.filter(invoice__month=month))
-    total = charges.aggregate(cents=Sum("cents"))["cents"] or 0
-    kinds = _shares(charges, "kind")
-    added, days = failover(invoices, filters.pair), _daily(invoices, filters.kind)
-    return Report(
-        month=month,
-        rule=first.rule,
-        pair=filters.pair,
-        run=_shown(first.run),
-        currency=first.currency,
-        total=total,
-        invoices=invoices if sees_all() else (),
-        by_scope=_by_scope(charges) if sees_all() else (),
-        parts=_parts(kinds),
-        by_kind=with_widths([each for each in kinds if each.name not in NO_OPERATIONS]),
-        by_entity=_shares(charges.exclude(kind__in=NO_OPERATIONS), "entity", "pair"),
-        by_namespace=_shares(charges.exclude(kind=BASE, namespace__startswith="$"), "namespace"),
-        rows=list(
-            charges.select_related("invoice").order_by("-cents", "-billing_units", "entity", "kind")[:ROWS_SHOWN]
-        ),
-        row_count=charges.count(),
-        chosen=filters,
-        failover=added,
-        change=None if filters.is_used else change(month, filters.pair, total, first.currency),
-        outages=outage_costs(month, filters.pair, invoices),
-        availability=list(_availability(month, filters.pair)),
-        chart=days_chart(month, [_of_all(row) for row in days], first.currency),
-        failover_chart=days_chart(month, _of_failover(days, added), first.currency),
-    )
+    """The month's report; None if no charges are stored."""
+    invoices = invoices_of(month)
+    return Report(filters or Filters(), invoices) if invoices else None
 
 
 def _shown(run: ChargeRun) -> ChargeRun:
     """The run; without its remarks and counts, which are about all pairs, for somebody who does not see them all."""
-    if not sees_all():
-        run.details = {name: run.details[name] for name in SHOWN_TO_ALL if name in run.details}
-        run.started_by = ""
-    return run
-
-
-def _availability(month: str, pair: str) -> QuerySet[Availability]:
-    known = Availability.objects.filter(month=month)
-    return known.filter(pair=pair) if pair else known
-
-
-def _daily(invoices: Sequence[Invoice], kind: str) -> Sequence[DailyCharge]:
-    return list(DailyCharge.objects.filter(invoice__in=invoices, **({"kind": kind} if kind else {})))
+    if sees_all():
+        return run
+    shown = copy(run)
+    shown.details = {name: run.details[name] for name in SHOWN_TO_ALL if name in run.details}
+    shown.started_by = ""
+    return shown
 
 
 def _of_all(row: DailyCharge) -> DayOf:
@@ -271,11 +311,6 @@ def _connections_by_invoice(invoices: Sequence[Invoice]) -> Mapping[int, Fractio
     return sums
 
 
-def _by_scope(charges: QuerySet[Charge]) -> list[tuple[str, int]]:
-    """What each billing scope with such rows has of the total, in cents."""
-    return sorted(charges.order_by().values_list("invoice__scope").annotate(cents=Sum("cents")))
-
-
 def _parts(kinds: Sequence[Share]) -> list[Share]:
     """The parts of the total that have rows: base charge, operations, connections and bandwidth."""
     by_part: dict[str, list[Share]] = defaultdict(list)
@@ -294,26 +329,23 @@ def _parts(kinds: Sequence[Share]) -> list[Share]:
     )
 
 
-def _shares(charges: QuerySet[Charge], by: str, *within: str) -> list[Share]:
+def shares(charges: QuerySet[Charge], by: str, *within: str) -> Rows:
     """What each value of this column has of the total, the largest ones first; `within`: of each pair by itself."""
     sums = {f"sum_{column}": Sum(column) for column in SUMS}
-    grouped = (
-        charges.order_by()
-        .values(by, *within)
-        .annotate(**sums)
-        .order_by("-sum_cents", "-sum_billing_units", by, *within)
-    )
+    grouped = charges.order_by().values(by, *within).annotate(name=F(by), **sums)
+    ordered: Rows = grouped.order_by("-sum_cents", "-sum_billing_units", by, *within)
+    return ordered
+
+
+def shares_of(rows: Iterable[Mapping[str, Any]]) -> list[Share]:
+    """Rows of `shares`, with the widths of their bars."""
     return with_widths(
-        [
-            Share(
-                name=row[by],
-                label=LABELS.get(row[by], row[by]),
-                pair=row.get("pair", ""),
-                **{column: row[f"sum_{column}"] for column in SUMS},
-            )
-            for row in grouped[:MOST_SHARES]
-        ]
+        [_share(row["name"], {column: row[f"sum_{column}"] for column in SUMS}, row.get("pair", "")) for row in rows]
     )
+
+
+def _share(name: str, sums: Mapping[str, int], pair: str = "") -> Share:
+    return Share(name=name, label=LABELS.get(name, name), pair=pair, **sums)
 
 
 def with_widths(slices: Sequence[Share]) -> list[Share]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from functools import reduce
 from io import BytesIO
+from operator import or_
 from typing import Any, NoReturn
 
 from django.contrib import messages
 from django.core.exceptions import BadRequest
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -32,73 +35,119 @@ from dashboard.models import BacklogRollup, Invoice, MonthlyReport, Pair
 from dashboard.models.charge import ALLOCATIONS, RULES
 from dashboard.models.visibility import all_pairs
 from dashboard.site.database import from_one_reading
-from dashboard.site.pages import only_as_part
-from dashboard.site.queries import choice_of, month_of, require_readable
+from dashboard.site.pages import only_as_part, query_without_page
+from dashboard.site.queries import choice_of, month_of, page_of, require_readable
 from dashboard.site.queries import report as reported
 from dashboard.site.tables import csv_file
 from pipeline.months import is_month
 
-MOST_OUTAGES, MOST_LINES = {"": 25, "all": None}, 60
-"""How many the page lists: one outage of a namespace is an outage of each of its entities."""
+PAGE, MOST_LINES = 40, 25
 
 
 @require_GET
 def report(request: HttpRequest) -> HttpResponse:
-    """The charges of a month, or how to compute them."""
-    return _page(request, _month_of(request))
+    """One tab of the charges of a month, or how to compute them."""
+    tab = choice_of(request, "tab", {key: key for key in TABS}, "Tab")
+    return _page(request, _month_of(request), tab)
 
 
 @from_one_reading
 def _page(
     request: HttpRequest,
     month: str,
+    tab: str,
     *,
     budget_form: BudgetForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The page of a month; a refused form is bound, and its part of the page is open."""
+    """A tab of the page of a month; a refused form is bound, and its part of the page is open."""
     now = timezone.now()
     known = cost_report.months(now)
     run, pairs = latest_run(month), cost_report.pairs(month)
+    found = cost_report.report(month, _filters(request, pairs))
     context: dict[str, Any] = {
         "month": month,
         "months": known if month in known else sorted([*known, month], reverse=True),
         "pairs": pairs,
-        "report": cost_report.report(month, _filters(request, pairs)),
+        "tab": tab,
+        "parts": [(key, label) for key, (label, _) in TABS.items()],
+        "report": found,
         "latest_run": run,
         "is_stalled": run is not None and is_stalled(run, now),
-        "chosen_rule": chosen_rule(),
-        "paid_reports": reports_of(month).defer("csv"),
-        "all_pairs": Pair.objects.values_list("name", flat=True),
+        "is_current": month == f"{now:%Y-%m}",
+        "query": query_without_page(request),
         "budget_form": budget_form or BudgetForm(),
-        "rules": RULES,
-        "allocations": ALLOCATIONS,
     }
-    if (found := context["report"]) is not None:
-        days = BacklogRollup.objects.filter(month=month, is_day=True, queue="*")
-        context |= {
-            **_since_the_run(found, now, choice_of(request, "outages", MOST_OUTAGES, "Outages")),
-            "budget_states": budget_states(month, found.pair),
-            "backlog_days": (days.filter(pair=found.pair) if found.pair else days)[:MOST_LINES],
-        }
+    if found is not None:
+        context |= TABS[tab][1](request, found, now)
     return render(request, "costs/report.html", context, status=status)
 
 
-def _since_the_run(found: cost_report.Report, now: datetime, most_outages: int | None) -> dict[str, Any]:
-    """Operations that are not priced yet, and outages, availability and depth as they are now."""
-    lately = live_outages(found.month, found.pair, found.outages, found.run.started_at, now)
-    availability = live_availability(found.availability, lately, found.run.started_at, now)
+def _summary(request: HttpRequest, found: cost_report.Report, now: datetime) -> dict[str, Any]:
+    """The invoice with its budget, what was metered since the run, and the depth now."""
     counts = watched_pairs(now).filter(name=found.pair) if found.pair else watched_pairs(now)
     return {
         "not_priced": None if found.chosen.is_used else not_priced(found.invoices, found.pair),
-        "outages": with_incidents(lately[:most_outages]),
-        "outage_count": len(lately),
+        "in_backlog": sum(vars(pair)["waiting"] for pair in counts),
+        "budget_states": budget_states(found.month, found.pair),
+    }
+
+
+def _of_pairs(request: HttpRequest, found: cost_report.Report, now: datetime) -> dict[str, Any]:
+    return {
+        **_shares(request, found.by_pair, "pair"),
+        "budget_states": budget_states(found.month, found.pair),
+        "all_pairs": Pair.objects.values_list("name", flat=True),
+    }
+
+
+def _of_entities(request: HttpRequest, found: cost_report.Report, now: datetime) -> dict[str, Any]:
+    return _shares(request, found.by_entity, "entity", "pair")
+
+
+def _shares(request: HttpRequest, rows: cost_report.Rows, *searched: str) -> dict[str, Any]:
+    """A page of what matches the search."""
+    words = request.GET.get("q", "")[:260].replace("\0", "")
+    matching = reduce(or_, (Q(**{f"{name}__icontains": words}) for name in searched))
+    page = page_of(request, rows.filter(matching) if words else rows, PAGE)
+    return {"page": page, "shares": cost_report.shares_of(page), "words": words}
+
+
+def _of_outages(request: HttpRequest, found: cost_report.Report, now: datetime) -> dict[str, Any]:
+    """Outages, availability and depth as they are now."""
+    lately = live_outages(found.month, found.pair, found.outages, found.run.started_at, now)
+    availability = live_availability(found.availability, lately, found.run.started_at, now)
+    page = page_of(request, lately, MOST_LINES)
+    days = BacklogRollup.objects.filter(month=found.month, is_day=True, queue="*")
+    return {
+        "page": page,
+        "outages": with_incidents(list(page)),
         "availability": availability[:MOST_LINES],
         "availability_by_pair": by_pair(availability, [each.outage for each in lately])[:MOST_LINES],
         "is_whole": len(availability) <= MOST_LINES,
-        "in_backlog": sum(vars(pair)["waiting"] for pair in counts),
-        "is_current": found.month == f"{now:%Y-%m}",
+        "backlog_days": (days.filter(pair=found.pair) if found.pair else days)[:MOST_LINES],
     }
+
+
+def _of_rows(request: HttpRequest, found: cost_report.Report, now: datetime) -> dict[str, Any]:
+    page = page_of(request, found.rows, PAGE)
+    names = {row.pair for row in page if row.pair}
+    return {"page": page, "rows": found.explained(page), "has_several_pairs": len(names) > 1}
+
+
+def _terms(request: HttpRequest, found: cost_report.Report, now: datetime) -> dict[str, Any]:
+    return {
+        "chosen_rule": chosen_rule(),
+        "paid_reports": reports_of(found.month).defer("csv"),
+        "rules": RULES,
+        "allocations": ALLOCATIONS,
+    }
+
+
+TABS = {
+    "": ("Summary", _summary), "pairs": ("Pairs", _of_pairs), "entities": ("Entities", _of_entities),
+    "outages": ("Outages", _of_outages), "rows": ("Rows", _of_rows), "terms": ("Terms", _terms),
+}  # fmt: skip
 
 
 def _filters(request: HttpRequest, pairs: Collection[str]) -> cost_report.Filters:
@@ -181,7 +230,7 @@ def rule(request: HttpRequest) -> HttpResponse:
     except ActionError as error:
         raise BadRequest(str(error)) from None
     messages.success(request, done.sentence)
-    return redirect(f"{reverse('costs')}#rule")
+    return redirect(f"{reverse('costs')}?tab=terms")
 
 
 def no_month() -> NoReturn:
@@ -199,9 +248,9 @@ def budget(request: HttpRequest) -> HttpResponse:
     try:
         done = set_budget(about(request.user, pair=given.get("pair") or ALL), cents, given.get("alert_percent") or 80)
     except ActionError:
-        return _page(request, month, budget_form=form, status=400) if is_month(month) else no_month()
+        return _page(request, month, "pairs", budget_form=form, status=400) if is_month(month) else no_month()
     messages.success(request, done.sentence)
-    return redirect(f"{reverse('costs')}?month={month}#budget")
+    return redirect(f"{reverse('costs')}?month={month}&tab=pairs#budget")
 
 
 def _month_of(request: HttpRequest) -> str:

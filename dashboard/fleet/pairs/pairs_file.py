@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -99,6 +100,7 @@ class PairConfig(Table):
     bandwidth_per_gb: float | None = Field(None, ge=0, le=100, strict=True)
     bandwidth_meter: str = ""
     drill: DrillConfig | None = None
+    tags: dict[Name, Text] = {}
 
     @model_validator(mode="after")
     def _require_distinct_entities(self) -> "PairConfig":
@@ -145,6 +147,23 @@ class PairConfig(Table):
         """The billing scope of one of the pair's namespaces: its subscription, or else the pair's name."""
         endpoint = self.secondary if namespace == self.secondary.namespace else self.primary
         return endpoint.subscription or self.name
+
+
+def tags() -> Mapping[str, Mapping[str, str]]:
+    """The tags of PAIRS_FILE, such as team and environment, by pair; none without a usable file."""
+    try:
+        status = settings.PAIRS_FILE.stat()
+    except OSError:
+        return {}
+    return _tags(settings.PAIRS_FILE, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=4)
+def _tags(file: Path, *version: int) -> Mapping[str, Mapping[str, str]]:
+    try:
+        return {name: pair.tags for name, pair in read_toml(file, _File).pairs.items()}
+    except ImproperlyConfigured:
+        return {}
 
 
 def require_connection_strings(pairs: Iterable[PairConfig], variables: Mapping[str, str] | None = None) -> None:

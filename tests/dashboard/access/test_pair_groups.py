@@ -26,6 +26,7 @@ from dashboard.models import Alert, AlertRule, AuditEntry, Budget, Charge, Invoi
 from dashboard.models.visibility import seen_as
 from dashboard.site.error_pages import NOT_YOURS
 from tests.dashboard.access.test_access_walk import SENT
+from tests.dashboard.markup import costs_of
 from tests.dashboard.planted import (
     CONTENT,
     ENTITY,
@@ -86,6 +87,7 @@ def test_no_list_shows_anything_of_another_team(planted, role):
     ours = planted.client(role)
     asked = ("", f"?month={MONTH}")
     bodies = {f"{name}{query}": body_of(ours.get(reverse(name) + query)) for name in LISTS for query in asked}
+    bodies["costs, all tabs"] = costs_of(ours, month=MONTH)
 
     assert [name for name, body in bodies.items() if WORD in body or CONTENT in body] == []
 
@@ -188,8 +190,8 @@ FOR_ALL = ("costs-compute", "costs-rule", "costs-reconcile-upload")
 
 def test_forms_for_all_pairs_are_shown_to_those_who_see_all_pairs(planted):
     def shown(role: str) -> list[str]:
-        texts = [planted.client(role).get(address).text for address in (f"/costs/?month={MONTH}", "/costs/reconcile/")]
-        return [name for name in FOR_ALL if f'action="{reverse(name)}"' in "".join(texts)]
+        texts = planted.client(role).get("/costs/reconcile/").text + costs_of(planted.client(role), month=MONTH)
+        return [name for name in FOR_ALL if f'action="{reverse(name)}"' in texts]
 
     assert (shown("administrator"), shown("superuser")) == ([], list(FOR_ALL))
 

@@ -18,7 +18,7 @@ from dashboard.costs.runs.charges import ChargesRequest, compute_month
 from dashboard.costs.runs.jobs import JobFailed
 from dashboard.costs.runs.storing import store
 from dashboard.models import Charge, ChargeRun, Invoice
-from tests.dashboard.markup import one_line
+from tests.dashboard.markup import costs_of, one_line
 from tests.dashboard.results import result_of
 
 pytestmark = pytest.mark.django_db
@@ -150,7 +150,7 @@ def test_a_result_that_breaks_off_is_refused(tmp_path):
 
 def test_the_report_shows_the_invoice_with_its_parts_and_its_rule(viewer, stored):
     stored(BOTH_RULES)
-    page = viewer.get("/costs/", {"month": MONTH}).text
+    page = costs_of(viewer, month=MONTH)
     texts = ("15.60", "settling is not billed", "Base charge", "10.00", "orders", "Sent", "13 × 1M", "sample prices")
     assert [text for text in texts if text not in page] == []
     for text in ("12 rows read: 9 billed, 2 repeated, 1 quarantined", "the kind is unknown", "is empty (0 bytes)"):
@@ -159,9 +159,9 @@ def test_the_report_shows_the_invoice_with_its_parts_and_its_rule(viewer, stored
 
 def test_a_row_names_its_pair_where_there_are_several(viewer, stored):
     stored(SEPTEMBER)
-    assert "of pair" not in viewer.get("/costs/", {"month": MONTH}).text
+    assert "of pair" not in costs_of(viewer, month=MONTH)
     stored([*SEPTEMBER[:2], line("send", 300), {**line("send", 260), "pair": "fabrikam"}, BASE, DAY])
-    page = viewer.get("/costs/", {"month": MONTH}).text
+    page = costs_of(viewer, month=MONTH)
     assert page.count("<small>of pair contoso</small>") == 2
     assert page.count("<small>of pair fabrikam</small>") == 1
 
@@ -188,24 +188,24 @@ def test_a_month_that_is_none_is_a_banner_on_pages_and_no_file(viewer, url, stat
 
 def test_a_pair_that_is_none_is_a_sentence(viewer, stored):
     stored(SEPTEMBER)
-    page = one_line(viewer.get("/costs/", {"month": MONTH, "pair": "nope"}).text)
+    page = one_line(costs_of(viewer, month=MONTH, pair="nope"))
     assert ("Pair “nope” cannot be read and is not used." in page, "15.60" in page) == (True, True)
 
 
 def test_a_failed_run_says_why_and_leaves_the_last_good_figures(viewer, stored):
     stored(SEPTEMBER)
     new_run(status=ChargeRun.Status.FAILED, error="No Java was found.", finished_at=timezone.now())
-    page = viewer.get("/costs/", {"month": MONTH}).text
+    page = costs_of(viewer, month=MONTH)
     assert "No Java was found." in page
     assert "15.60" in page
 
 
 def test_a_running_job_shows_where_it_is_and_a_silent_one_is_called_so(viewer):
     run = new_run(stage="summing by hour", share=0.4, rows=1_234)
-    page = viewer.get("/costs/", {"month": MONTH}).text
+    page = costs_of(viewer, month=MONTH)
     assert "40 % · summing by hour · 1,234 rows" in one_line(page)
     ChargeRun.objects.filter(pk=run.pk).update(heard_at=timezone.now() - timedelta(minutes=16))
-    assert "has reported nothing" in viewer.get("/costs/", {"month": MONTH}).text
+    assert "has reported nothing" in costs_of(viewer, month=MONTH)
 
 
 def test_the_csv_has_the_contracts_columns_and_sums_to_the_invoice(viewer, stored):
@@ -250,7 +250,7 @@ def test_a_run_that_breaks_off_says_why(monkeypatch, error, reported):
 def test_names_from_outside_are_text_on_the_page_and_in_the_csv(viewer, stored):
     names = ("<script>alert(1)</script>", '=HYPERLINK("x")')
     stored([RUN, invoice("published", 0), *(line("send", -5, entity=name) for name in names)])
-    assert "<script>alert" not in viewer.get("/costs/", {"month": MONTH}).text
+    assert "<script>alert" not in costs_of(viewer, month=MONTH)
     rows = csv.DictReader(io.StringIO(viewer.get("/costs.csv", {"month": MONTH}).text))
     assert {(row["entity"], row["charge"]) for row in rows} == {(names[0], "-0.05"), (f"'{names[1]}", "-0.05")}
 
@@ -276,9 +276,9 @@ def cells(page: str, label: str) -> list[str]:
 
 def test_of_one_pair_the_tiers_are_those_of_its_scope(viewer, stored):
     stored(TWO_PAIRS)
-    whole = viewer.get("/costs/", {"month": MONTH}).text
+    whole = costs_of(viewer, month=MONTH)
     assert cells(whole, "Billable units in it") == ["13,000,000", "7,000,000"] * 2
-    page = viewer.get("/costs/", {"month": MONTH, "pair": "fabrikam"}).text
+    page = costs_of(viewer, month=MONTH, pair="fabrikam")
     assert cells(page, "Billable units in it") == ["13,000,000", "7,000,000"]
     assert "other-sub" not in page
 
@@ -293,9 +293,9 @@ def test_of_one_pair_what_is_counted_for_all_pairs_says_so(viewer, stored):
         "CSV of all pairs</a>",
         "Parquet of all pairs</a>",
     )
-    page = one_line(viewer.get("/costs/", {"month": MONTH, "pair": "contoso"}).text)
+    page = one_line(costs_of(viewer, month=MONTH, pair="contoso"))
     assert [text for text in of_all if text not in page] == []
-    page = one_line(viewer.get("/costs/", {"month": MONTH}).text)
+    page = one_line(costs_of(viewer, month=MONTH))
     assert "all pairs together" not in page
     assert "of all pairs" not in page
 
@@ -315,14 +315,14 @@ def test_what_cannot_be_attributed_is_no_part_of_0(viewer, stored, filters, part
     found = report(MONTH, Filters(**filters))
     assert found
     assert {part.name: part.cents for part in found.parts} == parts
-    page = one_line(viewer.get("/costs/", {"month": MONTH, **filters}).text)
+    page = one_line(costs_of(viewer, month=MONTH, **filters))
     assert ("in no part of this sum" in page) == bool(filters)
 
 
 def test_what_two_pairs_use_of_one_namespace_is_distinguished_and_one_row_of_the_csv(viewer, stored):
     alpha, beta = (line("send_backlog", 280, units=10) | {"pair": name} for name in ("alpha", "beta"))
     stored([RUN, invoice("published", 1_560), alpha, beta, BASE, DAY])
-    assert '<p class="sum">2.80' in viewer.get("/costs/", {"month": MONTH, "pair": "beta"}).text
+    assert '<p class="sum">2.80' in costs_of(viewer, month=MONTH, pair="beta")
     rows = list(csv.DictReader(io.StringIO(viewer.get("/costs.csv", {"month": MONTH}).text)))
     reported = {row["kind"]: (row["operations"], row["billing_units"], row["charge"]) for row in rows}
     assert (reported["send_backlog"], len(rows)) == (("20", "20", "5.60"), 2)

@@ -14,7 +14,7 @@ from dashboard.costs.runs.storing import store
 from dashboard.models import AuditEntry, Budget, BudgetAlert, ChargeRun
 from pipeline.price_tiers import OPERATIONS
 from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line
-from tests.dashboard.markup import one_line
+from tests.dashboard.markup import costs_of, one_line
 from tests.dashboard.results import result_of
 
 pytestmark = pytest.mark.django_db
@@ -56,8 +56,8 @@ def test_an_operator_sets_a_budget_and_the_page_says_when_it_is_used_up(tmp_path
     compute(tmp_path, 600)
     operator = as_role("operator")
     answer = operator.post("/costs/budget/", {"month": MONTH, "amount": "20.00", "alert_percent": "75"})
-    assert answer.headers["Location"] == f"/costs/?month={MONTH}#budget"
-    page = as_role("viewer").get("/costs/", {"month": MONTH}).text
+    assert answer.headers["Location"] == f"/costs/?month={MONTH}&tab=pairs#budget"
+    page = costs_of(as_role("viewer"), month=MONTH)
     assert "has used 80 % of its budget of 20.00 USD: 16.00" in one_line(page)
     assert AuditEntry.objects.get().detail == "The budget of all pairs is 20.00 a month, with an alert at 75 %."
     operator.post("/costs/budget/", {"month": MONTH, "amount": ""})

@@ -10,7 +10,7 @@ from dashboard.costs.runs.storing import store
 from dashboard.models import Charge, Invoice
 from dashboard.site.money import cents, exact_text, unrounded
 from tests.dashboard.costs.test_costs import RUN, invoice, line, new_run
-from tests.dashboard.markup import one_line
+from tests.dashboard.markup import costs_of, one_line
 from tests.dashboard.results import result_of
 
 MILLION = 1_000_000
@@ -136,7 +136,7 @@ def test_the_charge_for_connections_can_be_calculated_by_hand_from_the_page(tmp_
     ]
     elsewhere = [invoice("published", 0, "sub-2"), line("connections", 0, "*", "fabrikam")]
     store(new_run(), result_of(tmp_path, [RUN | DETAILS, invoice("published", 1_077), *rows, *elsewhere]))
-    page = one_line(as_role("viewer").get("/costs/", {"month": "2026-10"}).text)
+    page = one_line(costs_of(as_role("viewer"), month="2026-10"))
     for text in (
         "The billing scope sub: 1,359.02 connections on average",
         "1,000: Standard Brokered Connection, from 0, 0 USD = 0.00",

@@ -1,6 +1,6 @@
 """What a month's figures mean: what failover added, idle syphons, the month before, day by day."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +15,7 @@ from dashboard.models.visibility import seen_as
 from pipeline.months import Month
 from tests.dashboard.costs.test_costs import RUN
 from tests.dashboard.markup import one_line
+from tests.dashboard.served import PAIRS
 
 pytestmark = pytest.mark.django_db
 MILLION = 1_000_000
@@ -117,13 +118,54 @@ def test_a_month_is_not_compared_with_one_in_another_currency():
     assert change("2026-10", "", 2_500, "EUR") is not None
 
 
+def day_of(invoice: Invoice, number: int, exact: str) -> None:
+    counts = {"operations": 5, "billing_units": 5, "exact": exact}
+    at = Month.parse(invoice.month).start.date().replace(day=number)
+    DailyCharge.objects.create(invoice=invoice, date=at, kind="send", **counts)
+
+
+def test_a_month_that_is_not_over_is_compared_by_its_whole_days_and_goes_on_as_it_began():
+    before, made = (month(name, 1_560, 20 * MILLION, send=20 * MILLION) for name in ("2026-09", "2026-10"))
+    Invoice.objects.update(exact="15.60")
+    Charge.objects.filter(invoice=made).update(kind="base", exact="10")
+    for invoice, number, exact in (
+        (before, 10, "2"),
+        (before, 11, "9"),
+        (made, 1, "3"),
+        (made, 10, "1"),
+        (made, 11, "5"),
+    ):
+        day_of(invoice, number, exact)
+    ChargeRun.objects.filter(month="2026-10").update(started_at=datetime(2026, 10, 11, tzinfo=UTC))
+
+    found = report("2026-10")
+    assert (found.change.days, found.change.total, found.change.difference) == (10, 200, 200)
+    assert found.expected == 1_560 + 42 * 80  # 42 million more operations in the 21 days that are left
+    assert report("2026-09").expected is None
+
+
+def test_tags_of_pairs_sum_costs_and_filter_the_overview(pair, redis_here, alive, as_role, settings, tmp_path):
+    settings.PAIRS_FILE = tmp_path / "pairs.toml"
+    settings.PAIRS_FILE.write_text(PAIRS + 'tags = { team = "shop" }')
+    other_pair(month("2026-10", 300, 0, send=5), ping=1)
+
+    ((key, of_values),) = report("2026-10").by_tag
+    assert (key, [(one.name, one.cents) for one in of_values]) == ("team", [("shop", 300), ("—", 0)])
+    pages = {tag: as_role("viewer").get("/", {"tag": tag}).text for tag in ("team: shop", "team: other")}
+    assert {tag: page.count('data-entity="orders"') for tag, page in pages.items()} == {
+        "team: shop": 1,
+        "team: other": 1,
+    }
+    assert "Tag “team: other” cannot be read" in pages["team: other"]
+
+
 def test_the_report_narrows_down_to_a_kind_and_an_entity():
     month("2026-10", 560, 20 * MILLION, send=20 * MILLION, ping=5)
     pings = report("2026-10", Filters(kind="ping"))
     assert pings is not None
     assert ([share.name for share in pings.by_kind], pings.total) == (["ping"], 0)
     nothing = report("2026-10", Filters(entity="payments"))
-    assert (nothing.total, nothing.row_count) == (0, 0)
+    assert (nothing.total, nothing.rows.count()) == (0, 0)
 
 
 def day(number: int, group: str, cents: int, operations: int = 5) -> DayOf:

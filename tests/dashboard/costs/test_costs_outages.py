@@ -1,6 +1,7 @@
 """Outages in the report: stored whole with the month, priced at the month's own marginal rate."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -20,7 +21,7 @@ from dashboard.costs.runs.storing import store
 from dashboard.models import Availability, ChargeRun, EntityHealth, FailoverEvent, Outage, Pair
 from dashboard.site.money import cents
 from tests.dashboard.costs.test_costs import BASE, RUN, invoice, line
-from tests.dashboard.markup import one_line
+from tests.dashboard.markup import costs_of, one_line
 from tests.dashboard.results import result_of
 
 pytestmark = pytest.mark.django_db
@@ -62,7 +63,7 @@ def test_outages_are_replaced_with_the_month(tmp_path):
 
 def test_the_report_prices_an_outage_at_the_months_marginal_rate(client, tmp_path):
     stored(tmp_path)
-    page = client.get("/costs/", {"month": MONTH}).text
+    page = costs_of(client, month=MONTH)
     # 20 million operations, 4 million of them because of the outage: all of those at 0.80
     for text in ("4,000,000", "3.20", "failed over: the primary does not answer", "3\N{NO-BREAK SPACE}h", "99.596 %"):
         assert text in one_line(page)
@@ -79,7 +80,7 @@ def test_the_page_says_how_long_an_outage_lasted_and_how_long_of_it_in_the_month
         "started_at": "2026-09-20T00:00:00+00:00", "ended_at": "2026-09-20T20:00:00+00:00", "down_s": 0, "entity": "x",
     }  # fmt: skip
     stored(tmp_path, [RUN, across, earlier, invoice("published", 1_560), line("send", 560, units=20_000_000), BASE])
-    page = one_line(client.get("/costs/", {"month": MONTH}).text)
+    page = one_line(costs_of(client, month=MONTH))
     assert '5\N{NO-BREAK SPACE}h <small class="quiet">4\N{NO-BREAK SPACE}h in 2026-10</small>' in page
     assert '20\N{NO-BREAK SPACE}h <small class="quiet">0\N{NO-BREAK SPACE}s in 2026-10</small>' in page
 
@@ -116,7 +117,7 @@ def test_an_outage_is_priced_on_the_bill_of_each_namespace_it_used(client, tmp_p
         ("sub-dr", 4_000_000, Fraction("0.8"), Fraction("0.5")),
     ]
     assert (cost.operations, cents(cost.money)) == (4_003_600, 130)
-    assert "4,000,000 on the bill of sub-dr" in client.get("/costs/", {"month": MONTH}).text
+    assert "4,000,000 on the bill of sub-dr" in costs_of(client, month=MONTH)
 
 
 @pytest.mark.parametrize(("tier", "charge"), [("basic", Fraction("0.2")), ("premium", Fraction(0))])
@@ -161,13 +162,11 @@ def test_a_report_with_many_outages_asks_the_database_no_more_often(tmp_path):
     assert queries_of_report() == once
 
 
-def test_the_newest_outages_are_listed_and_all_of_them_on_request(client, tmp_path):
+def test_a_long_list_of_outages_pages_on(client, tmp_path):
     stored(tmp_path, month_of(several(120)))
-    page, whole = (client.get("/costs/", {"month": MONTH} | more).text for more in ({}, {"outages": "all"}))
-    assert (page.count("data-outage="), whole.count("data-outage=")) == (25, 120)
-    assert "These are the 25 newest of 120." in one_line(page)
-    assert f'href="?month={MONTH}&amp;outages=all#outages"' in page
-    assert "newest of" not in whole
+    pages = [client.get("/costs/", {"month": MONTH, "tab": "outages", "page": n}).text for n in range(1, 6)]
+    assert len({name for page in pages for name in re.findall(r'data-outage="([^"]*)"', page)}) == 120
+    assert "Page 1 of 5 · 120 outages in all" in one_line(pages[0])
 
 
 def test_the_job_gets_the_turns_up_to_the_months_end_and_every_entity(tmp_path):

@@ -14,7 +14,7 @@ from dashboard.models.charge import PUBLISHED
 from dashboard.templatetags.costs import small_money
 from tests.dashboard.fleet.test_metered import record
 from tests.dashboard.fleet.test_projection import event
-from tests.dashboard.markup import one_line
+from tests.dashboard.markup import costs_of, one_line
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres_nightly]
 NOW = datetime.now(UTC)
@@ -81,7 +81,7 @@ def test_outages_are_as_the_events_tell_them_now(computed):
 
 def test_the_page_says_of_when_it_is_and_what_came_since(computed, alive, redis_here, as_role):
     metered.store([record(NOW - MINUTE * 10, 1000)], NOW)
-    page = one_line(as_role("viewer").get(f"/costs/?month={computed.month}").text)
+    page = one_line(costs_of(as_role("viewer"), month=computed.month))
     assert f"{computed.started_at:%Y-%m-%d %H:%M:%S}</time> UTC" in page
     assert "Not priced yet:</b> 1,000 operations since then, about 0.0008000" in page
     assert page.count("not all in a run yet</small>") == 2

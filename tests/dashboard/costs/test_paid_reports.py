@@ -16,6 +16,7 @@ from dashboard.costs.runs.storing import store
 from dashboard.models import ChargeRun, CostRule, MonthlyReport
 from pipeline.months import Month
 from tests.dashboard.costs.test_costs import BASE, MONTH, RUN, SEPTEMBER, invoice, line
+from tests.dashboard.markup import costs_of
 from tests.dashboard.results import result_of
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +40,7 @@ def test_of_a_past_month_each_result_that_differed_can_be_had_again_with_what_ch
     assert list(MonthlyReport.objects.values_list("run_id", "cents")) == [(last.pk, 1_660), (first.pk, 1_560)]
 
     viewer = as_role("viewer")
-    page = viewer.get("/costs/", {"month": MONTH}).text
+    page = costs_of(viewer, month=MONTH)
     assert [f"/costs/reports/{run.pk}.csv" in page for run in (running, first, same, last)] == [
         False, True, False, True,
     ]  # fmt: skip

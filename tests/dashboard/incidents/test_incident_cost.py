@@ -88,7 +88,7 @@ def test_every_place_has_the_metered_figure(
     (live,) = live_outages(f"{outage:%Y-%m}", "", [], outage - MINUTE, timezone.now())
     assert (live.operations, live.money) == (billed, money)
     shown = small_money(money)
-    for address in (f"{ADDRESS}/", f"/costs/?month={outage:%Y-%m}", f"{ADDRESS}.md"):
+    for address in (f"{ADDRESS}/", f"/costs/?month={outage:%Y-%m}&tab=outages", f"{ADDRESS}.md"):
         page = one_line(viewer.get(address).text)
         assert (shown in page, str(billed) in page) == (True, True), address
 

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from dashboard.costs.reporting.live_outages import live_outages
 from dashboard.fleet.state import projection
-from dashboard.incidents.listing import beginnings, in_month, still_open
-from dashboard.models import EntityHealth
+from dashboard.incidents.listing import beginnings, in_month, lines, still_open
+from dashboard.models import EntityHealth, Pair
 from dashboard.site.database import note_sizes
 from tests.dashboard.fleet.test_projection import Queue, event
 from tests.dashboard.markup import one_line
@@ -127,6 +127,19 @@ def test_a_long_list_pages_on(pair, redis_here, alive, as_role):
 
     assert "Page 1 of 2 · 105 failovers in all" in one_line(first)
     assert len({*ids(first), *ids(second)}) == 105
+
+
+def test_entities_of_a_pair_that_fail_at_once_are_one_line_also_while_another_pair_fails(pair, redis_here, alive):
+    other = Pair.objects.create(
+        name="fabrikam", primary_namespace="a", secondary_namespace="b", synced_at=pair.synced_at
+    )
+    EntityHealth.objects.create(pair=other, path="orders")
+    began = timezone.now() - timedelta(hours=1)
+    for number, (name, entity) in enumerate((("contoso", "orders"), ("fabrikam", "orders"), ("contoso", "payments"))):
+        outage(number, began + number * MINUTE, None, entity, pair=name)
+
+    found = lines(list(beginnings().order_by("-time")), timezone.now())
+    assert [(line.event.pair, len(line.found)) for line in found] == [("contoso", 2), ("fabrikam", 1)]
 
 
 def test_a_drill_is_no_incident_and_no_outage(pair, redis_here, alive, as_role):
