@@ -12,7 +12,7 @@ from dashboard.access.declaration import Action, Operation
 from dashboard.access.rights import Right
 from dashboard.alerts import notices
 from dashboard.alerts.sending.config import load_channels
-from dashboard.models import Alert, AlertRule, ChannelState, Pair
+from dashboard.models import Alert, AlertRule, ChannelState, Pair, Severity
 from dashboard.models.alert import ANY
 
 ACKNOWLEDGE_ALERT = Action(
@@ -146,7 +146,7 @@ def save_rule(request: Request, rule: AlertRule) -> Outcome:
                 rule.save()
         except IntegrityError:
             raise ActionError(f"A rule {rule.name} already exists.") from None
-        return done(f"Rule {rule.name}: {describe(rule)}")
+        return done(f"Rule {rule.name} is saved. {describe(rule)}")
 
     action = CHANGE_RULE if rule.pk else MAKE_RULE
     return action.execute(replace(request, pair=Pair(name=rule.pair), target=rule.name), run)
@@ -164,12 +164,12 @@ def delete_rule(request: Request, rule: AlertRule) -> Outcome:
 
 
 def describe(rule: AlertRule) -> str:
-    """A rule in one sentence, for people and the audit trail."""
+    """A rule in one sentence, for pages and the audit trail."""
     kinds = ", ".join(Alert.Kind(kind).label for kind in rule.kinds) or "every alert"
     entity = "every entity" if rule.entity == ANY else rule.entity
     pair = "every pair" if rule.pair == ANY else rule.pair
-    backlog = f", and backlogs of {rule.threshold:,} messages or more" if rule.threshold is not None else ""
+    severity = "" if rule.least_severity == Severity.INFO else f" from severity {rule.least_severity}"
+    backlog = f", and of a backlog of at least {rule.threshold:,} messages" if rule.threshold is not None else ""
     end = ", and when it is over" if rule.notifies_resolved else ""
-    off = "" if rule.is_enabled else " It is switched off."
-    severity = f"{rule.least_severity} or worse"
-    return f"{', '.join(rule.channels)} hears of {kinds} about {entity} of {pair}{backlog}, {severity}{end}.{off}"
+    off = "" if rule.is_enabled else " It is off, and notifies nobody."
+    return f"Notifies {', '.join(rule.channels)} of {kinds} about {entity} of {pair}{severity}{backlog}{end}.{off}"

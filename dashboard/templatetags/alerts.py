@@ -9,11 +9,13 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from dashboard.alerts.actions import describe
 from dashboard.models import Alert, AlertRule, Notice
 from dashboard.models.alert import ANY
 from dashboard.templatetags.dashboard import badge
 
 register = template.Library()
+register.filter(describe)
 
 SEVERITIES = {"critical": ("failed-over", "Critical"), "warning": ("failing", "Warning"), "info": ("draining", "Info")}
 STATES = {
@@ -29,7 +31,6 @@ CHANNEL_STATES = {
     "never used": ("unknown", "Not tried", "No message has been sent yet."),
 }
 PHASES = {"opened": "", "resolved": "Over: ", "test": "Test"}
-KINDS = dict(Alert.Kind.choices)
 PAGES = {"budget": "costs", "workers": "workers", "capacity": "backlog", "ledger": "backlog"}
 OF_ENTITIES = ("failover", "forced_expiring", "backlog")
 
@@ -73,17 +74,6 @@ def notice_text(notice: Notice) -> str:
     """The title of a message in one line, sent or not."""
     title = str(notice.message["title"]) if notice.message else notice.alert.title if notice.alert else ""
     return (PHASES[notice.phase] + (": " if notice.phase == "test" and title else "") + title) or "—"
-
-
-@register.filter
-def applies_to(rule: AlertRule) -> str:
-    """The alerts to which a rule applies, in words."""
-    kinds = ", ".join(KINDS.get(kind, kind) for kind in rule.kinds) if rule.kinds else "everything"
-    where = [] if rule.pair == "*" else [f"of {rule.pair}"]
-    where += [] if rule.entity == "*" else [f"at {rule.entity}"]
-    least = [] if rule.least_severity == "info" else [f"from severity {rule.least_severity}"]
-    depth = [] if rule.threshold is None else [f"a backlog of at least {rule.threshold:,} messages"]
-    return ", ".join([" ".join([kinds, *where]), *least, *depth])
 
 
 @register.simple_tag

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,13 +12,21 @@ from django.core.exceptions import ImproperlyConfigured
 from pydantic import BaseModel, Field, model_validator
 
 from dashboard.alerts.sending.channels import INTEGRATIONS
-from dashboard.alerts.sending.channels.base import Integration, Target
+from dashboard.alerts.sending.channels.base import Integration, Mail, Target
+from dashboard.alerts.sending.message import Message
 from dashboard.fleet.pairs.pairs_file import Table, Variable
 from dashboard.models import ChannelState
 from dashboard.site.environment import Environment, read_toml
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 Address = Annotated[str, Field(pattern="@")]
+
+
+EXAMPLE = Message(
+    id="example", condition="contoso/orders", phase="opened", kind="failover", severity="critical", pair="contoso",
+    entity="orders", title="orders failed over", detail="the primary does not answer",
+    began_at="2026-11-02T03:00:00+00:00", at="2026-11-02T03:00:05+00:00",
+)  # fmt: skip
 
 
 class Channel(Table):
@@ -57,6 +67,14 @@ class Channel(Table):
         if problem := self.integration.problem(target):
             raise ImproperlyConfigured(f"Channel {self.name}: {problem}")
         return target
+
+    def preview(self) -> str:
+        """An example of what it sends, without URL and secrets."""
+        target, at = Target(to=self.to, sender=self.sender), datetime.fromisoformat(EXAMPLE.at)
+        built = self.integration.build(target, EXAMPLE, at)
+        if isinstance(built, Mail):
+            return f"{built.subject}\n\n{built.text}"
+        return json.dumps(json.loads(built.body), indent=2, ensure_ascii=False)
 
     def problem(self) -> str:
         """Why it cannot be used; empty if it can."""
@@ -109,6 +127,7 @@ def _described(channel: Channel, row: ChannelState | None) -> dict[str, Any]:
         "title": channel.integration.title,
         "to": channel.to,
         "variables": channel.variables,
+        "preview": channel.preview,
         "state": "not ready" if problem else _state_of(row),
         "problem": problem or (row.reason if row else ""),
         "failing_since": row.failing_since if row else None,

@@ -164,6 +164,31 @@
   });
   dialog.addEventListener("close", () => { dialog.replaceChildren(); keepPlace(); });
 
+  // What was typed into a form outlives a session that had expired: it is filled in again after the sign-in.
+  const TYPED = "typed", at = (form) => new URL(form.getAttribute("action") || location.pathname, location.href).pathname;
+  const isLogin = location.pathname.startsWith("/login/");
+  const typed = JSON.parse(sessionStorage.getItem(TYPED) || "null");
+  if (typed && isLogin) sessionStorage.setItem(TYPED, JSON.stringify({ ...typed, isKept: true }));
+  else if (typed && !typed.isKept) sessionStorage.removeItem(TYPED);
+  const fields = (form) => [...form.elements].filter((one) => one.name && !["hidden", "password", "file", "submit"].includes(one.type));
+  addEventListener("submit", ({ target }) => {
+    if (target.method !== "post" || isLogin) return;
+    const values = fields(target).map((one) => [one.name, one.value, Boolean(one.checked)]);
+    sessionStorage.setItem(TYPED, JSON.stringify({ at: at(target), values }));
+  });
+  const fillIn = () => {
+    const kept = JSON.parse(sessionStorage.getItem(TYPED) || "null");
+    const form = kept?.isKept && [...document.querySelectorAll("form[method=post]")].find((one) => at(one) === kept.at);
+    if (!form) return;
+    sessionStorage.removeItem(TYPED);
+    fields(form).forEach((one, n) => { if (kept.values[n]?.[0] === one.name) [, one.value, one.checked] = kept.values[n]; });
+  };
+  if (!isLogin) fillIn();
+  body.addEventListener("htmx:afterSwap", ({ detail }) => {
+    if (detail.target === dialog) fillIn();
+    if (detail.target === toasts) sessionStorage.removeItem(TYPED);
+  });
+
   // Times: relative by the reader's clock, exact in the reader's zone beside UTC.
   const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
   const relative = (at, now) => {

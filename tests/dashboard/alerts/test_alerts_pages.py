@@ -132,8 +132,9 @@ def test_who_was_refused_may_send_the_same_form_once_in_the_group(pair, people, 
 def test_deleting_is_confirmed_and_a_second_click_says_that_the_rule_is_gone(pair, as_role):
     client = as_role("administrator")
     made = client.post("/alerts/rules/new/", RULE, follow=True).text
-    heard = "mail hears of failed over, backlog over a threshold about every entity of contoso"
-    assert f"Rule At night: {heard}, and backlogs of 500 messages or more, info or worse, and when it is over." in made
+    does = "Notifies mail of failed over, backlog over a threshold about every entity of contoso"
+    assert f"{does}, and of a backlog of at least 500 messages, and when it is over." in made
+    assert "Rule At night is saved." in made
     rule = AlertRule.objects.get()
     page = client.get(f"/alerts/rules/{rule.pk}/").text
     assert page.index("<summary>Delete this rule</summary>") < page.index('<button class="severe">Delete At night')
@@ -171,6 +172,7 @@ def test_channels_are_shown_without_their_addresses_and_tried(pair, as_role):
 
     assert "A test message to chat is queued." in page
     assert "CHAT_URL" in page
+    assert "[critical] orders failed over" in page
     assert "SECRET" not in page
     assert Notice.objects.get().by == "operator"
     assert "operator is testing" not in page

@@ -100,6 +100,19 @@ def test_typing_in_the_search_narrows_the_table_and_the_address(operator):
     expect(operator).to_have_url(re.compile(r"\?q=ship"))
 
 
+def test_what_was_typed_outlives_a_session_that_had_expired(operator, site):
+    operator.goto(f"{site}/pairs/contoso/actions/hold/?path=orders")
+    operator.get_by_label("Reason").fill("typed for a minute")
+    operator.context.clear_cookies(name="sessionid")
+    operator.get_by_role("button", name="Hold").click()
+    operator.get_by_label("User name").fill("operator")
+    operator.get_by_label("Password").fill(PASSWORD)
+    operator.get_by_role("button", name="Sign in").click()
+
+    expect(operator.get_by_label("Reason")).to_have_value("typed for a minute")
+    assert operator.evaluate("sessionStorage.getItem('typed')") is None
+
+
 def test_the_chosen_theme_outlives_the_page(operator, site):
     switch = operator.get_by_role("button", name=re.compile("^Theme"))
     switch.click()
