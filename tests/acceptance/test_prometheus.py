@@ -78,19 +78,13 @@ def test_every_rule_and_every_kind_of_alert_leads_to_a_runbook_that_is_there() -
     page = (ROOT / "docs/operations.md").read_text().partition("\n## Runbooks\n")[2].partition("\n## ")[0]
     runbooks = {title.lower().replace(" ", "-") for title in re.findall(r"^### (.+)$", page, re.MULTILINE)}
     rules = (DEPLOY / "prometheus/alerts.yml").read_text().split("- alert: ")[1:]
-    kinds = section_of("docs/alerts.md", "1. What an alert is")
-
+    section = (ROOT / "docs/alerts.md").read_text().partition("## 1. What an alert is\n")[2]
+    kinds = section.partition("| --- |")[2].partition("\n\n")[0].splitlines()[1:]
     for text in [*rules, *kinds]:
         linked = re.findall(r"operations\.(?:html|md)#([\w-]+)", text)
         assert linked, text
         assert set(linked) <= runbooks, text
     assert len(kinds) == len(Alert.Kind)
-
-
-def section_of(page: str, title: str) -> list[str]:
-    """The rows of the first table of a section."""
-    table = (ROOT / page).read_text().partition(f"## {title}\n")[2].partition("| --- |")[2].partition("\n\n")[0]
-    return table.splitlines()[1:]
 
 
 def test_configuration_and_rules_are_valid() -> None:

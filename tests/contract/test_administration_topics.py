@@ -97,13 +97,6 @@ def test_topics_and_queues_share_their_names(administration, topic):
         administration.create_queue(topic.upper())
 
 
-def test_an_unknown_topic_is_not_found(administration):
-    name = f"contract/{uuid4().hex}"
-    for call in (administration.get_topic, administration.get_topic_runtime_properties, administration.delete_topic):
-        with pytest.raises(ResourceNotFoundError):
-            call(name)
-
-
 def test_a_topic_counts_its_subscriptions_and_their_filters(administration, topic, subscription):
     """The rule every subscription begins with counts as one of SQL."""
     administration.create_rule(topic, subscription, "sql", filter=SqlRuleFilter("1=1"))
@@ -113,8 +106,11 @@ def test_a_topic_counts_its_subscriptions_and_their_filters(administration, topi
     assert (runtime.subscription_count, runtime.size_in_bytes, runtime.scheduled_message_count) == (1, 0, 0)
 
 
-def test_a_deleted_topic_takes_its_subscriptions_along(administration, topic, subscription):
+def test_a_deleted_topic_is_not_found_and_takes_its_subscriptions_along(administration, topic, subscription):
     administration.delete_topic(topic)
+    for call in (administration.get_topic, administration.get_topic_runtime_properties, administration.delete_topic):
+        with pytest.raises(ResourceNotFoundError):
+            call(topic)
     with pytest.raises(ResourceNotFoundError):
         administration.get_subscription(topic, subscription)
 

@@ -51,14 +51,10 @@ def test_each_class_has_its_row(error, fault, known):
     assert classify(error, known=known) is fault
 
 
-def sdk_errors() -> list[type]:
-    return [value for value in vars(sdk).values() if isinstance(value, type) and issubclass(value, Exception)]
-
-
-@pytest.mark.parametrize("error_class", sdk_errors(), ids=lambda error_class: error_class.__name__)
-def test_no_error_class_of_the_sdk_is_forgotten(error_class):
+def test_no_error_class_of_the_sdk_is_forgotten():
+    errors = {value for value in vars(sdk).values() if isinstance(value, type) and issubclass(value, Exception)}
     decided_apart = {sdk.MessagingEntityNotFoundError, ServiceBusError, sdk.AzureError}
-    assert error_class in TABLE or error_class in decided_apart, "a new error class needs a row in the table"
+    assert errors - set(TABLE) == decided_apart, "a new error class needs a row in the table"
 
 
 def test_an_error_class_of_tomorrow_is_not_about_sending():

@@ -102,16 +102,6 @@ def test_a_wrong_value_is_named_with_its_option(name, value):
     assert repr(value) in str(refused.value)
 
 
-def test_misspelt_options_are_refused():
-    with pytest.raises(TypeError, match="fail_over_interval"):
-        SendAvailabilityOptions(fail_over_interval=MINUTE)
-
-
-def test_options_are_keyword_only():
-    with pytest.raises(TypeError):
-        SendAvailabilityOptions(10)
-
-
 def test_the_password_of_redis_is_neither_shown_nor_repeated_in_an_error():
     assert "s3cret" not in repr(SendAvailabilityOptions(coordination="redis://:s3cret@host/0"))
     with pytest.raises(ValueError, match="coordination") as refused:

@@ -130,11 +130,12 @@ def test_a_list_is_refused_only_where_its_rewritten_form_is_too_large_and_the_er
     def work(count: int):
         return payload([ServiceBusMessage(b"x" * 10, message_id=f"{n:036}") for n in range(count)], "orders")
 
-    fits = next(n for n in range(3000, 0, -50) if rewritten_on_the_wire(work(n).messages, "orders") < STANDARD_LIMIT)
+    fits = 100 * STANDARD_LIMIT // rewritten_on_the_wire(work(100).messages, "orders")
     work(fits).measure(STANDARD_LIMIT, True)
     too_many = work(fits + 60)
     with pytest.raises(MessageSizeExceededError) as caught:
         too_many.measure(STANDARD_LIMIT, True)
     exact = rewritten_on_the_wire(too_many.messages, "orders")
+    assert exact > STANDARD_LIMIT
     reported = int(str(caught.value).split(" take ")[1].split()[0])
     assert exact <= reported <= exact + 16
