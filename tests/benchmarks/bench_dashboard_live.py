@@ -1,4 +1,4 @@
-"""Open live pages: what 200 of them cost while nothing happens, and how soon an event of a sender is on them."""
+"""Open live pages: what 200 and 2,000 of them cost while nothing happens, and how soon an event is on 200."""
 
 import asyncio
 import tempfile
@@ -19,9 +19,10 @@ from tests.acceptance.fleet import Namespaces, RedisServer
 from tests.benchmarks.processes import cpu_s, size
 from tests.ports import free_port
 
-PAGES, QUIET_S, EVENTS = size(200, 5), size(20, 1), size(15, 3)
+PAGES, MANY, QUIET_S, EVENTS = size(200, 5), size(2_000, 20), size(20, 1), size(15, 3)
 ROWS = [
     ("200 open live pages", "at most 2 % of a core", "{percent_of_a_core} %"),
+    ("2,000 open live pages", "at most 2 % of a core", "{percent_of_many} %"),
     (
         "from an event at a sender to the page",
         "within 1 s",
@@ -92,11 +93,15 @@ async def _measure(web: int, port: int, cookie: str, client: "redis.Redis") -> d
         first, last = await _one_event(shared, streams, port, cookie, f"outage {uuid.uuid4().hex}", number)
         reported.append(first)
         read.append(last)
+    streams += [await Stream.opened(port, cookie) for _ in range(MANY - PAGES)]
+    await asyncio.sleep(1)
+    many_open = await _core_share(web, QUIET_S)
     for stream in streams:
         stream.writer.close()
     return {
         "pages": PAGES,
         "percent_of_a_core": round(100 * (all_open - none_open), 2),
+        "percent_of_many": round(100 * (many_open - none_open), 2),
         "reported_all_ms": {"median": round(median(reported), 1), "worst": round(max(reported), 1)},
         "on_the_page_ms": {"median": round(median(read), 1), "worst": round(max(read), 1)},
     }

@@ -1,13 +1,16 @@
 """The manifests in deploy/kubernetes, held to the product and to each other: there is no cluster here."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import DEFAULT_ENDPOINT
 
 from dashboard.fleet.pairs.pairs_file import load_pairs
 from tests.deployment import product
@@ -138,7 +141,7 @@ def test_what_runs_more_than_once_keeps_a_pod_when_nodes_are_drained() -> None:
         assert one["spec"]["selector"]["matchLabels"] == one["spec"]["template"]["metadata"]["labels"]
 
 
-def test_nothing_reaches_a_pod_that_no_policy_names() -> None:
+def test_nothing_reaches_a_pod_that_no_policy_names_and_pods_reach_what_the_defaults_name() -> None:
     nothing, *others = of_kind("NetworkPolicy")
 
     assert nothing["spec"]["podSelector"] == {"matchLabels": {"app.kubernetes.io/name": "paired-namespaces"}}
@@ -148,6 +151,14 @@ def test_nothing_reaches_a_pod_that_no_policy_names() -> None:
     assert web["podSelector"]["matchLabels"].items() <= PODS["paired-namespaces-web"]["metadata"]["labels"].items()
     assert [port["port"] for rule in web["ingress"] for port in rule["ports"]] == [8000]
     assert all(rule["from"] for rule in web["ingress"])
+    (outgoing,) = [one["spec"] for one in others if "egress" in one["spec"]]
+    settings = (product.ROOT / "dashboard" / "settings.py").read_text(encoding="utf-8")
+    mail = re.search(r'"EMAIL_URL", "([^"]+)"', settings)
+    assert mail
+    defaults = {urlsplit(address).port for address in (mail[1], DEFAULT_ENDPOINT)}
+    assert defaults | {53, 443, 5432, 5671, 6379} <= {
+        port["port"] for rule in outgoing["egress"] for port in rule["ports"]
+    }
 
 
 @pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl here: the example is not built")

@@ -22,6 +22,7 @@ from tests.postgres import programs
 pytestmark = [
     pytest.mark.nightly,
     pytest.mark.slow,
+    pytest.mark.timeout(3600),
     pytest.mark.skipif(programs() is None, reason="PostgreSQL is not installed here"),
 ]
 PAGE = "docs/day-two.md"
