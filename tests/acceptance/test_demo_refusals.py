@@ -3,17 +3,13 @@
 import fcntl
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dashboard.demo import guardian
-from tests import conftest
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests import conftest, forked
 
 
 @pytest.fixture
@@ -32,9 +28,7 @@ def free_port() -> int:
 def start_demo(folder: Path, **variables: str) -> str:
     """The one sentence with which the demo refuses to start."""
     environment = os.environ | {"DEMO_DIR": str(folder), "STATE_DIR": str(folder.parent / "outer")} | variables
-    outcome = subprocess.run(
-        [sys.executable, "manage.py", "demo"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
-    )
+    outcome = forked.run(("manage.py", "demo"), environment)
     assert outcome.returncode == 1
     assert "Traceback" not in outcome.stderr + outcome.stdout
     assert len(outcome.stderr.strip().splitlines()) == 1

@@ -3,8 +3,6 @@
 import contextlib
 import json
 import socket
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from azure.servicebus.exceptions import ServiceBusError, ServiceBusServerBusyErr
 from amqp10.frames import SASL_FRAME, frame
 from amqp10.performatives import SaslInit, encode_performative
 from emulator.running import running
+from tests import forked
 from tests.contract.worlds import take
 from tests.pace import eventually
 
@@ -24,9 +23,7 @@ SASL_INIT = frame(0, encode_performative(SaslInit("ANONYMOUS", b"", "host")), SA
 
 
 def emulator(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "emulator", *arguments], capture_output=True, text=True, timeout=300, check=False
-    )
+    return forked.run(("-m", "emulator", *arguments), {})
 
 
 def port_of(namespace):

@@ -4,11 +4,10 @@ Each uses the option for a custom endpoint, so that not even a name has to be ch
 """
 
 import os
-import subprocess
-import sys
 
 import pytest
 
+from tests import forked
 from tests.emulator.clients.installed import JAVASCRIPT, node_packages
 from tests.selection import nightly
 
@@ -67,10 +66,11 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("program", [BLOCKING, ASYNCIO], ids=["blocking", "asyncio"])
 def test_the_sdk_for_python(watched, program):
     arguments = [watched.named, watched.endpoint, str(watched.served.authority)]
-    subprocess.run([sys.executable, "-c", program, *arguments], check=True, timeout=60)
+    forked.run(["-c", program, *arguments], {}, check=True)
 
     assert len(watched.before.connections) >= 2
     assert watched.unequal() == []
