@@ -19,15 +19,12 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(DemoOptions(port=8000, seconds=None, folder=tmp_path, password="", has_history=False))
 
 
-def test_every_process_that_stays_has_a_name_of_its_own(stage: Stage) -> None:
+def test_every_process_that_stays_has_a_name_of_its_own_and_what_ends_by_itself_none(stage: Stage) -> None:
     started = [programs.web(stage), programs.beat(stage), programs.namespaces(stage, "key")]
     started += [programs.worker(stage, 1), programs.worker(stage, 2)]
     assert [sampling.name_of(" ".join(one.argv)) for one in started] == [one.name for one in started]
     assert sampling.name_of(" ".join(programs.sender(stage, 1).argv)) == "sender"
     assert sampling.name_of(" ".join(programs.receiver(stage, 1).argv)) == "receiver"
-
-
-def test_what_ends_by_itself_has_none(stage: Stage) -> None:
     assert sampling.name_of(" ".join(programs.database(stage).argv)) is None
     assert sampling.name_of(" ".join(programs.charges(stage).argv)) is None
 
@@ -41,6 +38,7 @@ def test_a_descriptor_and_a_socket_more_are_counted(redis_url: str) -> None:
     assert after["connections: us"] >= before["connections: us"] + 1
     assert after["threads: us"] >= 1
     assert after["memory (MiB): us"] > 10
+    assert sampling.of_processes({"gone": 2**22 + 1}) == {}
 
 
 def test_the_files_of_a_database_are_counted_apart(tmp_path: Path) -> None:
@@ -55,10 +53,6 @@ def test_the_files_of_a_database_are_counted_apart(tmp_path: Path) -> None:
         after = sampling.of_processes({"us": os.getpid()})
     assert after["database files: us"] == before["database files: us"] + 2
     assert sampling.of_processes({"us": os.getpid()})["database files: us"] == before["database files: us"]
-
-
-def test_a_process_that_has_ended_has_no_values() -> None:
-    assert sampling.of_processes({"gone": 2**22 + 1}) == {}
 
 
 def test_elements_are_counted_by_kind_of_key(redis_client: redis.Redis, redis_url: str) -> None:

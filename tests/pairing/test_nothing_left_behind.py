@@ -108,6 +108,7 @@ async def leaving_nothing(world):
     await world.until(lambda: leftovers.sockets() <= sockets)
 
 
+@pytest.mark.sampled("world")
 @pytest.mark.parametrize("situation", WITH_A_SYPHON)
 async def test_after_hosting_a_syphon(world, queue, caplog, situation):
     async with leaving_nothing(world):
@@ -192,6 +193,7 @@ FAILED_OPENINGS = [
 ]
 
 
+@pytest.mark.sampled("world")
 @pytest.mark.parametrize(("operation", "effect"), FAILED_OPENINGS)
 async def test_links_that_did_not_open_leave_no_socket_while_the_client_lives(world, primary, queue, operation, effect):
     await world.until(lambda: left_of_ours() == ([], []))

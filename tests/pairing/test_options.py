@@ -29,9 +29,8 @@ DEFAULTS = {
 }
 
 
-@pytest.mark.parametrize(("name", "value"), DEFAULTS.items(), ids=list(DEFAULTS))
-def test_default(name, value):
-    assert getattr(SendAvailabilityOptions(), name) == value
+def test_defaults():
+    assert {name: getattr(SendAvailabilityOptions(), name) for name in DEFAULTS} == DEFAULTS
 
 
 async def not_awaited(error, *, known):

@@ -13,8 +13,9 @@ from pairing import PairingError, ScheduledInBacklogError, SendAvailabilityOptio
 from pairing.messages.payload import payload
 from pairing.messages.rewriting import restore
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient, ManualClock
-from tests.pace import slowed
 from tests.pairing.metered import metered
+
+pytestmark = pytest.mark.sampled("world")
 
 
 def bodies(messages) -> list[str]:
@@ -93,25 +94,6 @@ def test_a_fake_that_waits_for_a_busy_server_raises_once_the_timeout_is_over():
 
 
 # Failover
-
-
-async def test_the_send_that_failed_goes_to_the_backlog_and_a_ping_brings_the_entity_back(
-    world, primary, secondary, queue
-):
-    interval_s = slowed(1)  # and so much time to be answered
-    client = await world.open(ping_primary_interval=timedelta(seconds=interval_s))
-    sender = client.get_queue_sender(queue)
-    await world(sender.send_messages, ServiceBusMessage("before"))
-    primary.fault(entity=queue, operation="send", effect="reject")
-    await world(sender.send_messages, ServiceBusMessage("during", session_id="s", message_id="m"))
-    assert client.entity_health(queue).state == "failed_over"
-    ((path, message),) = in_backlog(client, secondary, 1)
-    assert (path, bodies([message]), message.session_id, message.message_id) == (queue, ["during"], "s", "m")
-    primary.mend()
-    await world.until(lambda: client.entity_health(queue).state == "healthy", within_s=60 + 2 * interval_s)
-    await world(sender.send_messages, ServiceBusMessage("after"))
-    assert bodies(primary.receive(queue, 2)) == ["before", "after"]
-    assert world.reported == ["failed_over", "recovered"]
 
 
 async def test_scheduling_during_a_failover_keeps_the_time_and_cannot_be_cancelled(world, secondary, queue):

@@ -212,6 +212,7 @@ COMBINATIONS = [
 ]
 
 
+@pytest.mark.sampled("world")
 @pytest.mark.parametrize(
     ("first", "how", "other"), COMBINATIONS, ids=[f"{first} {how}, other {other}" for first, how, other in COMBINATIONS]
 )

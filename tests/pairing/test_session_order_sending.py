@@ -12,6 +12,8 @@ from pairing.sessions.rulings import session_key
 from pairing.sessions.shared import SharedSessions
 from tests.pace import slowed
 
+pytestmark = pytest.mark.sampled("world")
+
 
 def message(text: str, session: str | None) -> ServiceBusMessage:
     return ServiceBusMessage(text, session_id=session, message_id=text)
