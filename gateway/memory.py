@@ -100,12 +100,10 @@ class Proofs:
     def accepted(self, grant: Grant) -> None:
         """The primary has accepted a token or a key, with which the client goes on to send."""
         self.add(grant)
-        self.memory.learn(grant)
-        for path in self._paths:
-            self._learn(path)
+        self.renew()
 
     def renew(self) -> None:
-        """The primary is away: remember what the client has for as long as if it was accepted now."""
+        """Remember what the client has for as long as if all of it was accepted now."""
         for grant in self.grants.values():
             self.memory.learn(grant)
         for path in self._paths:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 import certifi
+from azure.servicebus import TransportType
 
 from pairing.ends import Endpoint
 
@@ -35,8 +37,14 @@ class Namespace:
             hostname,
             place.hostname or "",
             port or (_PLAIN_PORT if endpoint.emulator else _PORT),
-            None if endpoint.emulator else _authorities(),
+            None if endpoint.emulator else _authorities(hostname),
         )
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """The arguments with which a client of the SDK finds it at its address."""
+        keywords = {"custom_endpoint_address": f"sb://{self.address}:{self.port}", "transport_type": TransportType.Amqp}
+        return keywords if self.tls is None else {**keywords, "ssl_context": self.tls}
 
     def address_here(self, address: str) -> str:
         """An address of a link or a token, such as `amqps://localhost:5672/orders`, with the primary as its host."""
@@ -49,8 +57,18 @@ class Namespace:
         return f"{scheme}://{self.host}{slash}{path}" if separator and named != self.host else address
 
 
-def _authorities() -> ssl.SSLContext:
-    """The authorities of the system, or of SSL_CERT_FILE, and those that the SDK trusts."""
-    context = ssl.create_default_context()
+class _Authorities(ssl.SSLContext):
+    """Those of the system, or of SSL_CERT_FILE, and those that the SDK trusts, which checks the name of an address."""
+
+    hostname: str
+
+    def wrap_bio(self, *buffers: Any, **more: Any) -> ssl.SSLObject:
+        return super().wrap_bio(*buffers, **{**more, "server_hostname": self.hostname})
+
+
+def _authorities(hostname: str) -> ssl.SSLContext:
+    context = _Authorities(ssl.PROTOCOL_TLS_CLIENT)
+    context.hostname = hostname
+    context.load_default_certs()
     context.load_verify_locations(certifi.where())
     return context

@@ -84,8 +84,7 @@ class Relay:
         """Pass a frame of the client on. Raises AmqpError."""
         code = body[2] if body[:2] == b"\x00\x53" and len(body) > 2 else FrameFields(body).code
         if not self.is_primary_there and code != p.Disposition.CODE:
-            goes_on = self._guard is not None and self._guard.goes_on
-            if not (self._is_leaving or (goes_on and goes_on(code, channel, FrameFields(body)))):
+            if not (self._is_leaving or (self._guard and self._guard.goes_on(code, channel, FrameFields(body)))):
                 self.leave(self._reason)  # and is served by the gateway once it has connected again
             return
         if code == p.Disposition.CODE or (code in _PASSED and self._guard is None and channel not in self._tokens):

@@ -16,7 +16,7 @@ from amqp10.transport.listener import READ_BUFFER, AcceptedConnection, Listener
 from amqp10.transport.origin import is_loopback, objection
 from gateway.access import Access
 from gateway.front import Front
-from gateway.guard.backlog import reaches, shared_access
+from gateway.guard.backlog import SharedSender, reaches, shared_access
 from gateway.guard.client import GatewayClient
 from gateway.memory import Memory, Proofs
 from gateway.metrics import Metrics, by_sdk
@@ -44,10 +44,9 @@ class Gateway:
         self.primary = Namespace.of(pair.primary, address)
         self.access = Access(keys, self.primary, pair.primary)
         self.memory = Memory()
-        self.client = client_of(pair)
+        self.client = client_of(pair, self.primary)
         self._opening: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
-        self._is_away = False
         self.metrics = Metrics() if self.client is None else self.client.metrics
         self.metrics.pair, self.metrics.traffic = pair.name, self._traffic
         self.certificate_ends: float | None = None
@@ -91,7 +90,7 @@ class Gateway:
 
     def _serve(self, connection: AcceptedConnection) -> Front | StandIn:
         self.metrics.clients_total += 1
-        if self._is_away and self.client is not None:
+        if self.client is not None and self.client.direct.is_away:
             made = StandIn(self.client, Proofs(self.memory), self.access, connection, self.ended)
             self._relays.add(made)
             return made
@@ -102,13 +101,13 @@ class Gateway:
     def primary_lost(self) -> None:
         """A connection to the primary is lost: find out whether it is away, and when it is back."""
         if self.client is not None and (self._looking is None or self._looking.done()):
-            self._looking = asyncio.get_running_loop().create_task(self._look())
+            self._looking = asyncio.get_running_loop().create_task(self._look(self.client.direct))
 
-    async def _look(self) -> None:
+    async def _look(self, direct: SharedSender) -> None:
         while not await reaches(self.primary, shared_access(""), self.read_buffer):
-            self._is_away = True
+            direct.is_away = True
             await asyncio.sleep(_PAUSE_S)
-        self._is_away = False
+        direct.is_away = False
         for relay in list(self._relays):
             relay.primary_returned()
 
@@ -162,12 +161,14 @@ class Gateway:
             await self.client.close()
 
 
-def client_of(pair: PairEnds) -> GatewayClient | None:
+def client_of(pair: PairEnds, primary: Namespace) -> GatewayClient | None:
     """The client whose rules guard senders; None for a pair whose namespaces have no keys."""
-    primary, secondary = pair.primary.connection_string, pair.secondary.connection_string
-    if primary is None or secondary is None:
+    if pair.primary.connection_string is None or pair.secondary.connection_string is None:
         return None
-    return GatewayClient.from_connection_string(primary, secondary, options=pair.options)
+    client = GatewayClient.__new__(GatewayClient)
+    client._build(replace(pair.primary, keywords=primary.keywords), pair.secondary, pair.options, None)
+    client.direct = SharedSender(primary, shared_access(pair.primary.connection_string))
+    return client
 
 
 async def _opened(client: GatewayClient) -> None:

@@ -25,8 +25,7 @@ from amqp10.requests import Request, response
 from amqp10.transport.listener import AcceptedConnection
 from amqp10.types import AmqpError, Array, Int, Long, Symbol
 from gateway.access import Access
-from gateway.guard.backlog import Outgoing, sdk_error
-from gateway.guard.client import GatewayClient, GuardedSends
+from gateway.guard.client import GatewayClient, GuardedSends, QueueLink
 from gateway.guard.guard import guarded_path
 from gateway.guard.link import CREDIT, MOST_KEPT, RETRYABLE, SIZE_EXCEEDED, rejection
 from gateway.guard.session import ACCEPTED
@@ -35,22 +34,12 @@ from gateway.metrics import OTHER, sdk_of
 from gateway.tokens import MAX_REQUEST
 from pairing.drive import run_async
 from pairing.health.faults import condition
-from pairing.links.failures import LinkFailure
 
 HELD_S, BUSY = 20.0, "com.microsoft:server-busy"
 _CONTAINER, _MAX_FRAME = "paired-namespaces-gateway", 64 * 1024
 _MOST_ASKED, _MOST_LINKS, _MOST_UNPROVED = 100, 1000, 8
 _AWAY = "The primary namespace is away."
 Left = Callable[["StandIn"], None]
-
-
-class _NoPrimary:
-    """The link of a sender to a primary that is away."""
-
-    is_in_use, used_at, sender = False, 0.0, None
-
-    async def send(self, outgoing: Outgoing, timeout_s: float) -> LinkFailure | None:
-        return LinkFailure(sdk_error(None, "The primary namespace cannot be reached."), reused=False)
 
 
 class StandIn:
@@ -167,7 +156,7 @@ class StandIn:
             link.accept(max_message_size=MOST_KEPT if entity else MAX_REQUEST)
         elif guarded is not None and self.proofs.may_send(guarded):
             size, properties = memory.links.get(guarded.casefold(), USUAL)
-            link.owner, link.renewed_credit = GuardedSends(self._client, guarded, _NoPrimary()), 0  # type: ignore[arg-type]
+            link.owner, link.renewed_credit = self._sends(guarded), 0
             link.accept(max_message_size=min(size, MOST_KEPT), properties=properties, credit=CREDIT)
         else:  # the primary may come back meanwhile
             link.max_message_size = 1  # it keeps nothing of what is sent
@@ -290,8 +279,11 @@ class StandIn:
         known = {"statusCode": Int(status), "statusDescription": text}
         return response(request, known if name is None else {**known, "errorCondition": Symbol(name)}, found)
 
+    def _sends(self, path: str) -> GuardedSends:
+        return GuardedSends(self._client, path, QueueLink(self._client.direct, path))  # type: ignore[arg-type]
+
     async def _schedule(self, path: str, message: bytes) -> int:
         """Store a message in the backlog; returns a number that no message of the primary has."""
-        sends = GuardedSends(self._client, path, _NoPrimary())  # type: ignore[arg-type]
+        sends = self._sends(path)
         await run_async(sends.deliver(sends.delivery(message, 0), None, self._client.clock.now()))
         return -next(self._client.numbers)

@@ -1,4 +1,4 @@
-"""Sends bytes to the backlog queues: one connection to the secondary for the process, and a link for each queue."""
+"""Sends bytes to a namespace: one connection for the process, and a link for each queue or topic."""
 
 from __future__ import annotations
 
@@ -89,13 +89,11 @@ class _Queue:
     def look(self) -> None:
         """Let senders go on while there is credit and room."""
         link = self.link
-        if link is not None and link.credit > 0 and link.session.has_room:
-            self.may_send.set()
-        else:
-            self.may_send.clear()
+        is_free = link is not None and link.credit > 0 and link.session.has_room
+        (self.may_send.set if is_free else self.may_send.clear)()
 
 
-class Secondary(Dialled):
+class SharedConnection(Dialled):
     """The connection, from its first send to its loss; another one is then dialled."""
 
     def __init__(self, namespace: Namespace, signs: Signs, read_buffer: bytearray) -> None:
@@ -113,7 +111,7 @@ class Secondary(Dialled):
         self._read_at = 0.0
 
     async def send(self, path: str, outgoing: Outgoing) -> None:
-        """Send to a backlog queue; returns once it has accepted everything. Raises ServiceBusError."""
+        """Send to a queue; returns once it has accepted everything. Raises ServiceBusError."""
         queue = await self.attach(path)
         settled = [await self._deliver(queue, each, outgoing.message_format) for each in outgoing.deliveries]
         await asyncio.gather(*settled)
@@ -126,7 +124,7 @@ class Secondary(Dialled):
         return queue
 
     def has(self, path: str) -> bool:
-        """Whether the link to a backlog queue is open."""
+        """Whether the link to a queue is open."""
         return path in self._queues and self._queues[path].link is not None
 
     def overdue(self, path: str, began_at: float) -> None:
@@ -136,7 +134,7 @@ class Secondary(Dialled):
         elif (queue := self._queues.get(path)) is not None:
             if queue.link is not None:
                 queue.link.detach()
-            self._drop(queue, sdk_error(None, "The backlog queue does not answer."))
+            self._drop(queue, sdk_error(None, "The queue does not answer."))
             self._flush()
 
     async def _deliver(self, queue: _Queue, data: bytes, message_format: int) -> asyncio.Future[None]:
@@ -187,7 +185,7 @@ class Secondary(Dialled):
 
     def lost(self, reason: str) -> None:
         self.is_lost = True
-        error = sdk_error(None, f"The connection to the secondary namespace is lost: {reason}.")
+        error = sdk_error(None, f"The connection to {self._host} is lost: {reason}.")
         if self._pulse is not None:
             self._pulse.cancel()
         if not self.ready.done():
@@ -229,7 +227,7 @@ class Secondary(Dialled):
                 queue.link = self._session.sender(f"{queue.path}-{next(self._tags)}", queue.path)
                 queue.link.owner = queue
             else:
-                reason = f"The secondary refuses the token: {answer.description}"
+                reason = f"{self._host} refuses the token: {answer.description}"
                 self._drop(queue, ServiceBusAuthenticationError(message=reason))
 
     def _beat(self, pause_s: float) -> None:
@@ -268,7 +266,7 @@ def _future() -> asyncio.Future[None]:
 
 async def reaches(namespace: Namespace, signs: Signs, read_buffer: bytearray, path: str | None = None) -> bool:
     """Whether a namespace opens a connection, and lets the owner of a token send to the queue of this path."""
-    asked = Secondary(namespace, signs, read_buffer)
+    asked = SharedConnection(namespace, signs, read_buffer)
     try:
         async with asyncio.timeout(_ANSWER_S):
             await (asyncio.shield(asked.ready) if path is None else asked.attach(path))
@@ -279,23 +277,26 @@ async def reaches(namespace: Namespace, signs: Signs, read_buffer: bytearray, pa
     return True
 
 
-class Backlog:
-    """The connection to the secondary that is open, or dialled when it is needed."""
+class SharedSender:
+    """The connection that is open, or dialled when it is needed."""
 
     def __init__(self, namespace: Namespace, signs: Signs) -> None:
         self._namespace, self._signs, self._read_buffer = namespace, signs, bytearray(READ_BUFFER)
-        self._connection: Secondary | None = None
+        self._connection: SharedConnection | None = None
+        self.is_away = False  # as far as is known
         self._proofs = asyncio.Semaphore(_MOST_PROOFS)
 
     @property
     def max_message_size(self) -> int:
-        """The limit of the backlog queues, 0 while none has been attached."""
+        """The limit of the queue attached last; 0 while none has been."""
         return 0 if self._connection is None else self._connection.max_message_size
 
     async def send(self, path: str, outgoing: Outgoing, timeout_s: float) -> LinkFailure | None:
-        """Send to a backlog queue within this time; None if it has accepted everything."""
+        """Send to a queue or topic within this time; None if it has accepted everything."""
+        if self.is_away:
+            return LinkFailure(sdk_error(None, "The namespace cannot be reached."), reused=False)
         if self._connection is None or self._connection.is_lost:
-            self._connection = Secondary(self._namespace, self._signs, self._read_buffer)
+            self._connection = SharedConnection(self._namespace, self._signs, self._read_buffer)
         connection, began_at = self._connection, time.monotonic()
         reused = connection.has(path)
         try:
@@ -303,7 +304,7 @@ class Backlog:
                 await connection.send(path, outgoing)
         except TimeoutError:
             connection.overdue(path, began_at)
-            return LinkFailure(OperationTimeoutError(message="The backlog queue has not answered in time."), reused)
+            return LinkFailure(OperationTimeoutError(message="The namespace has not answered in time."), reused)
         except ServiceBusError as error:
             return LinkFailure(error, reused)
         return None

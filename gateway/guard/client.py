@@ -6,7 +6,7 @@ import time
 from itertools import count
 from typing import Any
 
-from gateway.guard.backlog import Backlog, Outgoing, shared_access
+from gateway.guard.backlog import Outgoing, SharedSender, shared_access
 from gateway.guard.work import Delivery
 from gateway.metrics import Metrics
 from gateway.namespace import Namespace
@@ -23,15 +23,15 @@ MOST_KEPT = 256 * 1024 * 1024
 
 
 class QueueLink:
-    """The link to a backlog queue, as far as a send uses it."""
+    """The link to a backlog queue, or to an entity of the primary, as far as a send uses it."""
 
-    def __init__(self, backlog: Backlog, path: str) -> None:
-        self._backlog, self._path = backlog, path
+    def __init__(self, namespace: SharedSender, path: str) -> None:
+        self._namespace, self._path = namespace, path
         self.is_in_use, self.used_at, self.sender = False, time.monotonic(), None
 
     async def send(self, outgoing: Outgoing, timeout_s: float) -> LinkFailure | None:
         """Send within this time; None if the queue has accepted everything."""
-        return await self._backlog.send(self._path, outgoing, timeout_s)
+        return await self._namespace.send(self._path, outgoing, timeout_s)
 
 
 class GatewayClient(PairedServiceBusClient):
@@ -41,7 +41,10 @@ class GatewayClient(PairedServiceBusClient):
         self, primary: Endpoint, secondary: Endpoint, options: SendAvailabilityOptions | None, clock: Clock | None
     ) -> None:
         super()._build(primary, secondary, options, clock)
-        self.backlog = Backlog(Namespace.of(secondary, None), shared_access(secondary.connection_string or ""))
+        self.backlog, self.direct = (
+            SharedSender(Namespace.of(end, None), shared_access(end.connection_string or ""))
+            for end in (secondary, primary)
+        )
         self.metrics = Metrics()
         self.numbers = count(1)  # of messages scheduled in the backlog
         self.kept = 0  # bytes of deliveries without an outcome
@@ -66,9 +69,10 @@ class GatewayClient(PairedServiceBusClient):
         return self.kept > MOST_KEPT
 
     async def close(self) -> None:
-        """As the library's client; the connection to the secondary ends with it."""
+        """As the library's client; the connections to both namespaces end with it."""
         await super().close()
-        self.backlog.close()
+        for sender in (self.backlog, self.direct):
+            sender.close()
 
 
 class GuardedSends(SendOperations):

@@ -8,6 +8,7 @@ from amqp10 import performatives as p
 from amqp10.addresses import address_of, is_node, is_token_node, path_of
 from amqp10.codec import decode
 from amqp10.frame_fields import FrameFields
+from amqp10.types import AmqpError
 from gateway.guard.backlog import sdk_error
 from gateway.guard.client import GatewayClient
 from gateway.guard.link import GuardedLink
@@ -42,8 +43,7 @@ class Guard:
         return sum(len(body) for session in self._sessions.values() for body in session.waiting)
 
     def _links(self) -> list[GuardedLink]:
-        links = [link for session in self._sessions.values() for link in session.links.values()]
-        return [link for link in links if isinstance(link, GuardedLink)]
+        return [link for session in self._sessions.values() for link in session.links.values()]
 
     def goes_on(self, code: int, channel: int, fields: FrameFields) -> bool:
         """Deal with a frame while the primary is away, if it is about a guarded link; whether it was."""
@@ -119,6 +119,8 @@ class Guard:
             case p.Detach.CODE if (behind := session.link_behind(fields.value("handle"))) is not None:
                 return behind.detached_by_primary(fields)
             case p.End.CODE:
+                if any(link.retained for link in session.links.values()):
+                    raise AmqpError("amqp:illegal-state", "it has ended a session in which messages were on their way")
                 self._by_back.pop(channel).end()
         return False
 
@@ -149,9 +151,7 @@ def _named(session: GuardedSession, answer: FrameFields) -> GuardedLink | None:
     """The guarded link that the primary answers."""
     if not answer.value("role"):
         return None
-    name = answer.value("name")
-    links = (link for link in session.links.values() if isinstance(link, GuardedLink))
-    return next((link for link in links if link.name == name), None)
+    return next((link for link in session.links.values() if link.name == answer.value("name")), None)
 
 
 def guarded_path(role: bool, target: p.Terminus | None, properties: Any) -> str | None:

@@ -277,19 +277,20 @@ class GuardedLink:
         self._relay.flush()
 
     async def send(self, outgoing: Outgoing, timeout_s: float) -> LinkFailure | None:
-        """An attempt on the primary, by the rules."""
+        """An attempt on the primary, by the rules: on another connection if that of the client is lost."""
         timeout_s = min(timeout_s, LONGEST_ATTEMPT_S)
+        if not self._relay.is_primary_there:
+            return await self._client.direct.send(self._path, outgoing, timeout_s)
         attempt: Attempt = asyncio.get_running_loop().create_future()
+        reused = self._is_attached
         try:
             async with asyncio.timeout(timeout_s):
                 self._losses.clear()
                 self._attach_again()
                 while not self._may_send:
-                    if not self._relay.is_primary_there:
-                        return LinkFailure(sdk_error(None, "The primary namespace cannot be reached."), reused=False)
                     await self._can_send.wait()
                     if self._losses:
-                        return LinkFailure(self._losses[0], reused=False)
+                        return LinkFailure(self._losses[0], reused)
                     self.look()
                 (data,) = outgoing.deliveries
                 tag = b"gateway-%d" % next(_TAGS)

@@ -6,7 +6,7 @@ They agree until a delivery is redirected or sent again. Frames are passed on as
 from __future__ import annotations
 
 from collections import deque
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from amqp10 import performatives as p
 from amqp10.codec import encode
@@ -14,25 +14,12 @@ from amqp10.frame_fields import FrameFields
 from amqp10.types import Raw
 from gateway.memory import Proofs
 
+if TYPE_CHECKING:
+    from gateway.guard.link import GuardedLink
+
 WINDOW = 0x7FFFFFFF
 _SERIAL = 0xFFFFFFFF
 ACCEPTED = encode(p.accepted())
-
-
-class Guarded(Protocol):
-    """A guarded link, as its session sees it."""
-
-    handle: int
-    back_handle: int | None
-
-    def transfer(self, fields: FrameFields) -> None: ...
-    def outcome(self, delivery: object, state: bytes) -> None: ...
-    def flow(self, fields: FrameFields) -> None: ...
-    def report(self) -> None: ...
-    def look(self) -> None: ...
-    def end(self) -> None: ...
-    def detached_by_client(self, detach: FrameFields) -> bool: ...
-    def detached_by_primary(self, detach: FrameFields) -> bool: ...
 
 
 class GuardRelay(Protocol):
@@ -54,13 +41,13 @@ class GuardedSession:
 
     def __init__(self, relay: GuardRelay, channel: int, begin: FrameFields) -> None:
         self.relay, self.channel, self.back = relay, channel, -1
-        self.links: dict[int, Guarded] = {}  # by the client's handle
+        self.links: dict[int, GuardedLink] = {}  # by the client's handle
         self.is_relayed_whole: bool | None = None
         """Whether no link of it is guarded; None before the first."""
         self._next_incoming = self._next_outgoing = begin.value("next_outgoing_id")
         self._to_client = self._window = 0
         self._next_delivery: int | None = None
-        self._sent: dict[int, tuple[Guarded | None, object]] = {}  # by the primary's delivery id
+        self._sent: dict[int, tuple[GuardedLink | None, object]] = {}  # by the primary's delivery id
         self.unfinished: dict[int, int | None] = {}  # the primary's ids of deliveries, by the handles of their links
         self.waiting: deque[bytes] = deque()  # until the primary's window has room
         self.tokens_handle: int | None = None
@@ -76,8 +63,9 @@ class GuardedSession:
         for link in self.links.values():
             link.end()
         self.links.clear()
+        self.waiting.clear()
 
-    def link_behind(self, handle: int | None) -> Guarded | None:
+    def link_behind(self, handle: int | None) -> GuardedLink | None:
         """The guarded link with this handle of the primary."""
         return next((link for link in self.links.values() if handle is not None and link.back_handle == handle), None)
 
@@ -97,7 +85,7 @@ class GuardedSession:
         elif bodies:
             self.pass_on([FrameFields(body) for body in bodies])
 
-    def pass_on(self, parts: list[FrameFields], owner: tuple[Guarded, object] | None = None) -> None:
+    def pass_on(self, parts: list[FrameFields], owner: tuple[GuardedLink, object] | None = None) -> None:
         """Send a client's own frames to the primary; the outcome goes to the owner, or back to the client."""
         for part in parts:
             handle, number = part.value("handle"), part.value("delivery_id")
@@ -112,7 +100,7 @@ class GuardedSession:
                 self.unfinished[handle] = sent
             self._write(part.body if number in (None, sent) else part.replaced(delivery_id=sent))
 
-    def deliver(self, link: Guarded, delivery: object, transfer: p.Transfer, payload: bytes) -> None:
+    def deliver(self, link: GuardedLink, delivery: object, transfer: p.Transfer, payload: bytes) -> None:
         """Send a delivery to the primary in frames made here, with an id of its own."""
         sent = transfer.delivery_id = self._number(None)
         self._sent[sent] = (link, delivery)
@@ -120,7 +108,7 @@ class GuardedSession:
         for body in whole.split(self.relay.max_body):
             self._write(body)
 
-    def forget(self, link: Guarded) -> list[object]:
+    def forget(self, link: GuardedLink) -> list[object]:
         """The deliveries of a link that has ended at the primary, whose outcomes are not expected any more."""
         self.waiting = deque(body for body in self.waiting if FrameFields(body).value("handle") != link.handle)
         gone = [number for number, (owner, _) in self._sent.items() if owner is link]

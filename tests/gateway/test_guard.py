@@ -99,6 +99,14 @@ def test_what_is_on_its_way_when_the_primary_is_lost_is_stored_in_the_backlog(pa
     assert stored()[1] == 1
 
 
+@pytest.mark.parametrize("effect", ["close", "end"])
+def test_a_connection_or_session_that_the_primary_ends_is_no_failure(pair, orders, sender, stored, effect):
+    sender.send_messages(ServiceBusMessage("before"))
+    with pair[0].faulty("send", effect, entity=orders, condition="amqp:connection:forced", count=1):
+        sender.send_messages(ServiceBusMessage("on its way"))
+    assert stored() == (2, 0)
+
+
 def test_an_error_of_the_client_is_the_primarys(sender, stored):
     with pytest.raises(MessageSizeExceededError):
         sender.send_messages(ServiceBusMessage(b"x" * 262_300))

@@ -161,6 +161,7 @@ async def test_the_secondary_may_prove_a_token(client):
 async def test_messages_are_scheduled_in_the_backlog_and_cannot_be_cancelled(pair, monkeypatch):  # noqa: F811
     monkeypatch.undo()
     async with guarded(pair) as (client, _):
+        client.direct.is_away = True
         peer = Peer(client)
         await peer.put(token("own", "k"))
         message = encoded(ServiceBusMessage("later", scheduled_enqueue_time_utc=None))
