@@ -60,9 +60,9 @@ class Memory:
         if path is None or grant.covers(path):
             _keep(self._until, (grant.digest, path), min(grant.until, time.time() + _LONGEST_S), _MOST)
 
-    def forget(self, grant: Grant) -> None:
-        """The primary does not accept a token or a key any more."""
-        self._until.pop((grant.digest, None), None)
+    def forget(self, grant: Grant, path: str | None = None) -> None:
+        """The primary does not accept a token or a key any more, or does not let its owner send to this entity."""
+        self._until.pop((grant.digest, path), None)
 
     def knows(self, grant: Grant, path: str | None = None) -> bool:
         """Whether the primary has accepted the same one before, or has let its owner send to this entity."""
@@ -110,12 +110,22 @@ class Proofs:
             self._learn(path)
 
     def _learn(self, path: str) -> None:
+        if (grant := self._sending(path)) is not None:
+            self.memory.learn(grant, path)
+
+    def _sending(self, path: str) -> Grant | None:
         """The token for the longest part of a path lets its owner send there; others may not."""
         place = path
-        while (grant := self.grants.get(place)) is None and place:
+        while place and place not in self.grants:
             place = place.rpartition("/")[0]
-        if grant is not None:
-            self.memory.learn(grant, path)
+        return self.grants.get(place)
+
+    def refused(self, path: str) -> None:
+        """The primary does not let the client send to this entity any more."""
+        path = path.casefold()
+        self._paths.pop(path, None)
+        if (grant := self._sending(path)) is not None:
+            self.memory.forget(grant, path)
 
     def add(self, grant: Grant) -> None:
         """It replaces what was shown before for the same entity."""

@@ -9,6 +9,7 @@ import logging
 from typing import Protocol
 
 from amqp10 import performatives as p
+from amqp10 import sasl
 from amqp10.addresses import address_of, is_token_node
 from amqp10.frame_fields import FrameFields, with_address
 from amqp10.transport.listener import AcceptedConnection
@@ -28,6 +29,7 @@ log = logging.getLogger("gateway")
 
 FORCED = "amqp:connection:forced"
 MOST_HELD = 1024 * 1024
+MOST_KEPT = 64 * MOST_HELD  # of one client: the SDK for Python ignores its credit
 _PASSED = (p.Transfer.CODE, p.Flow.CODE, p.Disposition.CODE)
 _HEADER_SIZE = 8
 
@@ -53,12 +55,11 @@ class Relay:
         self.gateway = gateway
         self.front = Front(connection, self, gateway.access, gateway.metrics)
         self.upstream = Upstream(gateway.primary, self, gateway.read_buffer)
-        self.primary_overdue = gateway.primary_lost  # others may not reach it either
         self.to_client, self.to_primary, self.begin = self.front.send, self.upstream.send, self.upstream.begin
         self._opening: FrameFields | None = None  # the client's
         self.sdk = OTHER
-        self._handles: set[tuple[int, int]] = set()  # of the client's links, with their channels
-        self.max_body, self.partial = MAX_FRAME_SIZE, 0  # to the primary
+        self.links: set[tuple[int, int]] = set()  # of the client's links, with their channels
+        self.max_body, self.partial, self.kept = MAX_FRAME_SIZE, 0, 0
         self._closed_by: set[Front | Upstream] = set()
         self._tokens: dict[int, dict[int, TokenRequests]] = {}  # by channel and handle
         self._is_client_read = True
@@ -67,11 +68,6 @@ class Relay:
         self.shown: Grant | None = None
         self.proofs = Proofs(gateway.memory)
         self._guard = None if gateway.client is None else Guard(self, gateway.client)
-
-    @property
-    def links(self) -> int:
-        """How many links the client has attached."""
-        return len(self._handles)
 
     @property
     def retained(self) -> int:
@@ -120,16 +116,16 @@ class Relay:
         tokens = self._tokens.get(channel, {})
         match code:
             case p.Attach.CODE:
-                self._handles.add((channel, fields.value("handle")))
+                self.links.add((channel, fields.value("handle")))
                 return [self._attach(channel, fields)]
             case p.Transfer.CODE if (handle := fields.value("handle")) in tokens:
                 return list(tokens[handle].transfer(fields, self.max_body))
             case p.Detach.CODE:
                 tokens.pop(fields.value("handle"), None)
-                self._handles.discard((channel, fields.value("handle")))
+                self.links.discard((channel, fields.value("handle")))
             case p.End.CODE:
                 self._tokens.pop(channel, None)
-                self._handles = {each for each in self._handles if each[0] != channel}
+                self.links = {each for each in self.links if each[0] != channel}
             case p.Close.CODE:
                 self._closed_by.add(self.front)
         return [fields.body]
@@ -195,7 +191,8 @@ class Relay:
             held += self._guard.waiting
         is_read = held <= MOST_HELD and not upstream.is_full and self.front.phase is not Phase.OUTCOME
         client = self.gateway.client
-        if (self._is_leaving or (client is not None and client.is_full)) and self.retained:
+        is_full = self.kept > MOST_KEPT or (client is not None and client.is_full)
+        if (self._is_leaving or is_full) and self.retained:
             is_read = False  # outcomes let it be read again
         if is_read != self._is_client_read:
             self._is_client_read = is_read
@@ -203,10 +200,11 @@ class Relay:
 
     # --- the end ---------------------------------------------------------------------------------------------------
 
-    def sasl_ended(self, outcome: bytes, *, is_accepted: bool) -> None:
+    def sasl_ended(self, outcome: bytes, code: int) -> None:
         """The primary has accepted the client's SASL, or not."""
-        if is_accepted and self.shown is not None:
-            self.proofs.accepted(self.shown)
+        is_accepted = code == sasl.OK
+        if self.shown is not None and code <= sasl.AUTHENTICATION_FAILED:
+            (self.proofs.accepted if is_accepted else self.gateway.memory.forget)(self.shown)
         if self.front.phase is Phase.OUTCOME:
             self.front.answer_sasl(outcome, is_accepted=is_accepted)
         elif not is_accepted:
@@ -225,10 +223,10 @@ class Relay:
         if self._guard is None or self._closed_by or not self._guard.is_all:
             self.leave(self._reason)
 
-    def primary_returned(self) -> None:
-        """The primary can be reached again: a client that has lost it connects again."""
-        if not self.is_primary_there:
-            self.leave(self._reason)
+    def primary_overdue(self) -> bool:
+        """A delivery is overdue; whether the primary is read, which it is not while the client does not read."""
+        self.gateway.primary_lost()  # others may not reach it either
+        return self.upstream.is_reading
 
     def leave(self, reason: str) -> None:
         """End both connections once no delivery waits for its outcome."""

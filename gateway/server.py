@@ -109,7 +109,8 @@ class Gateway:
             await asyncio.sleep(_PAUSE_S)
         direct.is_away = False
         for relay in list(self._relays):
-            relay.primary_returned()
+            if not relay.is_primary_there:
+                relay.leave("The primary namespace is back.")
 
     def ended(self, relay: Relay | StandIn) -> None:
         """A client has left."""
@@ -118,7 +119,7 @@ class Gateway:
     def _traffic(self) -> GatewayTraffic:
         return GatewayTraffic(
             clients=by_sdk(relay.sdk for relay in self._relays),
-            links=sum(relay.links for relay in self._relays),
+            links=sum(len(relay.links) for relay in self._relays),
             retained=sum(relay.retained for relay in self._relays),
             redirected=self.metrics.redirected_total,
             refused=self.metrics.refused_total,

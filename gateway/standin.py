@@ -45,6 +45,8 @@ Left = Callable[["StandIn"], None]
 class StandIn:
     """One client's connection, served here; implements `amqp10.transport.listener.Served` and `server.Client`."""
 
+    is_primary_there = False
+
     def __init__(
         self, client: GatewayClient, proofs: Proofs, access: Access, connection: AcceptedConnection, left: Left
     ) -> None:
@@ -52,7 +54,7 @@ class StandIn:
         self._amqp = Connection(_CONTAINER, max_message_size=MOST_KEPT, authenticate=self._authenticate)
         self._amqp.opening.max_frame_size = _MAX_FRAME
         self.sdk, self.retained, self._kept, self._is_leaving, self._reason = OTHER, 0, 0, False, ""
-        self._links: set[Link] = set()
+        self.links: set[Link] = set()
         self._proving = asyncio.Lock()  # one client alone does not keep others waiting
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -76,7 +78,7 @@ class StandIn:
     resume = pause
 
     def lost(self) -> None:
-        for link in list(self._links):
+        for link in list(self.links):
             self._forget(link)
         for task in self._tasks:
             task.cancel()
@@ -91,15 +93,6 @@ class StandIn:
             self._connection.close()
 
     # --- server.Client ---------------------------------------------------------------------------------------------
-
-    @property
-    def links(self) -> int:
-        """How many links the client has attached."""
-        return len(self._links)
-
-    def primary_returned(self) -> None:
-        """Send the client to the primary, once its deliveries have their outcomes."""
-        self.leave("The primary namespace is back.")
 
     def leave(self, reason: str) -> None:
         """End the connection once no delivery waits for its outcome."""
@@ -145,11 +138,11 @@ class StandIn:
         return bool(self.proofs.grants)
 
     def _attach(self, link: Link) -> None:
-        self._links.add(link)
+        self.links.add(link)
         path, memory = path_of(link.address), self.proofs.memory
         guarded = guarded_path(link.attach.role, link.target, link.attach.properties)
         entity = path[: -len(MANAGEMENT)] if path.casefold().endswith(MANAGEMENT) else ""
-        if len(self._links) > (_MOST_LINKS if self.proofs.grants else _MOST_UNPROVED):
+        if len(self.links) > (_MOST_LINKS if self.proofs.grants else _MOST_UNPROVED):
             self._refuse(link)
         elif is_token_node(path) or (entity and self.proofs.may_send(entity)):
             link.owner = deque(maxlen=_MOST_ASKED) if link.client_receives else entity
@@ -163,12 +156,12 @@ class StandIn:
             link.owner = asyncio.get_running_loop().call_later(HELD_S, self._refuse, link)
 
     def _forget(self, link: Link) -> None:
-        self._links.discard(link)
+        self.links.discard(link)
         if isinstance(link.owner, asyncio.TimerHandle):
             link.owner.cancel()
 
     def _refuse(self, link: Link) -> None:
-        self._links.discard(link)
+        self.links.discard(link)
         if link.is_open and not self._amqp.is_closed:
             link.refuse(BUSY, _AWAY)
             self._flush()

@@ -25,7 +25,7 @@ class UpstreamRelay(Protocol):
     def from_primary(self, channel: int, body: bytes) -> None: ...
     def flush(self) -> None: ...
     def read_client(self) -> None: ...
-    def sasl_ended(self, outcome: bytes, *, is_accepted: bool) -> None: ...
+    def sasl_ended(self, outcome: bytes, code: int) -> None: ...
     def primary_lost(self, reason: str) -> None: ...
 
 
@@ -142,8 +142,7 @@ class Upstream(Side, Dialled):
         if isinstance(said, p.SaslMechanisms):
             self.write(frame(0, self._init or b"", SASL_FRAME))
             return
-        is_accepted = said.code == sasl.OK
-        if is_accepted:
+        if said.code == sasl.OK:
             self.phase = Phase.AMQP_HEADER
             self.write(AMQP_HEADER)
-        self.relay.sasl_ended(body, is_accepted=is_accepted)
+        self.relay.sasl_ended(body, said.code)

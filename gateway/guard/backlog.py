@@ -35,7 +35,7 @@ log = logging.getLogger("gateway")
 CONTAINER = "paired-namespaces-gateway"
 _TOKEN_LIFE_S, _RENEW_S = 3600, 360
 _LOOK_S = 60.0
-_ANSWER_S, _MOST_PROOFS = 10.0, 4
+_ANSWER_S, _SHORT_S, _MOST_PROOFS = 10.0, 1.0, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,8 @@ class SharedConnection(Dialled):
 
     def overdue(self, path: str, began_at: float) -> None:
         """A queue has not answered: give up its link, and the connection if nothing at all has come since."""
+        if time.monotonic() - began_at < _SHORT_S:  # there was no time to answer
+            return
         if self._read_at < began_at:
             self.lose("it does not answer")
         elif (queue := self._queues.get(path)) is not None:

@@ -14,7 +14,7 @@ from pairing.aio.client import PairedServiceBusClient
 from pairing.clock import Clock
 from pairing.drive import Operation
 from pairing.ends import Endpoint
-from pairing.health.availability import FAILED_OVER, HEALTHY
+from pairing.health.availability import State
 from pairing.links.failures import AnyLink, LinkFailure
 from pairing.operations.sender import SendOperations
 from pairing.options import SendAvailabilityOptions
@@ -81,7 +81,6 @@ class GuardedSends(SendOperations):
     def __init__(self, client: GatewayClient, path: str, link: AnyLink) -> None:
         super().__init__(client, path, link)
         self._limit, self._metrics = client.batch_limit, client.metrics
-        self._is_plain = not client.options.preserve_session_order  # the span of a healthy send is the client's own
 
     def delivery(self, data: bytes, message_format: int) -> Delivery:
         """What a client sent, measured. Raises DecodeError and MessageSizeExceededError."""
@@ -118,16 +117,6 @@ class GuardedSends(SendOperations):
             self._warm_backlog(delivery.messages[0])
 
     @property
-    def first_timeout_s(self) -> float:
-        """How long the primary may take to settle a delivery that was passed on."""
-        return self._first_timeout_s
-
-    @property
-    def is_failed_over(self) -> bool:
-        """Whether a delivery goes to a backlog queue without being sent to the primary."""
-        return self._machine.state is FAILED_OVER
-
-    @property
-    def is_healthy(self) -> bool:
-        """Whether a delivery is passed on when it arrives, without asking the rules."""
-        return self._is_plain and self._machine.state is HEALTHY
+    def state(self) -> State:
+        """Whether deliveries are passed on when they arrive, go by the rules, or go to a backlog queue at once."""
+        return self._machine.state

@@ -43,14 +43,14 @@ class Guard:
         return sum(len(body) for session in self._sessions.values() for body in session.waiting)
 
     def _links(self) -> list[GuardedLink]:
-        return [link for session in self._sessions.values() for link in session.links.values()]
+        return [link for session in self._sessions.values() for link in _guarded(session)]
 
     def goes_on(self, code: int, channel: int, fields: FrameFields) -> bool:
         """Deal with a frame while the primary is away, if it is about a guarded link; whether it was."""
         session = self._sessions.get(channel)
-        is_sent = code in (p.Transfer.CODE, p.Flow.CODE)
-        is_about = is_sent and session is not None and fields.value("handle") in session.links
-        return is_about and session is not None and self._is_taken(session, code, fields, [])
+        if code not in (p.Transfer.CODE, p.Flow.CODE) or session is None:
+            return False
+        return fields.value("handle") in session.links and self._is_taken(session, code, fields, [])
 
     # --- frames ----------------------------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ class Guard:
             case p.Detach.CODE if (behind := session.link_behind(fields.value("handle"))) is not None:
                 return behind.detached_by_primary(fields)
             case p.End.CODE:
-                if any(link.retained for link in session.links.values()):
+                if any(link.retained for link in _guarded(session)):
                     raise AmqpError("amqp:illegal-state", "it has ended a session in which messages were on their way")
                 self._by_back.pop(channel).end()
         return False
@@ -151,7 +151,11 @@ def _named(session: GuardedSession, answer: FrameFields) -> GuardedLink | None:
     """The guarded link that the primary answers."""
     if not answer.value("role"):
         return None
-    return next((link for link in session.links.values() if link.name == answer.value("name")), None)
+    return next((link for link in _guarded(session) if link.name == answer.value("name")), None)
+
+
+def _guarded(session: GuardedSession) -> list[GuardedLink]:
+    return [link for link in session.links.values() if isinstance(link, GuardedLink)]
 
 
 def guarded_path(role: bool, target: p.Terminus | None, properties: Any) -> str | None:

@@ -19,17 +19,18 @@ from gateway.guard.client import GatewayClient, GuardedSends
 from gateway.guard.session import ACCEPTED, GuardedSession
 from gateway.guard.work import Delivery
 from pairing.drive import run_async
+from pairing.health.availability import FAILED_OVER, HEALTHY
 from pairing.health.faults import condition
 from pairing.health.flows import LONGEST_ATTEMPT_S
-from pairing.links.failures import LinkFailure
+from pairing.links.failures import LinkCrowdedError, LinkFailure
 
 log = logging.getLogger("gateway")
 
 CREDIT = 500
 MOST_KEPT = 8 * 1024 * 1024
-_TOO_MUCH = 8 * MOST_KEPT  # by a client that ignores its credit, as the SDK for Python does
-_MOST_EARLY, _OF_FRAME = 1024 * 1024, 500  # before the primary has answered; of each frame
-RETRYABLE = "com.microsoft:timeout"
+_TOO_MUCH, _MOST_EARLY = 8 * MOST_KEPT, 1024 * 1024  # incomplete of one client; before the primary has answered
+_OF_FRAME, _OF_DELIVERY = 500, 4000  # beside the bytes of the client
+RETRYABLE, UNAUTHORIZED = "com.microsoft:timeout", "amqp:unauthorized-access"
 SIZE_EXCEEDED = "amqp:link:message-size-exceeded"
 _TAGS = count(1)
 Attempt = asyncio.Future[LinkFailure | None]
@@ -97,19 +98,22 @@ class GuardedLink:
 
     def refused(self, answer: FrameFields) -> bool:
         """The primary refuses the link, which it detaches next; whether the client is not to know."""
-        self.back_handle, self._is_attached, self._is_asked = answer.value("handle"), False, False
+        self.back_handle, self._is_attached, self._is_asked = answer.value("handle"), True, False
         return self.is_known
 
     def detached_by_primary(self, detach: FrameFields) -> bool:
         """The primary has detached the link, or answered that; whether the client is not to know."""
+        name, description = p.reason(detach.value("error"))
+        if name == UNAUTHORIZED:
+            self._relay.proofs.refused(self._path)
         if not self.is_known:  # refused
+            self.end()
             self._session.links.pop(self.handle, None)
             return False
         self.back_handle = None
         if self._is_attached:  # nobody asked for it
             self._relay.to_primary(self._session.channel, p.encode_performative(p.Detach(self.handle, closed=True)))
-        if self._is_attached or detach.value("error") is not None:
-            name, description = p.reason(detach.value("error"))
+        if self._is_attached or name is not None:
             self.lost(sdk_error(name, description or "The link is detached."))
         return True
 
@@ -172,59 +176,60 @@ class GuardedLink:
         """Account for frames of incomplete deliveries. Raises AmqpError."""
         self._held += size
         self._relay.partial += size
-        if size > 0 and self._relay.partial > (_TOO_MUCH if self.is_known else _MOST_EARLY):
+        self._client.kept += size
+        most = _TOO_MUCH if self.is_known and not self._client.is_full else _MOST_EARLY
+        if size > 0 and self._relay.partial > most:
             raise AmqpError("amqp:resource-limit-exceeded", "too many deliveries are incomplete, or before credit")
 
     def _delivery(self, parts: list[FrameFields], size: int) -> None:
         first = parts[0]
         is_hopeless = 0 < self._max_size < size  # the primary refuses it
-        if self._is_attached and (is_hopeless or first.value("settled") or first.value("state") is not None):
-            self._count_at_primary = (self._count_at_primary + 1) & 0xFFFFFFFF
-            self._credit -= 1
-            self._session.pass_on(parts)
-            return
         number = first.value("delivery_id")
         if number is None:
             raise AmqpError("amqp:invalid-field", "the first transfer of a delivery has no delivery-id")
-        is_there = self._relay.is_primary_there and not self._sends.is_failed_over
+        if size > MOST_KEPT or (is_hopeless and not self._is_attached):  # parts of the former are gone
+            self._refuse(number, MessageSizeExceededError(message=f"The message has {size} bytes."))
+            return
+        if self._is_attached and (is_hopeless or first.value("settled") or first.value("state") is not None):
+            self._pass_on(parts)
+            return
+        is_there = self._relay.is_primary_there and self._sends.state is not FAILED_OVER
         may_send = is_there or self._relay.proofs.may_send(self._path)
         if first.value("state") is not None or not may_send:  # a transaction has ended, or a token
-            self._refuse(number, RETRYABLE, "The primary namespace is away.")
-            return
-        if is_hopeless or size > MOST_KEPT:
-            self._refuse(number, SIZE_EXCEEDED, f"The message has {size} bytes.")
+            self._refuse(number, ServiceBusError("The primary namespace is away."))
             return
         payload = b"".join(part.body[part.payload :] for part in parts)
         try:
             delivery = self._sends.delivery(payload, first.value("message_format") or 0)
-        except MessageSizeExceededError as error:
-            self._refuse(number, SIZE_EXCEEDED, str(error.message))
+        except (MessageSizeExceededError, ValueError) as error:
+            self._refuse(number, error)
             return
-        kept = Kept(number, size, delivery, self._now())
+        kept = Kept(number, size + _OF_DELIVERY, delivery, self._now())
         self._kept[kept] = None
-        self._kept_size += size
-        self._client.kept += size
-        if self._kept_size > _TOO_MUCH:
-            raise AmqpError("amqp:link:transfer-limit-exceeded", "the client sends beyond its credit")
-        if self._sends.is_healthy and self._may_send and not self._by_rules:
-            self._pass_on(kept, parts)
+        self._keep(kept.size)
+        if self._sends.state is HEALTHY and self._may_send and not self._by_rules:
+            self._pass_on(parts, (self, kept))
+            kept.pending = asyncio.get_running_loop().call_later(LONGEST_ATTEMPT_S, self._overdue)
         else:
             self._decide(kept, None)
 
-    def _pass_on(self, kept: Kept, parts: list[FrameFields]) -> None:
+    def _pass_on(self, parts: list[FrameFields], owner: tuple[GuardedLink, Kept] | None = None) -> None:
         self._count_at_primary = (self._count_at_primary + 1) & 0xFFFFFFFF
         self._credit -= 1
-        self._session.pass_on(parts, (self, kept))
-        loop = asyncio.get_running_loop()
-        kept.pending = loop.call_later(self._sends.first_timeout_s, self._overdue)
+        self._session.pass_on(parts, owner)
 
-    def _overdue(self) -> None:
-        """The primary has not settled a delivery in time: a link that does not answer is given up."""
+    def _overdue(self) -> OperationTimeoutError:
+        """The primary has not settled a delivery in time: a link that does not answer is given up.
+
+        If the client does not read what it is sent, the primary is not read either, and nothing is known about it.
+        """
+        late = OperationTimeoutError(message="The primary has not answered in time.")
+        error = late if self._relay.primary_overdue() else LinkCrowdedError()
         if self._is_attached and self._relay.is_primary_there:
             self._relay.to_primary(self._session.channel, p.encode_performative(p.Detach(self.handle, closed=True)))
-        self.lost(OperationTimeoutError(message="The primary has not answered in time."))
-        self._relay.primary_overdue()
+        self.lost(error)
         self._relay.flush()
+        return error
 
     def _attach_again(self) -> None:
         """Attach at the primary as the client did; the answer is not for the client."""
@@ -302,8 +307,7 @@ class GuardedLink:
                 self._relay.flush()
                 return await attempt
         except TimeoutError:
-            self._overdue()
-            return LinkFailure(OperationTimeoutError(message="The primary has not answered in time."), reused=True)
+            return LinkFailure(self._overdue(), reused=True)
 
     # --- the client ------------------------------------------------------------------------------------------------
 
@@ -319,9 +323,13 @@ class GuardedLink:
             kept.pending.cancel()
         if self._kept.pop(kept, kept) is not None:
             return False
-        self._kept_size -= kept.size
-        self._client.kept -= kept.size
+        self._keep(-kept.size)
         return True
+
+    def _keep(self, size: int) -> None:
+        self._kept_size += size
+        self._relay.kept += size
+        self._client.kept += size
 
     def end(self) -> None:
         """The client gets no outcome any more, and the primary nothing."""
@@ -330,9 +338,9 @@ class GuardedLink:
         for kept in list(self._kept):
             self._release(kept)
 
-    def _refuse(self, number: int, name: str, description: str) -> None:
+    def _refuse(self, number: int, error: Exception) -> None:
         self._sends.refused(1)
-        self._session.settle(number, encode(p.rejected(p.error(name, description))))
+        self._session.settle(number, rejection(error))
 
     def report(self) -> None:
         """The client asked for the state of the link."""
@@ -347,7 +355,7 @@ class GuardedLink:
 
 def rejection(error: Exception) -> bytes:
     """The client's outcome for an error that the primary has not said: one that SDKs retry, unless it is theirs."""
-    name = condition(error)
+    name = SIZE_EXCEEDED if isinstance(error, MessageSizeExceededError) else condition(error)
     if name is None:
         name = "amqp:not-allowed" if isinstance(error, ValueError | TypeError) else RETRYABLE
     return encode(p.rejected(p.error(name, str(error))))

@@ -135,13 +135,6 @@ def batches(payload: bytes, messages: list[bytes], limit: int) -> Iterator[bytes
     yield b"".join(full)
 
 
-def order_of(message: bytes) -> str | None:
-    """The session in whose order a message is: none for one with a scheduled time. Raises DecodeError."""
-    sections = {section.code: section for section in split(message)}
-    names = [name for name, _ in _items(message, sections.get(MESSAGE_ANNOTATIONS))]
-    return None if _SCHEDULE in names else session_of(message)
-
-
 def session_of(message: bytes) -> str | None:
     """The session of a message. Raises DecodeError."""
     sections = {section.code: section for section in split(message)}

@@ -6,7 +6,7 @@ They agree until a delivery is redirected or sent again. Frames are passed on as
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from amqp10 import performatives as p
 from amqp10.codec import encode
@@ -14,12 +14,25 @@ from amqp10.frame_fields import FrameFields
 from amqp10.types import Raw
 from gateway.memory import Proofs
 
-if TYPE_CHECKING:
-    from gateway.guard.link import GuardedLink
-
 WINDOW = 0x7FFFFFFF
 _SERIAL = 0xFFFFFFFF
 ACCEPTED = encode(p.accepted())
+
+
+class Guarded(Protocol):
+    """A guarded link, as its session sees it."""
+
+    handle: int
+    back_handle: int | None
+
+    def transfer(self, fields: FrameFields) -> None: ...
+    def outcome(self, delivery: object, state: bytes) -> None: ...
+    def flow(self, fields: FrameFields) -> None: ...
+    def report(self) -> None: ...
+    def look(self) -> None: ...
+    def end(self) -> None: ...
+    def detached_by_client(self, detach: FrameFields) -> bool: ...
+    def detached_by_primary(self, detach: FrameFields) -> bool: ...
 
 
 class GuardRelay(Protocol):
@@ -27,13 +40,14 @@ class GuardRelay(Protocol):
 
     max_body: int
     partial: int  # bytes of incomplete deliveries
+    kept: int  # bytes of those without an outcome
     is_primary_there: bool
     proofs: Proofs
 
     def to_primary(self, channel: int, body: bytes) -> None: ...
     def to_client(self, channel: int, body: bytes) -> None: ...
     def flush(self) -> None: ...
-    def primary_overdue(self) -> None: ...
+    def primary_overdue(self) -> bool: ...
 
 
 class GuardedSession:
@@ -41,13 +55,13 @@ class GuardedSession:
 
     def __init__(self, relay: GuardRelay, channel: int, begin: FrameFields) -> None:
         self.relay, self.channel, self.back = relay, channel, -1
-        self.links: dict[int, GuardedLink] = {}  # by the client's handle
+        self.links: dict[int, Guarded] = {}  # by the client's handle
         self.is_relayed_whole: bool | None = None
         """Whether no link of it is guarded; None before the first."""
         self._next_incoming = self._next_outgoing = begin.value("next_outgoing_id")
         self._to_client = self._window = 0
         self._next_delivery: int | None = None
-        self._sent: dict[int, tuple[GuardedLink | None, object]] = {}  # by the primary's delivery id
+        self._sent: dict[int, tuple[Guarded | None, object]] = {}  # by the primary's delivery id
         self.unfinished: dict[int, int | None] = {}  # the primary's ids of deliveries, by the handles of their links
         self.waiting: deque[bytes] = deque()  # until the primary's window has room
         self.tokens_handle: int | None = None
@@ -65,7 +79,7 @@ class GuardedSession:
         self.links.clear()
         self.waiting.clear()
 
-    def link_behind(self, handle: int | None) -> GuardedLink | None:
+    def link_behind(self, handle: int | None) -> Guarded | None:
         """The guarded link with this handle of the primary."""
         return next((link for link in self.links.values() if handle is not None and link.back_handle == handle), None)
 
@@ -85,7 +99,7 @@ class GuardedSession:
         elif bodies:
             self.pass_on([FrameFields(body) for body in bodies])
 
-    def pass_on(self, parts: list[FrameFields], owner: tuple[GuardedLink, object] | None = None) -> None:
+    def pass_on(self, parts: list[FrameFields], owner: tuple[Guarded, object] | None = None) -> None:
         """Send a client's own frames to the primary; the outcome goes to the owner, or back to the client."""
         for part in parts:
             handle, number = part.value("handle"), part.value("delivery_id")
@@ -100,7 +114,7 @@ class GuardedSession:
                 self.unfinished[handle] = sent
             self._write(part.body if number in (None, sent) else part.replaced(delivery_id=sent))
 
-    def deliver(self, link: GuardedLink, delivery: object, transfer: p.Transfer, payload: bytes) -> None:
+    def deliver(self, link: Guarded, delivery: object, transfer: p.Transfer, payload: bytes) -> None:
         """Send a delivery to the primary in frames made here, with an id of its own."""
         sent = transfer.delivery_id = self._number(None)
         self._sent[sent] = (link, delivery)
@@ -108,7 +122,7 @@ class GuardedSession:
         for body in whole.split(self.relay.max_body):
             self._write(body)
 
-    def forget(self, link: GuardedLink) -> list[object]:
+    def forget(self, link: Guarded) -> list[object]:
         """The deliveries of a link that has ended at the primary, whose outcomes are not expected any more."""
         self.waiting = deque(body for body in self.waiting if FrameFields(body).value("handle") != link.handle)
         gone = [number for number, (owner, _) in self._sent.items() if owner is link]

@@ -9,7 +9,7 @@ from typing import Any
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from gateway.guard.backlog import Outgoing
-from gateway.guard.rewriting import BATCH_FORMAT, batches, carried_by, inner_messages, order_of, rewritten, session_of
+from gateway.guard.rewriting import BATCH_FORMAT, batches, carried_by, inner_messages, rewritten, session_of
 from pairing.messages.payload import REWRITTEN_AT_ONCE, Payload
 from pairing.telemetry.metering import billing_units
 
@@ -75,19 +75,6 @@ class Delivery(Payload):
         if self.message_format != BATCH_FORMAT:
             return Outgoing(tuple(self._parcels), self.message_format)
         return Outgoing(tuple(batches(self.data, self._parcels, self._limit())), self.message_format)
-
-    def parts(self) -> list[tuple[str | None, Payload]]:
-        """The messages of each session, in the order of their first messages."""
-        found: dict[str | None, list[bytes]] = {}
-        for message in self._encoded:
-            found.setdefault(order_of(message.data), []).append(message.data)
-        if len(found) == 1:
-            return [(session, self) for session in found]
-        return [(session, self._part(messages)) for session, messages in found.items()]
-
-    def _part(self, messages: list[bytes]) -> Delivery:
-        (whole,) = batches(self.data, messages, len(self.data) * 2)
-        return Delivery(whole, self.message_format, self.path, self._limit)
 
     @property
     def _encoded(self) -> list[EncodedMessage]:

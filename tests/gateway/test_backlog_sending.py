@@ -100,3 +100,12 @@ async def test_a_namespace_that_cannot_be_reached_and_a_wrong_key_fail_at_once(n
     assert type((await wrong.send("first", ONE, 10.0)).error) is ServiceBusAuthenticationError
     with suppress(Exception):
         wrong.close()
+
+
+async def test_a_send_that_has_no_time_left_does_not_disturb_others(backlog, namespace):
+    assert await backlog.send("first", ONE, 10.0) is None
+    with namespace.slow("first", 1.0):
+        other = asyncio.create_task(backlog.send("first", ONE, 10.0))
+        await asyncio.sleep(0)
+        assert await backlog.send("first", ONE, 0.0) is not None
+        assert await other is None

@@ -18,7 +18,7 @@ from gateway.access import Access
 from gateway.guard import link
 from gateway.guard.backlog import Outgoing
 from gateway.guard.guard import Guard
-from gateway.memory import Memory, Proofs
+from gateway.memory import Grant, Memory, Proofs
 from gateway.metrics import Metrics, by_sdk, sdk_of
 from gateway.namespace import Namespace
 from gateway.pairs import read_pair
@@ -28,6 +28,7 @@ from gateway.tokens import MAX_REQUEST, TokenRequests
 from gateway.web import WebConversation
 from pairing.ends import Endpoint
 from pairing.fleet.presence import GatewayTraffic
+from pairing.health.availability import FAILING, HEALTHY
 from tests.amqp10.peer import target
 from tests.gateway.running import PAIRS, WITHOUT_KEY
 from tests.gateway.wire import FakePrimary
@@ -140,13 +141,14 @@ class Guarded:
 
     def __init__(self, is_healthy=True):
         self.ends = asyncio.get_running_loop().create_future()
-        self.is_healthy, self.is_failed_over, self.first_timeout_s, self.delivery = is_healthy, False, 10.0, Mock()
+        self.state, self.delivery = HEALTHY if is_healthy else FAILING, Mock()
         self.to_primary, self.to_client = [], []
-        self.relay = SimpleNamespace(max_body=1000, is_primary_there=True, proofs=Mock(asked={}), partial=0)
+        self.relay = SimpleNamespace(max_body=1000, is_primary_there=True, proofs=Mock(asked={}), partial=0, kept=0)
         self.relay.flush = self.relay.primary_overdue = Mock()
         self.relay.to_primary = lambda _, body: self.to_primary.append(p.decode_performative(body)[0])
         self.relay.to_client = lambda _, body: self.to_client.append(p.decode_performative(body)[0])
-        self.guard = Guard(self.relay, Mock(kept=0, is_full=False, sends=self))
+        self.client = Mock(kept=0, is_full=False, sends=self)
+        self.guard = Guard(self.relay, self.client)
         self.begin()
 
     def deliver(self, *_):
@@ -229,8 +231,9 @@ async def test_what_comes_before_the_primary_answers_is_bounded_over_all_links()
         guarded.say(p.Transfer(handle, handle, b"t", 0), bytes(300_000))
     with pytest.raises(AmqpError, match="before credit"):
         guarded.say(p.Transfer(3, 4, b"t", 0), bytes(300_000))
+    assert guarded.client.kept > 900_000
     guarded.guard.end()
-    assert guarded.relay.partial == 0
+    assert (guarded.relay.partial, guarded.client.kept) == (0, 0)
 
 
 @pytest.mark.parametrize("asks", ["token", "link", "session"])
@@ -252,3 +255,57 @@ def test_two_tokens_with_one_number_prove_nothing():
         proofs.ask(each)
     proofs.answered(response(Request(asked[0]), {"status-code": Int(202)}))
     assert not proofs.grants
+
+
+async def test_a_client_that_does_not_read_is_no_evidence_about_the_primary():
+    guarded = Guarded()
+    guarded.relay.primary_overdue.return_value = False
+    (behind,) = guarded.guard._links()
+    attempt = asyncio.create_task(behind.send(Outgoing((b"x",), 0), 10.0))
+    await asyncio.sleep(0)
+    behind._overdue()
+    assert (await attempt).is_crowded
+
+
+async def test_a_link_that_the_primary_refuses_keeps_nothing_and_has_no_right_any_more():
+    guarded = Guarded()
+    guarded.say(guarded.attach("other", 1))
+    guarded.say(p.Transfer(1, 0, b"t", 0))
+    guarded.answer(p.Attach("other", 1, True, 0, 0))
+    guarded.answer(p.Detach(1, closed=True, error=p.error("amqp:unauthorized-access", "no")))
+    assert guarded.relay.partial == 0
+    guarded.relay.proofs.refused.assert_called_once_with("other")
+    guarded.answer(p.Detach(0, closed=True))  # the other link's
+    guarded.guard._links()[0]._attach_again()
+    guarded.answer(p.Attach("orders", 0, True, 0, 0))
+    guarded.answer(p.Detach(0, closed=True, error=p.error("amqp:internal-error", "no")))
+    assert isinstance(guarded.to_primary[-1], p.Detach)
+
+
+async def test_a_delivery_that_is_not_kept_whole_does_not_reach_the_primary_in_part(monkeypatch):
+    monkeypatch.setattr(link, "MOST_KEPT", 2000)
+    guarded = Guarded()
+    guarded.guard._links()[0]._max_size, guarded.refused = 1000, Mock()
+    for more in (True, True, False):
+        guarded.say(p.Transfer(0, 0, b"t", 0, more=more), bytes(900))
+    assert not [each for each in guarded.to_primary if isinstance(each, p.Transfer)]
+    assert "size-exceeded" in str(guarded.heard(p.Disposition)[0].state)
+
+
+async def test_a_reserved_property_in_a_large_message_is_an_error_of_its_sender():
+    guarded = Guarded()
+    guarded.delivery = Mock(side_effect=ValueError("reserved"))
+    guarded.refused = Mock()
+    guarded.say(p.Transfer(0, 0, b"t", 0))
+    (outcome,) = guarded.heard(p.Disposition)
+    assert "amqp:not-allowed" in str(outcome.state)
+
+
+def test_who_is_refused_forgets_the_right_to_send_there():
+    proofs = Proofs(Memory())
+    proofs.accepted(Grant("token", "orders", time.time() + 60))
+    proofs.attached("Orders", FrameFields(p.encode_performative(Guarded.attach(role=True))))
+    assert proofs.may_send("orders")
+    proofs.refused("Orders")
+    proofs.renew()
+    assert not proofs.may_send("orders")
