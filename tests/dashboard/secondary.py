@@ -79,12 +79,6 @@ class Secondary:
         with self.client.get_queue_sender(path) as sender:
             sender.schedule_messages([to_backlog(ServiceBusMessage("later"), entity)] * count, tomorrow)
 
-    def take(self, path: str, count: int) -> None:
-        """The first so many messages leave the queue."""
-        with self.client.get_queue_receiver(path, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as receiver:
-            while count:
-                count -= len(receiver.receive_messages(max_message_count=min(count, 100), max_wait_time=5))
-
     def dead_letter(self, path: str, count: int, reason: str = "RestoreFailed", about: str = "it was refused") -> None:
         """The first messages of the queue become dead letters."""
         with self.client.get_queue_receiver(path) as receiver:

@@ -10,12 +10,10 @@ from django.db import connection, connections
 
 Found = TypeVar("Found")
 
+ONLY_POSTGRESQL = "SQLite's database for tests is in memory and has one connection; test_postgres.py runs this"
 SEVERAL_CONNECTIONS = (
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(
-        connection.vendor == "sqlite",
-        reason="SQLite's database for tests is in memory and has one connection; test_postgres.py runs this",
-    ),
+    pytest.mark.skipif(connection.vendor == "sqlite", reason=ONLY_POSTGRESQL),
 )
 """The marks of such tests beside `postgres`, by which test_postgres.py finds their files."""
 

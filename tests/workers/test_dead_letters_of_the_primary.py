@@ -51,26 +51,20 @@ def act(client: Client, verb: str, queue: str = "orders", **more: object) -> Non
     errands.carry_out(DeadLetterJob.objects.latest("pk").pk)
 
 
-def test_they_are_counted_and_the_entity_s_page_leads_to_them(died, ada):
+def test_they_are_counted_shown_with_why_they_died_and_downloaded(died, ada):
     watchers.count_dead_letters("contoso")
 
-    page = ada.get("/pairs/contoso/entities/orders/").text
-
     assert EntityHealth.objects.get(path="orders").dead_lettered == 3
-    assert f'href="{PAGE}?queue=orders&amp;show=dead"' in page
-
-
-def test_they_are_shown_with_why_they_died(died, ada):
+    link = f'href="{PAGE}?queue=orders&amp;show=dead"'
+    assert link in ada.get("/pairs/contoso/entities/orders/").text
     page = ada.get(PAGE, {"queue": "orders", "show": "dead"}).text
+    for shown in ("id-of-two", "the total is no number", "Of <b>orders</b> itself, in contoso"):
+        assert shown in page
+    for hidden in ({"queue": "orders"}, {"queue": "nobody-s", "show": "dead"}):
+        assert ada.get(PAGE, hidden).status_code == 404, "what waits there is not shown"
 
-    assert "id-of-two" in page
-    assert "the total is no number" in page
-    assert "Of <b>orders</b> itself, in contoso" in page
-
-
-def test_what_waits_in_the_primary_s_own_queues_is_not_shown(died, ada):
-    assert ada.get(PAGE, {"queue": "orders"}).status_code == 404
-    assert ada.get(PAGE, {"queue": "nobody-s", "show": "dead"}).status_code == 404
+    reported = ada.get("/backlog/contoso/messages.json", {"queue": "orders", "show": "dead"}).json()
+    assert [one["dead_letter_reason"] for one in reported["messages"]] == ["Unreadable"] * 3
 
 
 def test_they_go_back_to_where_they_died(died, ada, fleet):
@@ -93,12 +87,6 @@ def test_they_are_discarded_on_record(died, ada):
     act(ada, "discard")
 
     assert set(DiscardedMessage.objects.values_list("message_id", flat=True)) == {f"id-of-{n}" for n in THREE}
-
-
-def test_they_are_downloaded(died, ada):
-    reported = ada.get("/backlog/contoso/messages.json", {"queue": "orders", "show": "dead"}).json()
-
-    assert [one["dead_letter_reason"] for one in reported["messages"]] == ["Unreadable"] * 3
 
 
 BILLING = "invoices/Subscriptions/billing"

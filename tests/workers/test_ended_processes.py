@@ -1,8 +1,6 @@
 """An entity does not stay failing because the process that saw it fail has ended."""
 
 import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -19,6 +17,7 @@ from pairing.events import Event
 from pairing.fleet.presence import Presence, Presences
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import SharedState
+from tests import forked
 from workers import watchers
 
 pytestmark = pytest.mark.django_db
@@ -145,7 +144,7 @@ shared.end_failure(failing, "ended", process="another", event=Event.from_json(ev
 def test_a_worker_that_is_killed_changes_and_reports_both_or_nothing(shared, fleet, redis_url, moment, state, events):
     Presences(shared).leave(SENDER)
     event = _event("contoso", "orders", "recovered", REASON).to_json()
-    ended = subprocess.run([sys.executable, "-c", ENDS_A_FAILURE, redis_url, event, moment], check=False)
+    ended = forked.run(("-c", ENDS_A_FAILURE, redis_url, event, moment), {})
     assert ended.returncode == -signal.SIGKILL
     assert (shared.health()["orders"].state, len(reported(fleet))) == (state, events)
     assert refreshed() == "healthy"

@@ -170,7 +170,11 @@ def numbers(here: Secondary) -> list[int]:
         return [message.sequence_number or 0 for message in receiver.peek_messages(100)]
 
 
-def test_all_dead_letters_are_sent_where_they_were_meant_for_as_they_were(dead):
+def test_all_dead_letters_are_sent_where_they_were_meant_for_and_stay_where_the_destination_is_unknown(dead):
+    row = carried_out(job(destination="nowhere"))
+    assert (row.done, len(numbers(dead))) == (0, 3)
+    DeadLetterJob.objects.update(ended_at=timezone.now())
+
     row = carried_out(job())
 
     assert (row.done, row.failed, row.ended_at is not None) == (3, 0, True)
@@ -196,13 +200,18 @@ def test_a_job_ends_with_the_last_one_and_does_not_wait_for_more(dead, monkeypat
     assert [len(messages) for messages in received] == [1, 1, 1]
 
 
-def test_chosen_ones_go_elsewhere_and_the_others_stay_free_for_everybody(dead):
+def test_chosen_ones_go_elsewhere_on_record_and_the_others_stay_free_for_everybody(dead):
     first, second, third = numbers(dead)
+    before = datetime.now(UTC)
+    with dead.client.get_queue_receiver(ORPHAN, sub_queue="deadletter") as receiver:
+        enqueued = {one.sequence_number: one.enqueued_time_utc for one in receiver.peek_messages(10)}
 
     row = carried_out(job(numbers=[second], destination="payments", total=1))
 
     assert (row.done, row.failed) == (1, 0)
     assert dead.received("payments", 1) == ["two"]
+    kept = ResubmittedMessage.objects.get()
+    assert (kept.number, kept.entity, kept.enqueued_at, kept.at >= before) == (second, "orders", enqueued[second], True)
     with dead.client.get_queue_receiver(ORPHAN, sub_queue="deadletter") as receiver:
         left = take(receiver, 2)
     assert [message.sequence_number for message in left] == [first, third]
@@ -220,37 +229,15 @@ def test_what_does_not_say_where_it_was_meant_for_is_reported_and_stays(dead):
     assert len(numbers(dead)) == 1
 
 
-def test_what_came_after_the_confirmation_is_not_touched(dead):
+def test_what_was_confirmed_is_discarded_on_record_with_a_digest_and_nothing_that_came_after(dead):
     _, second, third = numbers(dead)
 
     row = carried_out(job(kind="discard", upto=second, total=2))
 
-    assert row.done == 2
-    assert numbers(dead) == [third]
-    assert DiscardedMessage.objects.count() == 2
-
-
-def test_a_discarded_message_is_on_record_with_a_digest_and_without_its_body(dead):
-    carried_out(job(kind="discard"))
-
+    assert (row.done, numbers(dead), DiscardedMessage.objects.count()) == (2, [third], 2)
     kept = DiscardedMessage.objects.order_by("number").first()
     assert (kept.message_id, kept.entity, kept.dead_letter_reason) == ("id-of-one", "orders", "RestoreFailed")
     assert kept.sha256 == "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
-    assert numbers(dead) == []
-
-
-def test_what_was_resubmitted_is_known_by_entity_wherever_it_was_sent(dead):
-    _, second, third = numbers(dead)
-    before = datetime.now(UTC)
-    with dead.client.get_queue_receiver(ORPHAN, sub_queue="deadletter") as receiver:
-        enqueued = {one.sequence_number: one.enqueued_time_utc for one in receiver.peek_messages(10)}
-
-    carried_out(job(numbers=[second, third], destination="payments", total=2))
-
-    kept = list(ResubmittedMessage.objects.order_by("number"))
-    assert [(one.number, one.entity) for one in kept] == [(second, "orders"), (third, "orders")]
-    assert [one.enqueued_at for one in kept] == [enqueued[second], enqueued[third]]
-    assert all(one.at >= before for one in kept)
 
 
 @pytest.mark.parametrize(("kind", "decision"), [("discard", "discarded"), ("resubmit", "restored")])
@@ -266,17 +253,11 @@ def test_the_ledgers_of_the_queue_say_what_became_of_its_dead_letters(dead, kind
     assert (ledger.count("dead_lettered"), ledger.count(decision)) == (1, 2)
 
 
-def test_an_unknown_destination_refuses_each_and_loses_none(dead):
-    row = carried_out(job(destination="nowhere"))
-
-    assert row.done == 0
-    assert len(numbers(dead)) == 3
-
-
 class PowerFailed(BaseException):
     """Nothing after this line is executed."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("chosen", [False, True], ids=["all", "chosen ones"])
 @pytest.mark.parametrize("step", ["_send", "_settled", "_complete", "_keep", "_report_to_ledger"])
 def test_a_worker_killed_anywhere_loses_nothing_doubles_only_by_the_same_id_and_counts_each_once(

@@ -118,8 +118,4 @@ def test_beat_ends_at_its_next_tick_if_the_signal_arrives_in_a_finalizer(service
 
 
 def test_beat_is_prepared_when_it_starts():
-    assert any(found is beat.stop_at_the_next_tick for _, found in live_receivers())
-
-
-def live_receivers() -> list[tuple[object, object]]:
-    return [(key, reference()) for key, reference in beat_init.receivers]
+    assert any(reference() is beat.stop_at_the_next_tick for _, reference in beat_init.receivers)

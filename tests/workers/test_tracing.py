@@ -2,12 +2,12 @@
 
 import os
 import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from tests import forked
 from tests.pace import Stopwatch
 
 PROGRAM = """
@@ -57,10 +57,8 @@ class Taker(BaseHTTPRequestHandler):
 
 
 def run(**variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("OTEL_")} | variables
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, env=environment, check=False
-    )
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("OTEL_")}
+    return forked.run(("-c", PROGRAM), kept | variables)
 
 
 @pytest.fixture(params=[False, True], ids=["answers", "mute"])

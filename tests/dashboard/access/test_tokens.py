@@ -7,9 +7,9 @@ from django.contrib.auth.models import User
 
 from dashboard.access import tokens
 from dashboard.access.audited import ActionError
-from dashboard.access.rights import Refused, Right, limit, may
+from dashboard.access.rights import Right, limit, may
 from dashboard.access.tokens import right_of
-from dashboard.models import ApiToken, AuditEntry
+from dashboard.models import ApiToken
 from tests.dashboard.conftest import NOW
 
 
@@ -19,15 +19,6 @@ def made(people):
         return tokens.make(people[role], "nightly export", scope, days, NOW)
 
     return make
-
-
-def test_only_a_digest_is_kept(made):
-    row, text = made()
-
-    kept = " ".join(str(value) for value in ApiToken.objects.filter(pk=row.pk).values_list()[0])
-    assert text not in kept
-    assert text.rsplit("_", 1)[0][4:14] == row.prefix
-    assert len(text.split("_", 2)[2]) == 43  # 256 bits
 
 
 def test_a_token_is_found_by_its_text_and_by_no_other(made):
@@ -61,14 +52,6 @@ def test_it_ends_when_it_expires_is_revoked_or_its_owner_leaves(made, people):
     assert tokens.find(text, NOW) is None
 
 
-@pytest.mark.parametrize(
-    ("role", "scope"), [("viewer", "operate"), ("operator", "administer"), ("nobody", "read"), ("viewer", "administer")]
-)
-def test_nobody_makes_a_token_that_may_more_than_they(made, role, scope):
-    with pytest.raises(Refused):
-        made(role, scope)
-
-
 @pytest.mark.parametrize("days", [0, -1, 366])
 def test_none_lives_for_ever_or_longer_than_a_year(made, days):
     with pytest.raises(ActionError, match="365 days"):
@@ -96,16 +79,6 @@ def test_a_token_gives_less_as_soon_as_its_owner_may_less(made, people):
 
     person = limit(User.objects.get(pk=row.owner_id), right_of(row))
     assert not any(may(person, right) for right in Right)
-
-
-def test_making_and_revoking_are_in_the_audit_trail_without_the_token(made, people):
-    row, text = made()
-    tokens.revoke(row, people["operator"], NOW)
-
-    trail = list(AuditEntry.objects.values_list("operator", "verb", "target", "detail"))
-    assert [entry[:2] for entry in trail] == [("operator", "revoke_token"), ("operator", "make_token")]
-    assert text not in str(trail)
-    assert "nightly export" in str(trail)
 
 
 def test_its_use_is_noted_to_the_minute(made):

@@ -16,37 +16,19 @@ def act(client: Client, verb: str, path: str = "orders", **more):
     return client.post(f"/pairs/contoso/actions/{verb}/", {"path": path, "reason": "storage", **more}, headers=headers)
 
 
-def test_a_failover_is_forced_without_scripts_by_a_page_that_asks_and_a_form_that_does(pair, shared, as_role):
-    operator = as_role("operator")
-
-    page = operator.get("/pairs/contoso/actions/fail_over/", {"path": "orders"})
-    assert "Force failover: orders" in page.text
-    assert 'name="reason"' in page.text
-
-    answer = act(operator, "fail_over")
-    assert (answer.status_code, answer["Location"]) == (302, "/pairs/contoso/")
-    assert shared.health()["orders"].held_by == "operator"
-    assert "orders is failed over" in operator.get("/pairs/contoso/").text
-
-
 def test_htmx_gets_the_question_and_the_answer_as_fragments(pair, shared, as_role):
     operator = as_role("operator")
 
     asked = operator.get("/pairs/contoso/actions/hold/", {"path": "orders"}, headers=HTMX)
     assert "<html" not in asked.text
     assert "<form" in asked.text
+    assert "hx-post" in asked.text
+    assert "hx-post" not in operator.get("/pairs/contoso/actions/hold/?path=orders").text, "a page of its own"
 
     answered = act(operator, "fail_over", headers=HTMX)
     assert "<html" not in answered.text
     assert answered["HX-Trigger"] == "refresh"
     assert "orders is failed over" in answered.text
-
-
-def test_on_a_page_of_its_own_the_form_leads_away_and_in_a_dialog_it_stays(pair, redis_here, as_role):
-    operator, address = as_role("operator"), "/pairs/contoso/actions/fail_over/?path=orders"
-
-    assert "hx-post" not in operator.get(address).text
-    assert "hx-post" in operator.get(address, headers=HTMX).text
 
 
 def test_the_question_names_the_state_that_the_overview_shows(pair, redis_here, alive, as_role):

@@ -6,6 +6,7 @@ carried out on the same state. Whoever declares an action says here where it cha
 
 import json
 import re
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -304,14 +305,19 @@ CASES = {
         page_says_why=False,
     ),
 }
-FACES = [
-    (name, face)
+FACES = {
+    name: [face for face in ("page", "api", "command", "administration") if getattr(case, face, case.api) is not None]
     for name, case in CASES.items()
-    for face in ("page", "api", "command", "administration")
-    if getattr(case, face, case.api) is not None
-]
-LISTED = [name for name, face in FACES if face == "administration"]
+}
+LISTED = [name for name, faces in FACES.items() if "administration" in faces]
 QUEUES = "/admin/dashboard/backlogqueue/"
+OF_PAIRS = (EntityAction, SyphonAction, queues.QueueAction, queues.LetterAction)
+WITH_DRY_RUN = [name for name, action in registry.actions().items() if isinstance(action, OF_PAIRS)]
+KEY = str(uuid.uuid4())
+
+
+def takes_a_key(name: str, face: str) -> bool:
+    return name in WITH_DRY_RUN if face == "page" else face == "api" and not name.endswith("_token")
 
 
 def least(name: str, face: str) -> str:
@@ -375,16 +381,22 @@ def browser_of(place: Place, role: str) -> Client:
     return client
 
 
-def of_page(place: Place, case: Case, role: str) -> Any:
-    return browser_of(place, role).post(case.page[0], {**case.page[1], "reason": REASON}, follow=role != "stranger")
+def of_page(place: Place, case: Case, role: str, key: str = "") -> Any:
+    form = {**case.page[1], "reason": REASON, **({"request_id": key} if key else {})}
+    return browser_of(place, role).post(case.page[0], form, follow=role != "stranger")
 
 
-def of_api(place: Place, case: Case, role: str) -> Any:
-    client = browser_of(place, role)
+def of_api(place: Place, case: Case, role: str, key: str = "", body: dict[str, Any] | None = None) -> Any:
+    client, once = browser_of(place, role), {"Idempotency-Key": key} if key else {}
     if role != "stranger" and not is_about_tokens(case):
-        _, text = _token(place.people[role], SCOPES.get(role, "administer"))
-        client = Client(headers={"Authorization": f"Bearer {text}"})
-    return client.post(f"/api/v1{case.api[0]}", json.dumps(body_of(place, case)), "application/json")
+        client = program_of_role(place, role)
+    text = json.dumps(body or body_of(place, case))
+    return client.post(f"/api/v1{case.api[0]}", text, "application/json", headers=once)
+
+
+def program_of_role(place: Place, role: str) -> Client:
+    _, text = _token(place.people[role], SCOPES.get(role, "administer"))
+    return Client(headers={"Authorization": f"Bearer {text}"})
 
 
 def is_about_tokens(case: Case) -> bool:
@@ -425,10 +437,13 @@ def of_command(place: Place, case: Case, role: str, capsys: Any) -> str:
     return str(capsys.readouterr().out)
 
 
+def _name_of(case: Case) -> str:
+    return next(name for name, one in CASES.items() if one is case)
+
+
 def words_of(place: Place, case: Case) -> list[str]:
     """The operation, its arguments, and its options, in a shell."""
-    name = next(name for name, one in CASES.items() if one is case)
-    declared = registry.actions()[name].operation
+    declared = registry.actions()[_name_of(case)].operation
     in_path = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>.+)", declared.path), case.api[0])
     given = {**in_path.groupdict(), **body_of(place, case)}
     operation = next(one for one in operations() if one.id == declared.id)
@@ -457,23 +472,33 @@ def test_the_administration_offers_the_declared_actions_and_no_others(people, rf
     assert offered == {one.name: one.label for one in declared}
 
 
-@pytest.mark.parametrize(("name", "face"), FACES)
-def test_a_face_does_what_the_rule_does(place, name, face, capsys):
-    case, role = CASES[name], least(name, face)
-    with prepared(place, case):
-        case.rule(place, role)
-        expected = trace(name)
-    assert expected["outcome"] == "done"
+@pytest.mark.parametrize("name", CASES)
+def test_every_face_does_what_the_rule_does_and_a_request_that_is_sent_twice_is_one_action(place, name, capsys):
+    case, expected = CASES[name], {}
+    for face in FACES[name]:
+        role = least(name, face)
+        if role not in expected:
+            with prepared(place, case):
+                case.rule(place, role)
+                expected[role] = trace(name)
+        with prepared(place, case):
+            before, body = AuditEntry.objects.filter(verb=name).count(), body_of(place, case)
+            answer = _sent(face, place, case, role, capsys, body)
+            found, events = trace(name), FailoverEvent.objects.count()
+            reason = AuditEntry.objects.filter(verb=name).order_by("pk").last().reason
+            if takes_a_key(name, face):
+                again = _sent(face, place, case, role, capsys, body)
+                assert (face, again.status_code) == (face, 200)
+                assert face == "page" or again.json() == {**answer.json(), "is_repeated": True}
+                assert AuditEntry.objects.filter(verb=name).count() == before + 1
+                assert FailoverEvent.objects.count() == events
 
-    with prepared(place, case):
-        answer = _through(face, place, case, role, capsys)
-        found, reason = trace(name), AuditEntry.objects.filter(verb=name).order_by("pk").last().reason
-
-    assert found == expected
-    assert answer
-    if not name.endswith("token"):
-        assert reason == case.reason_by(face)
-        assert _shown(found["detail"], face) in answer
+        assert (face, expected[role]["outcome"], found) == (face, "done", expected[role])
+        said = _said(face, answer)
+        assert said
+        if not name.endswith("token"):
+            assert (face, reason) == (face, case.reason_by(face))
+            assert _shown(found["detail"], face) in said
 
 
 def _shown(sentence: str, face: str) -> str:
@@ -483,36 +508,47 @@ def _shown(sentence: str, face: str) -> str:
     return escape(sentence) if face == "page" else sentence
 
 
-def _through(face: str, place: Place, case: Case, role: str, capsys: Any) -> str:
+def _sent(face: str, place: Place, case: Case, role: str, capsys: Any, body: dict[str, Any]) -> Any:
+    """By page and API with the key that makes it the same request whenever it is sent."""
     if face == "command":
         return of_command(place, case, role, capsys)
-    answer = HTTP[face](place, case, role)
-    assert answer.status_code == 200, answer.text
+    if face == "administration":
+        return of_administration(place, case, role)
+    key = KEY if takes_a_key(_name_of(case), face) else ""
+    return of_api(place, case, role, key, body) if face == "api" else of_page(place, case, role, key)
+
+
+def _said(face: str, answer: Any) -> str:
+    if face == "command":
+        return str(answer)
+    assert (face, answer.status_code) == (face, 200), answer.text
     return str(answer.json().get("sentence", "made") if face == "api" else answer.text)
 
 
-@pytest.mark.parametrize(("name", "face"), FACES)
-def test_who_lacks_the_right_is_refused_by_every_face(place, name, face, capsys):
+@pytest.mark.parametrize("name", CASES)
+def test_who_lacks_the_right_is_refused_by_every_face(place, name, capsys):
     case = CASES[name]
     with prepared(place, case):
         before_that = trace(name)
-        for role in ROLES[: ROLES.index(least(name, face))]:
+        for face, role in [(one, role) for one in FACES[name] for role in ROLES[: ROLES.index(least(name, one))]]:
             if face == "command":
-                if name.endswith("token") and role == "nobody" and name == "revoke_token":
+                if role == "nobody" and name == "revoke_token":
                     continue  # of somebody else's token only an administrator: said below
                 with pytest.raises(CommandError, match="needs the group"):
                     of_command(place, case, role, capsys)
             else:
-                assert HTTP[face](place, case, role).status_code == 403
+                assert (face, HTTP[face](place, case, role).status_code) == (face, 403)
             if role != "nobody" and face != "administration":  # these two are refused before they name an action
                 entry = AuditEntry.objects.filter(verb=name).order_by("pk").last()
-                assert (entry.operator, entry.outcome, entry.reason) == (role, "refused", case.reason_by(face))
-        if face == "command":
-            with pytest.raises(CommandError, match="There is no user stranger"):
-                of_command(place, case, "stranger", capsys)
-        else:
-            answer = HTTP[face](place, case, "stranger")
-            assert answer.status_code == (401 if face == "api" else 302)
+                refused = (face, role, "refused", case.reason_by(face))
+                assert (face, entry.operator, entry.outcome, entry.reason) == refused
+        for face in FACES[name]:
+            if face == "command":
+                with pytest.raises(CommandError, match="There is no user stranger"):
+                    of_command(place, case, "stranger", capsys)
+            else:
+                answer = HTTP[face](place, case, "stranger")
+                assert (face, answer.status_code) == (face, 401 if face == "api" else 302)
         assert trace(name)["events"] == before_that["events"]
 
 
@@ -532,7 +568,7 @@ def test_what_is_severe_is_not_done_without_a_reason_and_nothing_typed_is_lost(p
 
 
 @pytest.mark.parametrize("name", LISTED)
-def test_the_administration_asks_first_and_changes_nothing(place, name):
+def test_the_administration_asks_first_changes_nothing_and_predicts_a_refusal(place, name):
     case, declared = CASES[name], registry.actions()[name]
     assert declared.administration is not None
     with prepared(place, case):
@@ -544,11 +580,6 @@ def test_the_administration_asks_first_and_changes_nothing(place, name):
         assert declared.button in asked.text
         assert _rows() == rows
 
-
-@pytest.mark.parametrize("name", LISTED)
-def test_the_administration_predicts_a_refusal_and_the_action_is_then_refused(place, name):
-    case = CASES[name]
-    with prepared(place, case):
         filled(place)
         BacklogQueue.objects.filter(path=ORPHAN).update(active=1)
         asked = of_administration(place, case, "administrator", confirmed=False)
@@ -561,17 +592,11 @@ def test_the_administration_predicts_a_refusal_and_the_action_is_then_refused(pl
         assert place.secondary.status(ORPHAN) == "Active"
 
 
-OF_PAIRS = (EntityAction, SyphonAction, queues.QueueAction, queues.LetterAction)
-WITH_DRY_RUN = [name for name, action in registry.actions().items() if isinstance(action, OF_PAIRS)]
-
-
 @pytest.mark.parametrize("name", WITH_DRY_RUN)
 def test_a_dry_run_of_the_api_says_what_then_changes_and_changes_nothing(place, name):
     case, role = CASES[name], LEAST[registry.actions()[name].right]
     with prepared(place, case):
-        _, text = _token(place.people[role], SCOPES[role])
-        client = Client(headers={"Authorization": f"Bearer {text}"})
-        rows = _rows()
+        client, rows = program_of_role(place, role), _rows()
         body = {**case.api[1], "reason": REASON, "dry_run": True}
         said = client.post(f"/api/v1{case.api[0]}", json.dumps(body), "application/json").json()
 

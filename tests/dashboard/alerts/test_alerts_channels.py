@@ -37,11 +37,6 @@ def body(kind, reported):
     return json.loads(built(kind, reported).body)
 
 
-@pytest.mark.parametrize("kind", INTEGRATIONS)
-def test_the_same_message_makes_the_same_request(kind):
-    assert built(kind, message()) == built(kind, message())
-
-
 @pytest.mark.parametrize("kind", CHATS)
 def test_a_chat_message_says_what_happened_where_to_look_and_when_it_began(kind):
     text = json.dumps(body(kind, message()), ensure_ascii=False)
@@ -134,6 +129,7 @@ def test_every_integration_takes_any_text(title, detail, entity, phase):
     assert Message(**json.loads(json.dumps(asdict(reported)))) == reported
     for kind in INTEGRATIONS:
         request = built(kind, reported)
+        assert request == built(kind, reported)
         if isinstance(request, Post):
             json.loads(request.body)
             assert all("\n" not in value and "\r" not in value for value in request.headers.values())

@@ -4,7 +4,6 @@ import threading
 from datetime import timedelta
 
 import pytest
-from django.db import connection
 
 from dashboard.alerts.rounds import look
 from dashboard.alerts.sending.channels.base import Request
@@ -56,7 +55,3 @@ def test_senders_at_once_send_each_message_once(pair):
 
     assert sorted(sent) == sorted(f"[critical] {path} failed over" for path in paths)
     assert set(Notice.objects.values_list("state", "attempts")) == {("sent", 1)}
-
-
-def test_it_was_postgresql():
-    assert connection.vendor == "postgresql"

@@ -60,17 +60,11 @@ def test_a_spark_that_cannot_be_installed_is_the_error_of_every_run(computed, mo
 
 
 @pytest.mark.django_db
-def test_with_spark_at_hand_nothing_is_installed(computed, monkeypatch):
+def test_with_spark_at_hand_nothing_is_installed_and_with_a_past_the_month_before_is_computed_too(
+    computed, monkeypatch, settings
+):
     installing(monkeypatch, 1)
     monkeypatch.delenv(charging.SPARK_LATER)
-
-    charging.compute(NOW)
-
-    assert computed == [("2026-11", "2026-11")]
-
-
-@pytest.mark.django_db
-def test_with_a_past_the_month_before_is_computed_too(computed, settings):
     settings.SIMULATED_UNTIL = NOW
 
     charging.compute(NOW)

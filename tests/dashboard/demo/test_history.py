@@ -49,17 +49,6 @@ def rows(past):
     return list(usage.rows(past))
 
 
-@pytest.fixture
-def loaded(past, db, tmp_path, monkeypatch, settings):
-    """The demo's pairs, with their past."""
-    settings.PAIRS_FILE = tmp_path / "pairs.toml"
-    settings.PAIRS_FILE.write_text(configuration.pairs_file(True))
-    for number, name in enumerate(("contoso", "contoso-dr", "northwind", "northwind-dr")):
-        monkeypatch.setenv(configuration.variable(name), LOCAL.format(5000 + number))
-    list(sync(load_pairs()))
-    load(past)
-
-
 def test_the_same_minute_has_the_same_past(past):
     assert history(NOW) == history(NOW.replace(second=3)) == past
 
@@ -111,7 +100,21 @@ def test_the_files_have_the_columns_of_the_collectors(past, tmp_path):
     assert {(row["reporter"], row["scope"]) for row in found} == {(SIMULATION, SUBSCRIPTION)}
 
 
-def test_everything_stored_is_recognisable(loaded):
+def test_the_stored_past_is_recognisable_and_folds_into_the_planned_outages(past, db, tmp_path, monkeypatch, settings):
+    """One test, since to store it takes most of the time."""
+    settings.PAIRS_FILE = tmp_path / "pairs.toml"
+    settings.PAIRS_FILE.write_text(configuration.pairs_file(True))
+    for number, name in enumerate(("contoso", "contoso-dr", "northwind", "northwind-dr")):
+        monkeypatch.setenv(configuration.variable(name), LOCAL.format(5000 + number))
+    list(sync(load_pairs()))
+    load(past)
+    everything_is_recognisable()
+    events_are_of_the_planned_outages(past)
+    incidents_show_depth_and_end(past)
+    ledgers_explain_every_message(past)
+
+
+def everything_is_recognisable():
     assert all(model.objects.exists() for model in STORED)
     assert not FailoverEvent.objects.exclude(process=WORKER).exists()
     assert not FailoverEvent.objects.exclude(reason__contains=MARK).exists()
@@ -122,7 +125,7 @@ def test_everything_stored_is_recognisable(loaded):
     assert not SyphonLedger.objects.exclude(reporter=WORKER, missing=0).exists()
 
 
-def test_the_events_fold_into_the_planned_outages(loaded, past):
+def events_are_of_the_planned_outages(past):
     found = []
     for one in ENTITIES:
         events = FailoverEvent.objects.filter(pair=one.pair, entity=one.path).order_by("time")
@@ -133,7 +136,7 @@ def test_the_events_fold_into_the_planned_outages(loaded, past):
     assert set(EntityHealth.objects.values_list("state", flat=True)) == {"healthy"}
 
 
-def test_an_incident_shows_its_depth_and_its_end(loaded, past):
+def incidents_show_depth_and_end(past):
     for planned in (past.outages[0], past.outages[-1]):
         kinds = ("failed_over", "forced")
         event = FailoverEvent.objects.get(entity=planned.entity.path, time=planned.failed_over_at, kind__in=kinds)
@@ -146,7 +149,7 @@ def test_an_incident_shows_its_depth_and_its_end(loaded, past):
         assert incident.drained_at == planned.drained_at
 
 
-def test_the_ledger_of_an_incident_explains_every_message_of_its_entity(loaded, past):
+def ledgers_explain_every_message(past):
     explained = 0
     for planned in past.outages:
         kinds = ("failed_over", "forced")

@@ -33,7 +33,7 @@ from pairing.fleet.presence import ReportedStates
 from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health, program_of
 from tests.dashboard.fleet.test_projection import Queue, event
-from tests.dashboard.together import at_once
+from tests.dashboard.together import ONLY_POSTGRESQL, at_once
 
 pytestmark = pytest.mark.postgres
 
@@ -94,7 +94,7 @@ def test_a_sample_of_a_thousand_entities_takes_few_statements(pair, django_asser
 @pytest.fixture
 def committed_pair(transactional_db):
     if connection.vendor == "sqlite":
-        pytest.skip("SQLite's database for tests is in memory and has one connection; test_postgres.py runs this")
+        pytest.skip(ONLY_POSTGRESQL)
     row = Pair.objects.create(name="contoso", primary_namespace="a", secondary_namespace="b", synced_at=NOW)
     EntityHealth.objects.create(pair=row, path="orders")
     return row
@@ -224,7 +224,7 @@ WRONG = {
 }
 
 
-STATES = (
+WRONG_ENTITIES = (
     {"state": "asleep"},
     {"kind": "relay"},
     {"state": "failed_over", "since": None},
@@ -233,16 +233,20 @@ STATES = (
 )
 
 
-@pytest.mark.parametrize("state", STATES, ids=repr)
-def test_no_entity_is_in_a_wrong_state(pair, state):
-    with pytest.raises(IntegrityError), transaction.atomic():
-        EntityHealth.objects.create(**{"pair": pair, "path": "refunds", **state})
+def is_refused(change) -> bool:
+    try:
+        with transaction.atomic():
+            change()
+    except IntegrityError:
+        return True
+    return False
 
 
-@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-def test_a_wrong_state_is_refused_by_the_database(pair, wrong):
-    with pytest.raises(IntegrityError), transaction.atomic():
-        wrong(pair)
+def test_a_wrong_state_is_refused_by_the_database(pair):
+    assert [name for name, wrong in WRONG.items() if not is_refused(lambda: wrong(pair))] == []  # noqa: B023
+    entity = {"pair": pair, "path": "refunds"}
+    taken = [one for one in WRONG_ENTITIES if not is_refused(lambda: EntityHealth.objects.create(**entity | one))]  # noqa: B023
+    assert taken == []
 
 
 def test_one_request_sent_many_times_at_once_is_one_action(committed_pair, people, redis_here):

@@ -31,12 +31,9 @@ def test_an_entity_that_the_primary_names_no_more_is_gone_until_it_is_named_agai
     assert EntityHealth.objects.get(path="orders").gone_at is None
 
 
-def test_an_empty_list_says_nothing(pair):
-    assert listed() == {"orders", "payments"}
-
-
-def test_names_in_upper_and_lower_case_are_the_same_entity(pair):
-    assert listed("Orders", "PAYMENTS") == {"orders", "payments"}
+@pytest.mark.parametrize("names", [(), ("Orders", "PAYMENTS")])
+def test_an_empty_list_says_nothing_and_names_in_upper_and_lower_case_are_the_same_entity(pair, names):
+    assert listed(*names) == {"orders", "payments"}
 
 
 @pytest.mark.parametrize("state", ["failing", "failed_over"])

@@ -8,8 +8,8 @@ from dashboard.costs.forecasts.current_month import traffic
 from dashboard.fleet.usage import metered
 from dashboard.fleet.usage.metered import OF_A_FAILOVER
 from dashboard.fleet.usage.rates import HOUR, MINUTE, Basis
-from dashboard.models import BacklogQueue, ChargeRun, MeteredRecord, MeteredUsage, PairDepth
-from dashboard.templatetags.dashboard import lasting, roughly
+from dashboard.models import BacklogQueue, ChargeRun, MeteredRecord, MeteredUsage
+from dashboard.templatetags.dashboard import roughly
 from pairing.telemetry.metering import UsageRecord
 from tests.dashboard.markup import one_line
 
@@ -103,25 +103,3 @@ def test_overview_dialog_forecast_and_api_show_the_same_traffic(pair, redis_here
     assert f"<dt>Traffic</dt> <dd> {rate}" in overview
     assert "as in the last 15 minutes" in overview
     assert "as in the last 15 minutes" in one_line(viewer.get("/costs/forecast/?pair=contoso").text)
-
-
-def test_the_api_has_both_times_to_full_that_the_overview_shows(pair, redis_here, alive, as_role):
-    now = datetime.now(UTC)
-    flowing(now, 60, 60)
-    queue = BacklogQueue(pair=pair, path="contoso/x-servicebus-transfer/0", index=0, seen_at=now, active=400)
-    queue.size_bytes, queue.max_size_bytes = 400 * 300, 60 * 60 * 30 * 300
-    queue.save()
-    for ago_s, messages in ((80, 0), (60, 100), (40, 200), (20, 300), (0, 400)):
-        PairDepth.objects.create(pair=pair, at=now - timedelta(seconds=ago_s), messages=messages)
-    viewer = as_role("viewer")
-
-    (reported,) = viewer.get("/api/v1/pairs").json()
-    assert viewer.get("/api/v1/health").json()["pairs"][0]["trend"] == reported["trend"]
-    assert reported["trend"]["drained_in_s"] is None
-    assert reported["trend"]["full_in_s"] == pytest.approx((60 * 60 * 30 - 400) / 5, rel=0.1)
-    assert reported["traffic"]["full_in_s"] == pytest.approx(30 * 3600, rel=0.1)
-    overview = one_line(viewer.get("/").text)
-    assert f"full in about {lasting(timedelta(seconds=reported['trend']['full_in_s']))}" in overview
-    room = lasting(timedelta(seconds=reported["traffic"]["full_in_s"]))
-    assert f"<dt>Room</dt> <dd> About {room} <small" in overview
-    assert "if all entities fail over" in overview

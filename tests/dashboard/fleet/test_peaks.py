@@ -39,17 +39,12 @@ def test_no_peak_is_lost_and_the_last_depth_stays_the_last(reported, step_s):
 
 
 def test_rolled_up_twice_or_sample_by_sample_it_is_the_same(measured):
-    roll_up(measured)
+    assert roll_up(measured) > 500
     once = list(DepthPeak.objects.values_list("path", "step_s", "at", "peak", "last"))
-    roll_up(measured)
+    assert roll_up(measured) < 10, "a second look reads what is new"
 
     assert list(DepthPeak.objects.values_list("path", "step_s", "at", "peak", "last")) == once
     assert {row[1] for row in once} == {FINE_S, COARSE_S}
-
-
-def test_a_second_look_reads_only_what_is_new(measured):
-    assert roll_up(measured) > 500
-    assert roll_up(measured) < 10
 
 
 def test_a_late_sample_still_raises_its_step(measured, orders):
@@ -69,6 +64,10 @@ def test_a_week_shows_the_peak_and_that_it_is_gone(measured):
     assert found["orders"][-1][1] == 0
     assert peaks.largest(measured, WEEK, NOW, 5) == ["orders"]
     assert peaks.largest(measured, DAY, NOW, 5) == []
+
+    EntityHealth.objects.filter(pair=measured).delete()
+    measured.delete()
+    assert not DepthPeak.objects.exists(), "peaks go with their pair"
 
 
 def test_what_nobody_has_rolled_up_yet_is_drawn_for_its_last_hour(measured):
@@ -102,11 +101,3 @@ def test_a_span_nobody_knows_is_the_last_hour(pair, redis_here, as_role):
 
 def test_the_links_to_other_spans_keep_the_filters(pair, redis_here, as_role):
     assert 'href="?q=ord&amp;span=7d"' in as_role("viewer").get("/pairs/contoso/?q=ord&span=1d").text
-
-
-def test_peaks_go_with_their_pair(measured):
-    roll_up(measured)
-    EntityHealth.objects.filter(pair=measured).delete()
-    measured.delete()
-
-    assert not DepthPeak.objects.exists()

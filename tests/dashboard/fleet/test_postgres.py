@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import forked
+from tests.dashboard.together import ONLY_POSTGRESQL
 from tests.postgres import cluster, programs
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -47,16 +47,10 @@ def test_the_same_tests_pass_on_postgresql(database_url, marked):
     """All in one process: to start one and to migrate a database takes longer than most of these files."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment = {**ours, "DATABASE_URL": database_url}
-    options = ["-q", "--maxfail=5", "-n", "0", "--create-db", "-p", "no:cacheprovider"]
+    options = ["-q", "-rs", "--maxfail=5", "-n", "0", "--create-db", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *options, "-m", marked, *files(marked)]
 
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-
-
-def test_it_was_postgresql(database_url):
-    ask = "from django.db import connection as c; print(c.vendor)"
-    environment = {**os.environ, "DATABASE_URL": database_url}
-
-    assert forked.run(("manage.py", "shell", "-v0", "-c", ask), environment).stdout == "postgresql\n"
+    assert ONLY_POSTGRESQL not in done.stdout, "it was no PostgreSQL"

@@ -52,13 +52,10 @@ def test_health_is_taken_over_once(pair, orders):
     assert (orders.state, orders.since, orders.reason, orders.version) == ("failed_over", NOW, "no answer", 7)
 
 
-def test_an_entity_nobody_configured_appears_when_it_is_heard_of(pair):
+def test_an_entity_nobody_configured_appears_when_it_is_heard_of_and_a_pair_is_refused(pair):
     projection.apply_health("contoso", health("letters"))
 
     assert EntityHealth.objects.get(path="letters").is_configured is False
-
-
-def test_a_pair_nobody_configured_is_refused(db):
     with pytest.raises(Pair.DoesNotExist):
         projection.apply_health("unheard-of", health())
 
@@ -74,15 +71,11 @@ def test_depths_are_kept_by_queue_and_for_the_pair(pair):
     assert [queue.messages for queue in BacklogQueue.objects.order_by("index")] == [3, 6]
 
 
-def test_an_older_look_does_not_overwrite_a_newer_one(pair):
+def test_an_older_look_overwrites_no_newer_one_and_a_queue_that_is_no_longer_there_is_gone_and_empty(pair):
     projection.record_depths("contoso", [Queue(active=3)], NOW)
     projection.record_depths("contoso", [Queue(active=99)], NOW - timedelta(seconds=5))
-
     assert BacklogQueue.objects.get().active == 3
 
-
-def test_a_queue_that_is_no_longer_there_is_gone_and_empty(pair):
-    projection.record_depths("contoso", [Queue(active=3)], NOW)
     projection.record_depths("contoso", [], NOW + timedelta(seconds=5))
 
     queue = BacklogQueue.objects.get()
@@ -128,15 +121,9 @@ def test_entities_left_out_keep_what_they_had_only_until_all_was_seen(pair, orde
     assert (orders.waiting, orders.oldest_waiting_at) == (left, None if all_seen else NOW)
 
 
-def test_the_latest_count_of_dead_letters_stays(pair, orders):
+def test_the_latest_ping_and_the_latest_count_of_dead_letters_stay(pair, orders):
     projection.record_dead_letters("contoso", {"orders": 3}, NOW)
     projection.record_dead_letters("contoso", {"orders": 7}, NOW - timedelta(seconds=1))
-
-    orders.refresh_from_db()
-    assert orders.dead_lettered == 3
-
-
-def test_the_latest_ping_stays(pair, orders):
     due = NOW + timedelta(seconds=60)
     earlier = PingRecord(NOW - timedelta(seconds=1), accepted=True, reason="", count=2, next_due=NOW)
     assert projection.record_pings("contoso", {"orders": PingRecord(NOW, False, "silent", 3, due)}) == 1
@@ -144,7 +131,7 @@ def test_the_latest_ping_stays(pair, orders):
 
     orders.refresh_from_db()
     assert (orders.last_ping_at, orders.last_ping_accepted, orders.last_ping_reason) == (NOW, False, "silent")
-    assert (orders.ping_count, orders.next_ping_at) == (3, due)
+    assert (orders.ping_count, orders.next_ping_at, orders.dead_lettered) == (3, due, 3)
 
 
 def test_of_two_that_store_pings_at_once_the_later_ping_stays(pair, orders):

@@ -23,23 +23,16 @@ def foreign(reachable, pair):
     return BacklogQueue.objects.create(pair=pair, path=FOREIGN, index=0, is_orphan=True, seen_at=timezone.now())
 
 
-def test_messages_of_another_primary_are_not_brought_to_this_one_s_entities(foreign, as_role):
+def test_messages_of_another_primary_go_only_where_an_operator_says(foreign, reachable, pair, people, as_role):
     answer = act(as_role("operator"), "drain_queue", FOREIGN, headers={"HX-Request": "true"})
-
     assert "Its messages are for fabrikam" in answer.text
     assert not QueueDrain.objects.exists()
 
-
-def test_the_question_before_dead_letters_of_another_primary_are_sent_asks_where_to(foreign, as_role):
     asked = {"queue": FOREIGN, "verb": "resubmit", "which": "all"}
-
     page = as_role("operator").get("/backlog/contoso/dead-letters/", asked).text
-
     assert "Their destination is in fabrikam, which is not a pair of this control plane" in page
     assert 'required placeholder="orders"' in page
 
-
-def test_dead_letters_of_another_primary_go_only_where_an_operator_says(foreign, reachable, pair, people):
     reachable.dead_letter(FOREIGN, 2)
     request = Request(user=people["operator"], pair=pair, target=FOREIGN, reason="mended")
 

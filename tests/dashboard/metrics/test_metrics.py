@@ -41,18 +41,18 @@ def test_what_is_not_healthy_is_listed_with_its_beginning(pair, redis_here):
     ]
 
 
-def test_ten_thousand_entities_make_a_bounded_number_of_series_and_questions(
+def test_a_thousand_entities_make_a_bounded_number_of_series_and_questions(
     pair, redis_here, django_assert_max_num_queries
 ):
-    rows = (EntityHealth(pair=pair, path=f"q{n}", state="failed_over", since=NOW, waiting=n) for n in range(10_000))
-    EntityHealth.objects.bulk_create(rows, batch_size=1000)
+    rows = (EntityHealth(pair=pair, path=f"q{n}", state="failed_over", since=NOW, waiting=n) for n in range(1_000))
+    EntityHealth.objects.bulk_create(rows)
     with django_assert_max_num_queries(40):
         text = exposition(NOW)
 
     assert len(samples(text, "paired_entity_not_healthy_since_timestamp_seconds")) == MOST_LISTED
     assert len(samples(text, "paired_entity_waiting_messages")) == MOST_LISTED
-    assert labels(samples(text, "paired_entity_waiting_messages")[0]) == {"pair": "contoso", "entity": "q9999"}
-    assert sample('paired_entities{pair="contoso",state="failed_over"} 10000') in samples(text)
+    assert labels(samples(text, "paired_entity_waiting_messages")[0]) == {"pair": "contoso", "entity": "q999"}
+    assert sample('paired_entities{pair="contoso",state="failed_over"} 1000') in samples(text)
     assert len(text.splitlines()) < 2 * MOST_LISTED + 200
 
 

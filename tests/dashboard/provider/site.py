@@ -58,6 +58,7 @@ def configure(folder: Path, port: str) -> None:
         ],
         DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": folder / "provider.sqlite3"}},
         DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
+        MIGRATION_MODULES=dict.fromkeys(("auth", "contenttypes", "sessions", "oauth2_provider")),  # tables at once
         PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
         USE_TZ=True,
         OAUTH2_PROVIDER={
@@ -79,7 +80,7 @@ def prepare(client: str, secret: str, callback: str, home: str) -> None:
     from django.core.management import call_command
     from oauth2_provider.models import Application
 
-    call_command("migrate", verbosity=0)
+    call_command("migrate", run_syncdb=True, verbosity=0)
     for name in GROUPS:
         User.objects.create_user(name, password=PASSWORD, email="shared@example.com")
     Application.objects.create(

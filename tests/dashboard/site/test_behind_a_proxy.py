@@ -78,7 +78,8 @@ def nginx(folder: Path, *upstreams: int, plain: int = 0, burst: int = 1000) -> I
     `plain`: the port for HTTP, if it is wanted.
     """
     key, certificate, port = folder / "key", folder / "certificate", free_port()
-    made = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={NAME}")
+    kind = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
+    made = ("openssl", "req", "-x509", *kind, "-nodes", "-days", "2", "-subj", f"/CN={NAME}")
     subprocess.run((*made, "-keyout", key, "-out", certificate), check=True, capture_output=True)
     shipped = SHIPPED.read_text(encoding="utf-8")
     for here, there in {

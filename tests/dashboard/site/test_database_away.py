@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 import requests
 from django.core.exceptions import ImproperlyConfigured
@@ -34,22 +35,41 @@ def test_a_database_of_before_the_first_release_is_refused_with_what_to_do(db: N
     assert problem_now() == str(refusal.value)
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in WITHOUT_DATABASE])
-def test_every_command_shows_errors_of_the_database_so(command: str) -> None:
-    module = importlib.import_module(f"dashboard.management.commands.{command}")
-
-    assert issubclass(module.Command, OneSentenceCommand)
+def test_every_command_shows_errors_of_the_database_so() -> None:
+    for command in set(COMMANDS) - WITHOUT_DATABASE:
+        module = importlib.import_module(f"dashboard.management.commands.{command}")
+        assert issubclass(module.Command, OneSentenceCommand), command
 
 
 @pytest.fixture(scope="module")
-def way() -> Iterator[Relay]:
-    """The way to a PostgreSQL, which can be cut."""
+def url() -> Iterator[str]:
+    """The address of a PostgreSQL with nothing in it."""
     if programs() is None:
         (pytest.fail if os.environ.get("REQUIRE_POSTGRES") == "1" else pytest.skip)("no PostgreSQL")
     with cluster() as url:
-        relay = Relay(int(url.rsplit(":", 1)[1].split("/")[0]))
-        yield relay
-        relay.close()
+        yield url
+
+
+def test_a_role_without_rights_and_one_that_does_not_exist_are_named(url: str, tmp_path: Path) -> None:
+    with psycopg.connect(url, autocommit=True) as client:
+        client.execute("create role weak login")
+        client.execute("revoke all on schema public from public")
+    environment = served.environment_of(tmp_path, {}, "redis://127.0.0.1:1/0")
+    weak, unknown = (
+        forked.run(("manage.py", "migrate", "-v0"), environment | {"DATABASE_URL": url.replace("tests@", f"{role}@")})
+        for role in ("weak", "nobody-is-called-so")
+    )
+    assert weak.stderr.startswith("error: The role of DATABASE_URL has no right to use the database")
+    assert 'role "nobody-is-called-so" does not exist' in unknown.stderr
+    assert weak.stderr.count("\n") == unknown.stderr.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def way(url: str) -> Iterator[Relay]:
+    """The way there, which can be cut."""
+    relay = Relay(int(url.rsplit(":", 1)[1].split("/")[0]))
+    yield relay
+    relay.close()
 
 
 @pytest.fixture(scope="module")

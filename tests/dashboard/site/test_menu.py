@@ -31,26 +31,26 @@ def test_the_menu_has_the_entries_that_rooms_declare_in_their_order(pair, redis_
     assert [label for _, _, label in found] == [entry.label for entry in MENU] == HEADINGS
 
 
-@pytest.mark.parametrize(
-    ("page", "label"),
-    [
-        ("/", "Overview"),
-        ("/pairs/contoso/entities/orders/", "Overview"),
-        ("/events/", "Incidents"),
-        ("/alerts/rules/", "Alerts"),
-        ("/backlog/contoso/messages/", "Backlog"),
-        ("/costs/forecast/", "Costs"),
-        ("/drills/", "Readiness"),
-        ("/audit/", "Audit"),
-        ("/tokens/", "Settings"),
-        ("/settings/api/", "Settings"),
-        ("/workers/", "Settings"),
-    ],
-)
-def test_the_entry_of_the_current_page_is_marked(pair, redis_here, as_role, page, label):
-    found = links(as_role("viewer").get(page).text)
+MARKED = {
+    "/": "Overview",
+    "/pairs/contoso/entities/orders/": "Overview",
+    "/events/": "Incidents",
+    "/alerts/rules/": "Alerts",
+    "/backlog/contoso/messages/": "Backlog",
+    "/costs/forecast/": "Costs",
+    "/drills/": "Readiness",
+    "/audit/": "Audit",
+    "/tokens/": "Settings",
+    "/settings/api/": "Settings",
+    "/workers/": "Settings",
+}
 
-    assert [name for _, mark, name in found if mark] == [label]
+
+def test_the_entry_of_the_current_page_is_marked(pair, redis_here, as_role):
+    viewer = as_role("viewer")
+    found = {page: [name for _, mark, name in links(viewer.get(page).text) if mark] for page in MARKED}
+
+    assert found == {page: [label] for page, label in MARKED.items()}
 
 
 @pytest.mark.parametrize("page", TABS)
@@ -63,14 +63,13 @@ def test_the_pages_of_a_task_are_its_tabs(pair, redis_here, as_role, page):
     assert {client.get(address).status_code for address, _, _ in found} == {200}
 
 
-def test_administrators_find_the_administration_among_the_settings(pair, redis_here, as_role):
-    found = links(as_role("administrator").get("/tokens/").text, "This task")
+def test_administrators_find_the_administration_among_the_settings_and_a_page_of_one_thing_has_no_tabs(
+    pair, redis_here, as_role
+):
+    client = as_role("administrator")
 
-    assert found[-1][0::2] == ("/admin/", "Administration")
-
-
-def test_a_page_of_one_thing_has_no_tabs(pair, redis_here, as_role):
-    assert links(as_role("viewer").get("/pairs/contoso/entities/orders/").text, "This task") == []
+    assert links(client.get("/tokens/").text, "This task")[-1][0::2] == ("/admin/", "Administration")
+    assert links(client.get("/pairs/contoso/entities/orders/").text, "This task") == []
 
 
 def test_a_single_tab_is_not_shown():

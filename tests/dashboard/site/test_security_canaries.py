@@ -19,7 +19,7 @@ import redis
 from tests import forked, migrated
 from tests.conftest import start_redis
 from tests.dashboard.access.test_browser_roles import addresses
-from tests.dashboard.served import DATABASE, PASSWORD, ROOT, SEED
+from tests.dashboard.served import DATABASE, PASSWORD, ROOT, SEED, SYNC
 from tests.ports import free_port
 
 CHANNELS = """
@@ -205,8 +205,7 @@ def searched(aviary) -> Aviary:
     """Everything has been asked, everything has failed, and all of it was heard."""
     python = sys.executable
     migrated.copy(aviary.folder / "state" / DATABASE)
-    for words in (("sync_pairs",), ("shell", "-v0", "-c", SEED + MORE_SEED)):
-        manage(aviary, *words)
+    manage(aviary, "shell", "-v0", "-c", f"{SYNC}\n{SEED}{MORE_SEED}")
     aviary.token = manage(aviary, *MAKE_TOKEN).partition("token: ")[2].split()[0]
     ports = free_port(), free_port()
     uvicorn = (python, "-m", "uvicorn", "dashboard.asgi:application", "--timeout-graceful-shutdown", "2", "--port")
@@ -262,7 +261,7 @@ def test_no_secret_is_revealed_by_anything(searched):
 
 
 def test_no_token_of_a_program_is_kept_or_revealed(searched):
-    assert re.fullmatch(r"pns_[0-9a-f]{10}_\S+", searched.token)
+    assert re.fullmatch(r"pns_[0-9a-f]{10}_\S{43}", searched.token)  # of 256 bits
     reported = {where for where, said in searched.said.items() if searched.token in said}
 
     assert reported == {"manage.py pairing make-token"}

@@ -1,8 +1,6 @@
 """All figures of a page are from one reading, whatever is stored while it is read."""
 
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -15,10 +13,10 @@ from dashboard.fleet.boards import board, watched_pairs
 from dashboard.fleet.state import projection
 from dashboard.models import EntityHealth, Pair
 from dashboard.site.database import one_reading
-from tests import migrated
+from tests import forked, migrated
 from tests.dashboard.conftest import NOW
 from tests.dashboard.fleet.test_projection import Queue
-from tests.dashboard.served import DATABASE, ROOT
+from tests.dashboard.served import DATABASE
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres]
 ON_A_FILE = """
@@ -75,7 +73,5 @@ def test_a_page_is_one_reading_and_keeps_no_writer_waiting(request: pytest.Fixtu
         later_samples_are_not_in_a_reading(request.getfixturevalue("pair"))
         return
     migrated.copy(tmp_path / DATABASE)  # the database of the tests is in memory, where one connection locks out others
-    environment = {**os.environ, "STATE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    environment.pop("DATABASE_URL", None)
-    command = (sys.executable, "-c", ON_A_FILE)
-    subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=120)
+    environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    forked.run(("-c", ON_A_FILE), environment | {"STATE_DIR": str(tmp_path)}, check=True)

@@ -1,4 +1,4 @@
-"""An address that only a button may open, opened otherwise: a page that says so and leads back."""
+"""Every address opened by an administrator: none is kept by a cache, and that of a button says so and leads back."""
 
 import pytest
 
@@ -10,19 +10,16 @@ __all__ = ["place"]
 CHANGES_NOTHING = "No action was carried out"
 
 
-def only_buttons(client):
-    """The addresses that take no GET, with what they answer to one."""
-    for name in NAMES:
-        if name != "live":
-            answer = client.get(address(name))
-            if answer.status_code == 405:
-                yield name, answer
+def test_no_cache_keeps_a_page_and_every_buttons_address_leads_whoever_opens_it_to_the_overview(place, as_role):
+    """The back button after signing out must show nothing; a proxy must not hand it to the next one."""
+    administrator, seen = as_role("administrator"), set()
+    answers = {name: administrator.get(address(name), {"path": "orders"}) for name in NAMES}
 
-
-def test_every_buttons_address_leads_whoever_opens_it_to_the_overview(place, as_role):
-    seen = set()
-
-    for name, answer in only_buttons(as_role("administrator")):
+    kept = {name: answer.get("Cache-Control", "") for name, answer in answers.items() if name != "favicon.ico"}
+    assert {name: said for name, said in kept.items() if "no-store" not in said} == {}
+    for name, answer in answers.items():
+        if answer.status_code != 405:
+            continue
         seen.add(name)
         assert CHANGES_NOTHING in answer.text, name
         assert 'class="button primary" href="/"' in answer.text, name
