@@ -1,24 +1,19 @@
 """A fleet of whole processes of one pair, which a test starts, kills, freezes and stops."""
 
-import subprocess
-import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from pairing.fleet.shared_state import SharedState
+from tests import forked
 
 HERE = Path(__file__).parent
 
 
-def command_of(program: str, *arguments: str) -> dict[str, Any]:
-    """How a program of this folder is run."""
-    return {
-        "args": [sys.executable, str(HERE / program), *arguments],
-        "cwd": HERE.parents[1],
-        "env": {"PYTHONPATH": "."},
-    }
+def started(program: str, *arguments: str, out: int = 1, err: int = 2) -> forked.Process:
+    """A process that runs a program of this folder."""
+    return forked.start([str(HERE / program), *arguments], {}, out, err)
 
 
 class Fleet:
@@ -29,12 +24,11 @@ class Fleet:
         self.name = f"contoso-{uuid4().hex[:8]}"
         self.queues = [f"{self.name}/x-servicebus-transfer/{index}" for index in range(2)]
         self.shared = SharedState(redis_client, self.name)
-        self.processes: list[subprocess.Popen[str]] = []
+        self.processes: list[forked.Process] = []
 
-    def start(self, program: str = "serving_syphon.py", *more: str, **options: Any) -> "subprocess.Popen[str]":
+    def start(self, program: str = "serving_syphon.py", *more: str, **outputs: int) -> forked.Process:
         strings = self.primary.connection_string, self.secondary.connection_string
-        command = command_of(program, *strings, self.name, self.redis_url, *more)
-        self.processes.append(subprocess.Popen(**command, **options))
+        self.processes.append(started(program, *strings, self.name, self.redis_url, *more, **outputs))
         return self.processes[-1]
 
     def create_queues(self, lock_s: float) -> None:
@@ -46,10 +40,8 @@ class Fleet:
     def end(self) -> None:
         for process in self.processes:
             kill(process)
-            if process.stdout is not None:
-                process.stdout.close()
 
 
-def kill(process: "subprocess.Popen[str]") -> None:
+def kill(process: forked.Process) -> None:
     process.kill()
     process.wait()

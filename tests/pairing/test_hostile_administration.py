@@ -174,6 +174,7 @@ def test_what_makes_sense_is_read(stranger):
 
 
 @pytest.mark.slow
+@pytest.mark.sampled("opened")
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_opening_says_which_namespace_answers_rubbish(stranger, opened, name):
     stranger.says(HOSTILE[name])
@@ -189,6 +190,7 @@ def test_looking_at_the_backlog_raises_the_sdks_errors_only(stranger, name):
         asked(stranger, lambda client: administration.backlog_queues(client, "contoso"))
 
 
+@pytest.mark.sampled("opened")
 @pytest.mark.parametrize("status", [200, 201, 204, 302, 400, 404, 409, 429, 500, 503, "cut off"])
 async def test_an_answer_without_a_body_or_its_end_is_an_error(stranger, opened, status):
     if status == "cut off":

@@ -37,7 +37,7 @@ class Writers(Fleet):
         """The barriers as Redis stores them, the messages of the backlog, and which processes run."""
         redis = self.shared.redis
         barriers = [redis.hgetall(f"pairing:{{{self.name}}}:sessions:{queue}") for queue in self.queues]
-        running = [process.args[1] for process in self.processes if process.poll() is None]
+        running = [process.args[0] for process in self.processes if process.poll() is None]
         return f"{barriers}, {[self.secondary.stats(queue) for queue in self.queues]}, {running}, {redis.time()}"
 
     def more(self, count: int) -> None:

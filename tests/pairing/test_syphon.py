@@ -4,7 +4,6 @@
 import asyncio
 import contextlib
 import errno
-import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -30,8 +29,9 @@ from pairing.events import count_in, is_expiry
 from pairing.messages.rewriting import as_message, to_backlog
 from tests.pace import Stopwatch, eventually, slowed
 from tests.pairing.metered import metered
-from tests.pairing.processes import command_of
+from tests.pairing.processes import started
 
+pytestmark = pytest.mark.sampled("home")
 PAUSE = timedelta(seconds=0.1)
 LOCK_S = 3.0
 OWN_SLICE_S = drain_flow._SLICE_S
@@ -481,11 +481,6 @@ def test_an_idle_poll_is_one_empty_receive_however_long_it_waits(home, secondary
         eventually(lambda: empty_receives() >= 2)  # it went on with another grant once this one was over
 
 
-def run_to_its_end(program: str, *arguments: str) -> int:
-    """What a process that runs this program says when it ends."""
-    return subprocess.run(**command_of(program, *arguments), timeout=600, check=False).returncode
-
-
 def test_a_crash_between_send_and_complete_doubles_messages_and_loses_none(home, primary, secondary, queue):
     """Of every kind of message, the sender too, in both worlds: killed between failed attempt and acknowledgement."""
     name = f"contoso-{uuid4().hex[:8]}"
@@ -496,7 +491,7 @@ def test_a_crash_between_send_and_complete_doubles_messages_and_loses_none(home,
     sessions, topic, later = primary.create_queue(requires_session=True), primary.create_topic(), primary.create_queue()
     when = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
     primary.fault(operation="connect", effect="refuse")
-    assert run_to_its_end("crashing_sender.py", *strings, name, queue, sessions, topic, later, when.isoformat()) == 0
+    assert started("crashing_sender.py", *strings, name, queue, sessions, topic, later, when.isoformat()).wait(600) == 0
     primary.mend()
     here = home(primary_namespace=name)
     here.backlog = backlog
@@ -504,7 +499,7 @@ def test_a_crash_between_send_and_complete_doubles_messages_and_loses_none(home,
     assert stored == 66, "22 messages died unsent; 22 more, of which nobody knew, and all of them were sent again"
     arrived = (queue, sessions, f"{topic}/Subscriptions/audit", later)
     while not all(primary.stats(path).get("enqueued") for path in arrived):  # one receive may not bring them all
-        assert run_to_its_end("serving_syphon.py", *strings, name, "", "die") == -9
+        assert started("serving_syphon.py", *strings, name, "", "die").wait(600) == -9
     assert secondary.stats(backlog)["completed"] == 0
     with here.syphon() as progress:
         eventually(lambda: progress.ledger.count("restored") == stored, within_s=60)

@@ -4,10 +4,10 @@
 import json
 import os
 import signal
-import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 import redis
@@ -16,6 +16,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from pairing.drain.ledger import Ledger
 from pairing.fleet.coordination import EVENTS, USAGE
 from pairing.messages.rewriting import to_backlog
+from tests import forked
 from tests.pace import Stopwatch, eventually, slowed
 from tests.pairing.processes import Fleet, kill
 
@@ -30,23 +31,26 @@ def took(holds: Callable[[], object]) -> float:
 class Syphons(Fleet):
     """Syphons, and what is known of them."""
 
-    def freezing(self, step: str) -> subprocess.Popen:
-        """A syphon that stops itself right before this step."""
-        return self.start("serving_syphon.py", step, stdout=subprocess.PIPE, text=True)
+    def freezing(self, step: str) -> tuple[forked.Process, TextIO]:
+        """A syphon that stops itself right before this step, and what it prints."""
+        reading, writing = os.pipe()
+        process = self.start("serving_syphon.py", step, out=writing)
+        os.close(writing)
+        return process, os.fdopen(reading)
 
     def owners(self) -> set[int]:
         """The processes that hold the leases of both queues."""
         leases = self.shared.leases()
         return {int(owner.split(":")[1]) for owner in leases.values()} if len(leases) == 2 else set()
 
-    def serves(self, process: subprocess.Popen) -> None:
+    def serves(self, process: forked.Process) -> None:
         """Wait until this process holds both leases."""
         eventually(lambda: self.owners() == {process.pid})
 
     def events(self) -> list[dict]:
         return [json.loads(fields["event"]) for _, fields in self.shared.redis.xrange(EVENTS)]
 
-    def has_joined(self, process: subprocess.Popen) -> bool:
+    def has_joined(self, process: forked.Process) -> bool:
         """Whether the process has reported that it brings home what it may."""
         return any(f":{process.pid}:" in event["process"] for event in self.events())
 
@@ -120,7 +124,7 @@ def test_what_is_paused_stands_still_and_the_rest_goes_on(fleet, primary, queue)
 def test_a_holder_that_was_frozen_past_its_lease_does_no_harm(fleet, primary, queue, step, becomes, arrive):
     """It stops before a step, another takes the lease, and it goes on while it still has the locks."""
     fleet.create_queues(lock_s=12)
-    first = fleet.freezing(step)
+    first, printed = fleet.freezing(step)
     fleet.serves(first)
     fleet.store(0, queue, 10)
     eventually(lambda: is_stopped(first))
@@ -128,7 +132,8 @@ def test_a_holder_that_was_frozen_past_its_lease_does_no_harm(fleet, primary, qu
     second = fleet.start()
     fleet.serves(second)
     os.kill(first.pid, signal.SIGCONT)
-    assert first.stdout.readline() == f"{becomes}\n"
+    with printed:
+        assert printed.readline() == f"{becomes}\n"
     eventually(lambda: fleet.ledger.count("restored") == 10)  # what the first had locked comes again
     first.terminate()
     assert first.wait(60) == 0
@@ -143,7 +148,7 @@ def test_what_a_holder_holds_that_stays_frozen_comes_home_lock_by_lock_and_the_r
 ):
     """The broker deals in turns to all links with credit, a frozen one too: of each lapse it takes half again."""
     fleet.create_queues(lock_s=9)
-    first = fleet.freezing("keep")
+    first, printed = fleet.freezing("keep")
     fleet.serves(first)
     fleet.store(0, queue, 10)
     eventually(lambda: is_stopped(first))
@@ -151,7 +156,8 @@ def test_what_a_holder_holds_that_stays_frozen_comes_home_lock_by_lock_and_the_r
     fleet.serves(second)
     eventually(lambda: 5 <= fleet.ledger.count("restored") < 10)
     os.kill(first.pid, signal.SIGCONT)
-    assert first.stdout.readline() == "refused\n"
+    with printed:
+        assert printed.readline() == "refused\n"
     assert took(lambda: fleet.ledger.count("restored") == 10) < 8, "its link holds messages until their locks end"
     assert first.poll() is None
     assert fleet.ledger.balance(0).missing == 0
@@ -166,7 +172,7 @@ def test_nothing_is_drained_that_a_kill_would_hide_while_redis_does_not_answer(
     fleet.create_queues(lock_s=9)
     try:
         with log.open("w") as stderr:
-            first = fleet.start(stderr=stderr)
+            first = fleet.start(err=stderr.fileno())
         fleet.serves(first)
         server.freeze()
         fleet.store(0, queue, 20)
@@ -212,7 +218,7 @@ def test_a_pace_set_by_an_operator_is_obeyed_within_two_seconds(fleet, primary, 
     assert took(lambda: primary.stats(queue)["enqueued"] == 100) < 5
 
 
-def is_stopped(process: subprocess.Popen) -> bool:
+def is_stopped(process: forked.Process) -> bool:
     return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
