@@ -24,7 +24,6 @@ from tests import forked, migrated, selection, static_files
 from tests.ports import free_port
 
 TOGETHER = {
-    "tests/acceptance/test_browser.py": "demo",
     "tests/acceptance/test_demo_endings.py": "demo",
     "tests/acceptance/test_drill_in_demo.py": "demo",
     "tests/acceptance/test_outage_stories.py": "demo",

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.acceptance.control_plane import ControlPlane
-from tests.acceptance.demo_client import PASSWORD, Demo, DemoClient
+from tests.acceptance.demo_client import NO_JAVA, PASSWORD, Demo, DemoClient
 from tests.acceptance.fleet import Fleet, RedisServer, SpawnServer
 
 
@@ -25,7 +25,7 @@ class Stage:
             return self._demo
         self.end()
         self._count += 1
-        demo = self._demo = Demo(self._folder / str(self._count), DEMO_PASSWORD=PASSWORD, **variables)
+        demo = self._demo = Demo(self._folder / str(self._count), DEMO_PASSWORD=PASSWORD, **(variables or NO_JAVA))
         try:
             demo.await_ready()
         except BaseException:

@@ -26,6 +26,8 @@ from tests.ports import free_port
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "correct-horse-battery"
 READY_S = 180.0  # what the contract grants
+NO_JAVA = {"JAVA_HOME": "/nowhere"}
+"""Without Spark, whose start takes as much processor time as half of that of the demo."""
 
 
 def eventually(condition: Callable[[], Any], limit_s: float, what: str) -> Any:
