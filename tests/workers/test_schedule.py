@@ -80,18 +80,14 @@ def test_charges_that_are_computed_often_are_computed_at_each_tick(taken, fleet,
     assert 0 < fleet.ttl("workers:tick:charges") <= 30
 
 
-def test_a_worker_long_silent_is_forgotten(fleet):
+def test_a_heartbeat_reports_what_its_worker_cannot_serve_and_one_long_silent_is_forgotten(fleet):
     old = heartbeats.Heartbeat(datetime(2026, 1, 1, tzinfo=UTC), ("pings",))
-    fresh = heartbeats.Heartbeat(datetime.now(UTC), ("pings", "syphons"))
+    fresh = heartbeats.Heartbeat(
+        datetime.now(UTC), ("pings", "syphons"), {"contoso": "no backlog queue can be reached"}
+    )
     fleet.hset(heartbeats.KEY, mapping={"old": old.to_json(), "fresh": fresh.to_json()})
     assert heartbeats.heartbeats() == {"fresh": fresh}
     assert fleet.hkeys(heartbeats.KEY) == ["fresh"]
-
-
-def test_a_heartbeat_reports_which_pairs_a_worker_cannot_serve_as_it_should(fleet):
-    reported = heartbeats.Heartbeat(datetime.now(UTC), ("pings",), {"contoso": "no backlog queue can be reached"})
-    fleet.hset(heartbeats.KEY, "new", reported.to_json())
-    assert heartbeats.heartbeats() == {"new": reported}
 
 
 def test_a_pair_that_is_served_without_its_backlog_is_a_problem_and_a_whole_one_is_none(monkeypatch):

@@ -25,49 +25,45 @@ def nobody_is_signed_in(browser: Browser) -> bool:
     return not browser.user.is_authenticated and not Identity.objects.exists()
 
 
-@pytest.mark.parametrize("words", [{}, {"state": ""}, {"state": "x" * 40}, {"state": "\x00"}, {"state": "*"}], ids=repr)
-def test_a_state_that_nobody_gave_signs_nobody_in_and_asks_nothing(browser, provider, key, lets_in, words):
+def test_a_state_that_nobody_gave_signs_nobody_in_and_asks_nothing(browser, provider, key, lets_in):
     provider.sign(key, browser.leave()["nonce"])
     asked = list(provider.paths)
-
-    answer = browser.get(views.come_back, code="c", **words)
-
-    assert answer.status_code in (302, 403)
-    assert nobody_is_signed_in(browser)
-    assert provider.paths == asked
+    for words in ({}, {"state": ""}, {"state": "x" * 40}, {"state": "\x00"}, {"state": "*"}):
+        assert browser.get(views.come_back, code="c", **words).status_code in (302, 403), words
+        assert nobody_is_signed_in(browser)
+        assert provider.paths == asked
 
 
-@pytest.mark.parametrize("nonce", ["", "another", None], ids=repr)
-def test_a_token_without_the_nonce_of_this_sign_in_is_refused(browser, provider, key, lets_in, nonce):
-    assert browser.comes_back(provider, key, nonce=nonce).status_code == 403
-    assert nobody_is_signed_in(browser)
+def test_a_token_without_the_nonce_of_this_sign_in_is_refused(browser, provider, key, lets_in):
+    for nonce in ("", "another", None):
+        assert (nonce, browser.comes_back(provider, key, nonce=nonce).status_code) == (nonce, 403)
+        assert nobody_is_signed_in(browser)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"iss": "https://evil.example"},
-        {"aud": "another-client"},
-        {"aud": ["another-client", "a-third"]},
-        {"aud": ["us", "another-client"], "azp": "another-client"},
-        {"aud": None},
-        {"iss": None},
-        {"exp": None},
-        {"sub": None},
-        {"sub": ""},
-        {"exp": int(time.time()) - 3600},
-        {"exp": "tomorrow"},
-        {"exp": -1},
-        {"iat": int(time.time()) + 86_400},
-        {"sub": {"a": 1}},
-        {"sub": "5678"},
-        {"sub": "1" * 256},
-    ],
-    ids=lambda changes: "-".join(map(str, changes)),
+WRONG_CLAIMS = (
+    {"iss": "https://evil.example"},
+    {"aud": "another-client"},
+    {"aud": ["another-client", "a-third"]},
+    {"aud": ["us", "another-client"], "azp": "another-client"},
+    {"aud": None},
+    {"iss": None},
+    {"exp": None},
+    {"sub": None},
+    {"sub": ""},
+    {"exp": int(time.time()) - 3600},
+    {"exp": "tomorrow"},
+    {"exp": -1},
+    {"iat": int(time.time()) + 86_400},
+    {"sub": {"a": 1}},
+    {"sub": "5678"},
+    {"sub": "1" * 256},
 )
-def test_a_token_with_wrong_claims_signs_nobody_in(browser, provider, key, lets_in, changes):
-    assert browser.comes_back(provider, key, **changes).status_code == 403
-    assert nobody_is_signed_in(browser)
+
+
+def test_a_token_with_wrong_claims_signs_nobody_in(browser, provider, key, lets_in):
+    for changes in WRONG_CLAIMS:
+        assert (changes, browser.comes_back(provider, key, **changes).status_code) == (changes, 403)
+        assert nobody_is_signed_in(browser)
 
 
 def test_a_subject_is_not_cut_off_to_become_that_of_somebody_else(browser, provider, key, lets_in):

@@ -177,13 +177,13 @@ def test_a_month_without_charges_says_what_to_run(as_role):
         assert words in as_role(role).get("/costs/", {"month": "2026-02"}).text
 
 
-@pytest.mark.parametrize("month", ["2026-13", "october", "2026-1"])
 @pytest.mark.parametrize(
     ("url", "status"), [("/costs/", 200), ("/costs/reconcile/", 200), ("/costs.csv", 400), ("/costs.parquet", 400)]
 )
-def test_a_month_that_is_none_is_a_banner_on_pages_and_no_file(viewer, url, status, month):
-    response = viewer.get(url, {"month": month})
-    assert (response.status_code, b"YYYY-MM" in response.content) == (status, True)
+def test_a_month_that_is_none_is_a_banner_on_pages_and_no_file(viewer, url, status):
+    for month in ("2026-13", "october", "2026-1"):
+        response = viewer.get(url, {"month": month})
+        assert (month, response.status_code, b"YYYY-MM" in response.content) == (month, status, True)
 
 
 def test_a_pair_that_is_none_is_a_sentence(viewer, stored):

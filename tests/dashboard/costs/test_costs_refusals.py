@@ -44,8 +44,6 @@ def test_of_a_page(as_role, people, address, sent, verb, target):
     ("address", "sent", "verb", "target"),
     [
         ("charges/compute", {"month": MONTH}, "compute_charges", MONTH),
-        ("budgets", {"pair": "*", "amount": "10"}, "set_budget", "*"),
-        ("charges/rule", {"rule": "published"}, "set_cost_rule", "*"),
         (f"statements?month={MONTH}", None, "reconcile_export", MONTH),
     ],
 )
