@@ -55,9 +55,11 @@ def test_the_whole_primary_is_broken_and_mended(demo, as_role):
 
 def test_the_page_says_what_is_broken_and_what_the_failover_interval_is(demo, as_role):
     operator = as_role("operator")
+    assert "Break one queue</button>" in operator.get("/").text
     press(operator, "break", path="orders", how="silent")
 
     page = one_line(operator.get("/").text)
+    assert ("Break one queue" in page, "Mend all</button>" in page) == (False, True)
 
     assert '<span class="broken">does not answer</span>' in page
     assert "failover interval of <b>5\N{NO-BREAK SPACE}s</b>" in page

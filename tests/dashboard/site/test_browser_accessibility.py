@@ -21,6 +21,8 @@ STANDARD = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practi
 ALL = {"runOnly": {"type": "tag", "values": STANDARD}, "resultTypes": ["violations"]}
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}, "resultTypes": ["violations"]}
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+ZOOMED = {"width": 720, "height": 450}
+"""1,440 pixels at 200 %."""
 BILLING = "shipments/eu-west/Subscriptions/billing"
 STATES = {
     "an entity with a long name": f"/pairs/contoso/entities/{LONG_PATH}/",
@@ -239,6 +241,6 @@ def test_every_page_fits_and_every_table_names_its_columns_and_every_part_its_he
         assert page.locator("main table:not(:has(th[scope=col]))").count() == 0, name
         assert page.locator("main h1").count() == 1, name
         assert page.locator("body > header, body > main").count() == 2, name
-        for size in (PHONE, WIDE):
+        for size in (PHONE, ZOOMED, WIDE):
             page.set_viewport_size(size)
             assert page.evaluate(CUT_OFF) == [], name
