@@ -16,7 +16,7 @@ from dashboard.site.database import from_one_reading
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of
 
-PAGE = 25
+PAGE = 16
 SHOWN_FOR = timedelta(minutes=2)
 """How long the page shows the result of a deletion or a drain."""
 
