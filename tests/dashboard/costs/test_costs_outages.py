@@ -19,6 +19,7 @@ from dashboard.costs.reporting.availability import by_pair
 from dashboard.costs.runs.charges import outages_for
 from dashboard.costs.runs.storing import store
 from dashboard.models import Availability, ChargeRun, EntityHealth, FailoverEvent, Outage, Pair
+from dashboard.models.visibility import seen_as
 from dashboard.site.money import cents
 from tests.dashboard.costs.test_costs import BASE, RUN, invoice, line
 from tests.dashboard.markup import costs_of, one_line
@@ -130,9 +131,10 @@ def test_an_outage_costs_what_the_tier_of_the_secondary_takes(tmp_path, tier, ch
     sent = line("send", 560, units=20_000_000)
     stored(tmp_path, [run, EPISODE | {"extra": extra}, invoice("published", 1_560), sent, own, hours])
 
-    report = cost_report.report(MONTH)
-
-    assert [part.charge for part in report.outages[0].parts] == [charge]
+    Pair.objects.create(name="contoso", primary_namespace="a", secondary_namespace="b", synced_at=START)
+    for visible in (None, lambda: Pair._base_manager.all()):
+        with seen_as(visible):
+            assert [part.charge for part in cost_report.report(MONTH).outages[0].parts] == [charge]
 
 
 def several(count: int) -> list[dict[str, Any]]:
