@@ -31,6 +31,7 @@ SUMS = ("operations", "messages", "bytes", "billing_units", "rows")
 LONGEST = {"scope": 200, "pair": 63, "namespace": 260, "entity": 300}
 """Bytes; no longer name can be stored."""
 
+FUTURE = "the minute lies in the future"
 LARGEST_MESSAGE_BYTES = 100 * 1024 * 1024  # Premium's limit, the highest of all tiers
 MOST_UNITS = LARGEST_MESSAGE_BYTES // (64 * 1024)  # that one message, or one call, can cost
 MOST = 10**12

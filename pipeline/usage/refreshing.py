@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 from pipeline.errors import FilesChangedError
 from pipeline.months import Month
 from pipeline.progress import Progress
-from pipeline.schemas import KEY, SUMS, USAGE
+from pipeline.schemas import FUTURE, KEY, SUMS, USAGE
 from pipeline.usage.counts import Counts
 from pipeline.usage.files import SourceFile, check, place_of
 from pipeline.usage.folder import Child, UsageFolder, day_number, day_of
@@ -29,7 +30,6 @@ if TYPE_CHECKING:  # loaded when something has changed: it takes longer than to 
 CLOCK_SKEW = timedelta(hours=1)
 LATE = timedelta(days=1)
 ROWS_AT_ONCE = 25_000_000
-FUTURE = "the minute lies in the future"
 
 
 @dataclass(slots=True)
@@ -45,8 +45,7 @@ class Refreshing:
     session: Callable[[], SparkSession]
     progress: Progress
     left_out: Mapping[str, str]
-    summed: list[Records] = field(default_factory=list)
-    again: set[str] = field(default_factory=set)
+    summed: dict[str, Records | None] = field(default_factory=dict)
     late: set[str] = field(default_factory=set)
 
     def days(self) -> tuple[list[Day], Counts]:
@@ -64,7 +63,7 @@ class Refreshing:
         return [
             day
             for day in listing.stale(str(self.month))
-            if day not in self.again or listing.headers[day].sources != listing.marks(day)
+            if day not in self.summed or listing.headers[day].sources != listing.marks(day)
         ]
 
     @property
@@ -111,7 +110,6 @@ class Refreshing:
         if (records := self._records(days)) is not None:
             sums = records.sums("hour")
             odd, examples = require_sum(records, sums)
-            self.summed.append(records)
         found, root = by_day(sums), f"{self.folder.root}/usage"
         for day, files in days.items():
             of_day = found.get(day, NO_SUMS)
@@ -123,7 +121,7 @@ class Refreshing:
                 is_final=FUTURE not in counts.reasons and self.month.start <= self.now,
             )
             self.table.write(day, storable(of_day).select([*KEY, "hour", *SUMS]), header)
-        self.again |= days.keys()
+        self.summed |= dict.fromkeys(days, records)
 
     def minutes(self, days: Collection[Day], hours: Collection[int]) -> pa.Table:
         """The sums by minute of these hours; what is not kept is summed, and kept. Raises FilesChangedError."""
@@ -147,15 +145,12 @@ class Refreshing:
 
     def _minutes_of(self, missing: Mapping[str, tuple[Day, set[int]]]) -> pa.Table:
         """The sums of these hours of the days, from the records that this run has found already, or from the files."""
-        days = {day_number(name): each for name, each in missing.items()}
-        parts = [NO_MINUTES]
-        for known in reversed(self.summed):
-            mine = days.keys() & known.days
-            parts += [known.sums("minute", {hour for day in mine for hour in days[day][1]})] if mine else []
-            days = {day: each for day, each in days.items() if day not in mine}
-        checked = {day.day: self._as_before(day) for day, _ in days.values()}
-        if checked and (records := self._records(checked)) is not None:
-            parts.append(records.sums("minute", {hour for _, hours in days.values() for hour in hours}))
+        unknown = {name: self._as_before(day) for name, (day, _) in missing.items() if name not in self.summed}
+        self.summed |= dict.fromkeys(unknown, self._records(unknown))
+        wanted: dict[Records | None, set[int]] = defaultdict(set)
+        for name, (_, hours) in missing.items():
+            wanted[self.summed[name]] |= hours
+        parts = [NO_MINUTES, *(records.sums("minute", hours) for records, hours in wanted.items() if records)]
         return pa.concat_tables([part.select(NO_MINUTES.column_names).cast(NO_MINUTES.schema) for part in parts])
 
     def _as_before(self, day: Day) -> dict[str, SourceFile | str]:

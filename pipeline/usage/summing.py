@@ -13,17 +13,19 @@ from operator import or_
 from urllib.parse import unquote
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from pipeline.errors import FilesChangedError, UnreadableFilesError
 from pipeline.schemas import KEY, SUMS, USAGE, ddl
-from pipeline.usage.checks import usage_reason
+from pipeline.usage.checks import COUNTS, is_none_of, of_key, of_row, usage_reason
 from pipeline.usage.files import SourceFile, place_of
 
 MICROS = {"minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000}
 OF_ALL = ("read", "misplaced")
 """Sums of all good rows, copies included: their number, and that of those in the folder of another day."""
+NUMBERS = (*SUMS, *OF_ALL)
 IDENTITY = ("day", "record_id")
 MOST_OF_AN_ID, EXAMPLES = 200, 20
 
@@ -57,27 +59,25 @@ class Records:
         self.files, self.days = files, days
         self.rows = _read(spark, root, files)
         self.reason = usage_reason(not_after)
-        self.is_good = self.reason.isNull() & F.col("day").isin(*days)
-        # Eight bytes of each row are shuffled, not the row. Only rows whose hash is there twice are compared, and held
-        # before they are checked: Spark would check all rows first.
+        self.is_good = is_none_of(of_row(not_after)) & F.col("day").cast("int").isin(*days)
+        # Eight bytes of each row are counted here, which takes Spark three times as long; only rows whose hash is there
+        # twice are compared.
         hashed = self.rows.withColumn("h", F.xxhash64(*IDENTITY))
-        repeated = hashed.select("h").repartition("h").groupBy("h").count().where("count > 1").select("h").cache()
-        has_copies = not repeated.isEmpty()
-        held = hashed.join(repeated, "h", "left_semi").cache()
-        self.suspects = held.where(self.is_good).cache() if has_copies else None
+        hashes = hashed.select("h").toArrow().group_by("h", use_threads=False).aggregate([([], "count_all")])
+        repeated = spark.createDataFrame(hashes.filter(pc.greater(hashes["count_all"], 1)))
+        suspects = hashed.join(repeated, "h", "left_semi").withColumn("is_good", self.is_good & is_none_of(of_key()))
+        self.superseded = _superseded(suspects).cache()
 
     def sums(self, time: str, hours: Collection[int] = ()) -> pa.Table:
         """The sums by KEY and `time` (`hour` or `minute`), of all hours or of these."""
-        is_counted = self.is_good & _is_in(hours) if hours else self.is_good
-        summed = _summed(self.rows.where(is_counted), time)
-        if self.suspects is not None:
-            suspects, winners = self.suspects, _winners(self.suspects)
-            if hours:
-                suspects, winners = suspects.where(_is_in(hours)), winners.where(_is_in(hours))
-            for part in (_summed(suspects, time, sign=-1), _summed(winners, time, sign=1)):
-                summed = summed.unionByName(part)
-            summed = summed.groupBy(*KEY, time).agg(*(F.sum(name).alias(name) for name in (*SUMS, *OF_ALL)))
-        return summed.toArrow()
+        is_counted = _is_in(hours) if hours else F.lit(True)
+        of_all = {"rows": F.lit(1), "read": F.lit(1), "misplaced": _is_misplaced().cast("int")}
+        sums = _summed(self.rows.where(self.is_good & is_counted).withColumns(of_all), time)
+        # Without a sum in the condition, Spark would ask it of each row.
+        sums = sums.where(F.when(F.col("rows") > 0, is_none_of(of_key())))
+        sums = sums.unionByName(_summed(self.superseded.where(is_counted), time))
+        added = sums.toArrow().group_by([*KEY, time], use_threads=False).aggregate([(name, "sum") for name in NUMBERS])
+        return added.rename_columns([*KEY, time, *NUMBERS])
 
     def odd(self) -> list[Odd]:
         """The rows that are bad, of a day that is not summed, or in the folder of another day than theirs."""
@@ -110,22 +110,22 @@ class Records:
         raise UnreadableFilesError(liars) if liars else FilesChangedError("A usage file")
 
 
-def _winners(rows: DataFrame) -> DataFrame:
-    """The row of each record that counts."""
-    others = [name for name in (*USAGE, "hour", "date") if name not in ("record_id", "seq")]
-    best = rows.groupBy(*IDENTITY).agg(F.max(F.struct("seq", *others)).alias("row"))
-    return best.select("day", "row.*")
+def _superseded(rows: DataFrame) -> DataFrame:
+    """The good rows of each record but the one that counts, as they are taken off the sums."""
+    order = [F.col(name).desc() for name in ("is_good", "seq", *USAGE)]
+    place = F.row_number().over(Window.partitionBy(*IDENTITY).orderBy(*order))
+    taken = {name: -F.col(name) for name in COUNTS} | {"rows": F.lit(-1)} | dict.fromkeys(OF_ALL, F.lit(0))
+    return rows.withColumn("place", place).where("is_good and place > 1").withColumns(taken)
 
 
 def _read(spark: SparkSession, root: str, files: Sequence[SourceFile]) -> DataFrame:
-    """The rows of the files, with the `date` of their folder, and the `day` and `hour` of their minute."""
+    """The rows of the files, with the `date` of their folder, and the `day` of their minute."""
     frames = [
         _frame(spark, root, [file.name for file in files if file.in_nanoseconds == unit], in_nanoseconds=unit)
         for unit in (False, True)
         if any(file.in_nanoseconds == unit for file in files)
     ]
-    whole = {name: F.expr(f"unix_micros(minute) div {MICROS[name]}") for name in ("day", "hour")}
-    return reduce(DataFrame.unionByName, frames).withColumns(whole)
+    return reduce(DataFrame.unionByName, frames).withColumn("day", F.expr(f"unix_micros(minute) div {MICROS['day']}"))
 
 
 def _frame(spark: SparkSession, root: str, names: Sequence[str], *, in_nanoseconds: bool) -> DataFrame:
@@ -136,24 +136,17 @@ def _frame(spark: SparkSession, root: str, names: Sequence[str], *, in_nanosecon
 
 def _is_in(hours: Collection[int]) -> Column:
     """Whether the minute is in one of the hours, as a condition that Parquet can skip rows by."""
-    minute = F.col("minute")
     begins = [datetime.fromtimestamp(hour * 3600, UTC) for hour in sorted(hours)]
-    each = ((minute >= F.lit(begin)) & (minute < F.lit(begin + timedelta(hours=1))) for begin in begins)
-    return reduce(or_, each)
+    return reduce(or_, (F.col("minute").between(begin, begin + timedelta(minutes=59)) for begin in begins))
 
 
 def _is_misplaced() -> Column:
     return F.coalesce(F.col("day") != F.unix_date("date"), F.lit(False))
 
 
-def _summed(rows: DataFrame, time: str, sign: int = 0) -> DataFrame:
-    """The sums of rows that are to be added (or, `sign` -1, taken off); only without a sign `OF_ALL` are counted."""
-    counted = {"rows": F.lit(1), "read": F.lit(1), "misplaced": _is_misplaced().cast("int")}
-    values = {name: counted.get(name, F.col(name)) for name in (*SUMS, *OF_ALL)}
-    if sign:
-        values |= {name: values[name] * sign for name in SUMS} | dict.fromkeys(OF_ALL, F.lit(0))
-    at = F.col("hour") if time == "hour" else F.expr(f"unix_micros(minute) div {MICROS[time]}")
-    return rows.groupBy(*KEY, at.alias(time)).agg(*(F.sum(value).alias(name) for name, value in values.items()))
+def _summed(rows: DataFrame, time: str) -> DataFrame:
+    at = F.expr(f"unix_micros(minute) div {MICROS[time]}").alias(time)
+    return rows.groupBy(*KEY, at).agg(*(F.sum(name).alias(name) for name in NUMBERS))
 
 
 def _name(row: Row) -> str:

@@ -1,10 +1,10 @@
 """The month's charges on Spark, whole process, beside DuckDB (two threads) with the same checks and deduplication.
 
-Rows with the contract's columns, one for each minute, entity, kind and process, a thousandth of them repeated, are
-written once to a temporary folder (in BENCH_DIR). The month is computed into an empty table of day sums, then again
-after one day grew, and with nothing changed, beside `manage.py --version`. CPU times beside the seconds tell what a
-busy machine did not do. DuckDB is optional: without it the ratio is left out. BENCH_ROWS is the number of rows, 10
-million by default; 100 million take 6 GB of disk and 10 GB of memory.
+Rows with the contract's columns, in the types that collectors write, one for each minute, entity, kind and process, a
+thousandth of them repeated, are written once to a temporary folder (in BENCH_DIR). The month is computed into an empty
+table of day sums, then again after one day grew, and with nothing changed, beside `manage.py --version`. CPU times
+beside the seconds tell what a busy machine did not do. DuckDB is optional: without it the ratio is left out. BENCH_ROWS
+is the number of rows, 10 million by default; 100 million take 6 GB of disk and 10 GB of memory.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ GENERATE = textwrap.dedent("""
     import sys
     from pipeline.usage.spark import build_session
     rows, folder = int(sys.argv[1]), sys.argv[2]
-    spark = build_session("generate")
+    spark = build_session("generate", **{{"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}})
     a_minute = max(1, rows // ({days} * 1440))  # rows; each of an entity, kind and reporter of its own
     kinds = "array('send', 'receive', 'settle', 'receive_empty', 'send_backlog', 'syphon_send', 'manage')"
     n = spark.range(0, a_minute * {days} * 1440, 1, 2 * {days}).selectExpr(
