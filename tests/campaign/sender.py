@@ -28,7 +28,7 @@ REPEATED = 0.5
 """The share of refused messages outside of sessions that the application sends again, once."""
 PAUSE_S = 0.5
 GATEWAYED_S = 60.0
-"""How long the SDK may try, with all its attempts: a gateway may take 30 s for each."""
+"""Two tries of the SDK: a gateway refuses one within 30 s, where both namespaces fail, and the SDK tries again."""
 
 
 @dataclass(frozen=True, slots=True)

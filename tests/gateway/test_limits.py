@@ -1,6 +1,7 @@
 """What a gateway keeps, waits for and accepts of a client that has proved nothing yet."""
 
 import asyncio
+import ssl
 import time
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -117,6 +118,13 @@ def test_a_request_has_its_answer(request_, answer):
 
 def test_an_address_that_is_no_url_is_the_primarys_to_refuse():
     assert Namespace.of(ENDPOINT, None).address_here("amqps://[broken/orders") == "amqps://[broken/orders"
+
+
+def test_the_sdk_finds_the_primary_at_its_address_and_checks_its_name():
+    keywords = Namespace.of(ENDPOINT, "10.0.0.4").keywords
+    assert keywords["custom_endpoint_address"] == "sb://10.0.0.4:5671"
+    wrapped = keywords["ssl_context"].wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname="10.0.0.4")
+    assert wrapped.server_hostname == "h"
 
 
 def test_what_clients_say_of_themselves_is_cut_and_many_names_are_counted_together():
