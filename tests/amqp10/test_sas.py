@@ -96,9 +96,8 @@ def test_a_token_opens_its_resource_and_what_lies_below(resource, path, covered)
     assert Token(resource, "Root", 0.0).covers(path) is covered
 
 
-@pytest.mark.parametrize(
-    "keys", [{}, [], "key", {"policy": 1}, {"policy": ""}, {"policy": "a;b"}, {"a;b": "key"}, {"p": "\ud800"}]
-)
-def test_keys_that_no_connection_string_can_hold_are_refused(keys):
-    with running("contoso") as namespaces, pytest.raises(EmulatorError, match="key of each policy"):
-        namespaces["contoso"]._call("PUT", "keys", keys)
+def test_keys_that_no_connection_string_can_hold_are_refused():
+    with running("contoso") as namespaces:
+        for keys in ({}, [], "key", {"policy": 1}, {"policy": ""}, {"policy": "a;b"}, {"a;b": "key"}, {"p": "\ud800"}):
+            with pytest.raises(EmulatorError, match="key of each policy"):
+                namespaces["contoso"]._call("PUT", "keys", keys)

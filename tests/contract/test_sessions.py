@@ -372,6 +372,7 @@ def test_receivers_at_work_together_take_every_message_of_every_session_once(cli
         assert [body for name, body in taken if name == session] == [str(number) for number in range(20)]
 
 
+@pytest.mark.sampled("world")
 def test_sessions_are_listed_whatever_the_page_and_by_the_time_of_their_state(client, make_queue):
     queue = make_queue(requires_session=True)
     names = [f"{number:03}" for number in range(120)]
