@@ -152,7 +152,7 @@ class Served:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGINT)
         try:
-            self.process.wait(60)
+            self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait(60)
