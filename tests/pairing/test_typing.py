@@ -134,12 +134,14 @@ def use(sender: PairedSender) -> None:
 
 
 @pytest.fixture(scope="module")
-def checked(tmp_path_factory):
+def checked(tmp_path_factory, pytestconfig):
+    """What mypy says of both; what it knows of the SDK and of the library it keeps for the next run."""
     directory = tmp_path_factory.mktemp("program")
     (directory / "right.py").write_text(RIGHT)
     (directory / "wrong.py").write_text(WRONG_PROGRAM)
     (directory / "mypy.ini").write_text("[mypy]\n")
-    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", "cache"]
+    cache = str(pytestconfig.cache.mkdir("mypy"))
+    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", cache]
     root = Path(pairing.__file__).parent.parent
     reported = subprocess.run(
         [*command, "--config-file", "mypy.ini", "right.py", "wrong.py"],
