@@ -35,15 +35,15 @@ _TURN_S = 0.1
 
 
 class RedisServer:
-    """A redis-server on one port, that forgets everything when it is killed."""
+    """A redis-server on one port, or with a socket alone, that forgets everything when it is killed."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, free_port()
-        self.url = f"redis://127.0.0.1:{self.port}/0"
+    def __init__(self, folder: Path, *, has_port: bool = True) -> None:
+        self.folder, self.port = folder, free_port() if has_port else 0
+        self.url = f"redis://127.0.0.1:{self.port}/0" if has_port else f"unix://{folder}/redis.sock"
         self.start()
 
     def start(self) -> None:
-        self.process = start_redis(self.folder, self.port)
+        self.process = start_redis(self.folder, self.port, "--unixsocket", "redis.sock")
 
     def kill(self) -> None:
         self.process.kill()

@@ -28,11 +28,11 @@ from pairing import SendAvailabilityOptions
 from pairing.fleet.coordination import RedisCoordination
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import SharedState
+from tests.acceptance.fleet import RedisServer
 from tests.administration import administration_of
 from tests.pace import GUARD
 from tests.pairing import leftovers
 from tests.pairing.model_redis import NearRedis
-from tests.pairing.own_redis import RedisServer
 from tests.prompt_links import without_pauses  # noqa: F401
 
 _KEY = "local-namespace-key"
@@ -143,7 +143,7 @@ class LocalNamespace:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
     """A Redis of the test's own, that it may kill, freeze and start again empty."""
-    server = RedisServer(tmp_path)
+    server = RedisServer(tmp_path, has_port=False)
     yield server
     server.thaw()
     server.kill()

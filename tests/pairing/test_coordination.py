@@ -12,9 +12,9 @@ from pairing.fleet.facts import Facts
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import EVENTS, SharedState
 from pairing.operations.pinger import PLACES
+from tests.acceptance.fleet import RedisServer
 from tests.pace import Stopwatch, eventually
 from tests.pairing import leftovers
-from tests.pairing.own_redis import RedisServer
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
