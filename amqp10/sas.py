@@ -25,6 +25,10 @@ class TokenError(Exception):
     """The token is malformed, expired or not signed with a key of this namespace; the text never quotes it."""
 
 
+class TokenExpired(TokenError):
+    """A key of this namespace signed the token, and its time is over."""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """What a verified token allows: `resource` is an address, `expires_at` in seconds since the epoch."""
@@ -72,7 +76,7 @@ def verify(token: str, keys: Mapping[str, str], now: float) -> Token:
         raise TokenError("The token is malformed: sr, sig, se and skn are needed.") from None
     _check_signature(keys.get(unquote_plus(key_name)), resource, expiry, unquote(signature))
     if expires_at <= now:
-        raise TokenError("The token has expired.")
+        raise TokenExpired(f"ExpiredToken: The token is expired. Expiration time: {expiry}.")
     return Token(unquote_plus(resource), unquote_plus(key_name), expires_at)
 
 
@@ -82,6 +86,8 @@ def verify_by_rings(token: str, rings: Iterable[KeyRing], now: float) -> tuple[T
     for ring in rings:
         try:
             return verify(token, ring.keys, now), ring
+        except TokenExpired:
+            raise
         except TokenError as error:
             refused = error
     raise refused

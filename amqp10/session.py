@@ -60,6 +60,7 @@ class Session:
         self._unsettled: dict[int, tuple[Link, bytes]] = {}
         self._decided: dict[int, tuple[Link, bytes]] = {}  # received, and our outcome waits for the peer's answer
         self._next_delivery_id = 0
+        self.is_over = False
         self._ending: dict[int, int] = {}  # our handles by the peer's, whose detach is on its way
 
     def begun(self, begin: p.Begin) -> None:
@@ -193,7 +194,12 @@ class Session:
     def settle(
         self, first: int, state: bytes, *, last: int | None = None, role: bool = True, settled: bool = True
     ) -> None:
-        """Send a disposition. `role` is True for messages the peer sent, False for those it received."""
+        """Send a disposition, unless the session has ended: the `end` may have come together with the message.
+
+        `role` is True for messages the peer sent, False for those it received.
+        """
+        if self.is_over:
+            return
         ids = _uint(first) + (b"\x40" if last is None else _uint(last))
         fields = (b"\x41" if role else b"\x42") + ids + (b"\x41" if settled else b"\x42")
         self.connection.send(self.channel, b"\x00\x53\x15" + _list(fields + state + b"\x40", 6))
@@ -250,6 +256,7 @@ class Session:
 
     def end_links(self, condition: str | None = None, description: str = "") -> list[Event]:
         """End all links, as the session has ended."""
+        self.is_over = True
         links = list(self.links.values())
         for link in links:
             link.is_open = False

@@ -285,7 +285,10 @@ class Conversation:
     def authorize(self, path: str, *rights: str) -> None:
         """Raise Unauthorized unless a token put on this connection gives one of these rights to the entity."""
         if not self.grants.rights(path, self.host.clock()).intersection(rights):
-            raise Unauthorized(f"Unauthorized access: '{path}' requires the right {' or '.join(rights)}.")
+            claims = " or ".join(rights)
+            raise Unauthorized(
+                f"Unauthorized access. '{claims}' claim(s) are required to perform this operation. Resource: '{path}'."
+            )
 
     def _authenticate(self, name: str, key: str) -> bool:
         """Whether a shared access key is valid; the connection then has its rights without any token."""

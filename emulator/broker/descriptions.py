@@ -197,7 +197,8 @@ def validate_update(before: EntityDescription, after: EntityDescription) -> None
     """Raise DescriptionError if the update changes a property that is fixed at creation."""
     for fixed in ("requires_session", "requires_duplicate_detection", "enable_partitioning"):
         if getattr(before, fixed, None) != getattr(after, fixed, None):
-            raise DescriptionError(f"The value of {_service_name(fixed)} cannot be changed after creation.")
+            kind, name = type(after).__name__.removesuffix("Description"), _service_name(fixed)
+            raise DescriptionError(f"The value for the {name} property of an existing {kind} cannot be changed.")
 
 
 def _validate_receivable(entity: QueueDescription | SubscriptionDescription) -> None:

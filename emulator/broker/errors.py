@@ -61,7 +61,7 @@ class MessageTooLarge(BrokerError):
 
 
 class MessageLockLost(BrokerError):
-    """The lock is invalid: it expired, or the message has been settled already."""
+    """The lock supplied is invalid. Either the lock expired, or the message has already been removed from the queue."""
 
     condition, status = "com.microsoft:message-lock-lost", 410
 

@@ -201,8 +201,8 @@ def _check(operation: Operation, now: float) -> None:
 class Transactions:
     """The transactions that a connection has declared and not discharged. Each ends with its coordinator's link.
 
-    In a session whose first link is a coordinator's, the entity of the next link is the one through which all others
-    send: transactions may then send to any entity, and receive from this one.
+    In a session whose first link is a coordinator's, the entity of the next accepted link is the one through which all
+    others send: transactions may then send to any entity, and receive from this one.
     """
 
     def __init__(self, time_limits: Schedule[Any], hold: DeliveryHold) -> None:
@@ -218,13 +218,16 @@ class Transactions:
     def entity_of(self, session: object, entity: str, *, receives: bool) -> str:
         """The top-level entity that transactions are about on a new link to this one. Raises NotAllowed."""
         via = self._groups.setdefault(session, None)
-        if via == "":
-            via = self._groups[session] = entity
-        if via is None or via == entity:
+        if not via or via == entity:
             return entity
         if receives:
             raise NotAllowed(SPANS_ENTITIES)
         return via
+
+    def accepted(self, session: object, entity: str) -> None:
+        """Let a group send through this entity, if no link of it was accepted before."""
+        if self._groups.get(session) == "":
+            self._groups[session] = entity
 
     def declare(self, coordinator: object) -> bytes:
         """Begin a transaction; returns its id. Raises QuotaExceeded."""

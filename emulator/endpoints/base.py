@@ -80,6 +80,8 @@ class ClientConnection(Protocol):
 class Endpoint:
     """Our side of a link. Subclasses implement a kind of node."""
 
+    _via = ""  # the entity that transactions are about
+
     def __init__(self, client: ClientConnection, link: Link) -> None:
         self.client = client
         self.host = client.host
@@ -94,6 +96,11 @@ class Endpoint:
         """The top-level entity that transactions are about on this link, which is to be opened. Raises NotAllowed."""
         top_level, _ = self.host.namespace.authorization_rules(self.entity)
         return self.client.transactions.entity_of(self.link.session, top_level.lower(), receives=receives)
+
+    def accept(self, **answer: Any) -> None:
+        """Accept a link to an entity."""
+        self.link.accept(**answer)
+        self.client.transactions.accepted(self.link.session, self._via)
 
     def nodes(self) -> list[str]:
         """The nodes for which the link needs a token."""

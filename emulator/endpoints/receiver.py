@@ -28,6 +28,7 @@ from emulator.host import MAX_MESSAGE_SIZE
 
 SETTLED_BY_SENDER = 1
 JMS_SELECTORS = ("apache.org:selector-filter:string", 0x468C00000004)
+NO_SESSION = "It is not possible for an entity that requires sessions to create a non-sessionful message receiver."
 _ACCEPTED, _REJECTED, _RELEASED = encode(p.accepted()), encode(p.rejected()), encode(p.released())
 
 
@@ -41,11 +42,11 @@ class ReceiverEndpoint(Endpoint):
     def open(self) -> None:
         self._find()
         if self.queue.description.requires_session:
-            raise NotAllowed("The entity requires sessions: receive from one of its sessions.")
+            raise NotAllowed(NO_SESSION)
         source = self.link.source
         unfiltered = source.encoded({}) if source is not None and source.filters else None
         self._via = self.transaction_entity(receives=True)
-        self.link.accept(max_message_size=MAX_MESSAGE_SIZE, source=unfiltered)
+        self.accept(max_message_size=MAX_MESSAGE_SIZE, source=unfiltered)
 
     def _find(self) -> None:
         """Find the entity. Raises BrokerError if it does not allow receiving, or not with the filters of the link."""

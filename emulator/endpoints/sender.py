@@ -36,7 +36,7 @@ class SenderEndpoint(Endpoint):
             raise EntityDisabled
         self._via = self.transaction_entity(receives=False)
         self.entity = self.queue.path
-        self.link.accept(max_message_size=MAX_MESSAGE_SIZE)
+        self.accept(max_message_size=MAX_MESSAGE_SIZE)
 
     def nodes(self) -> list[str]:
         return [*super().nodes(), *([self._destination] if self._destination else [])]

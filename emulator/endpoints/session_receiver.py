@@ -62,7 +62,7 @@ class SessionReceiverEndpoint(ReceiverEndpoint):
         assert source is not None
         asked = source.filters[SESSION_FILTER]
         granted = Described(asked.descriptor, session_id) if isinstance(asked, Described) else session_id
-        self.link.accept(
+        self.accept(
             max_message_size=MAX_MESSAGE_SIZE,
             source=source.encoded({Symbol(SESSION_FILTER): granted}),
             properties={LOCKED_UNTIL: Long(_TICKS_AT_1970 + int(until * 1000) * 10000)},

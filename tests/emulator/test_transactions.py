@@ -378,6 +378,9 @@ def test_a_link_may_name_the_entity_it_sends_to_through_another(transacting, nam
 
 
 def test_a_refused_link_is_not_the_one_all_others_send_through(client, transacting):
+    there = described(p.SOURCE, "sessions", *[None] * 6, {Symbol("com.microsoft:session-filter"): "taken"})
+    for channel in (3, 4):  # the second is refused, as the first holds the session
+        client.say(sent(p.Attach(f"taken/{channel}", 9, True, 0, 1, there, target("me")), channel=channel))
     transacting.link(4, 1, "sessions", receives=True)
     client.heard()
     transacting.link(4, 2, "orders", receives=True)

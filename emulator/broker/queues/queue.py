@@ -238,8 +238,11 @@ class Queue:
             self.receivers.dispatch(now, stored)
 
     def delivery_failed(self, stored: StoredMessage, now: float) -> None:
-        """Count a delivery of an unlocked message; dead-letter it at the maximum delivery count, else requeue it."""
-        stored.delivery_count += 1
+        """Count a delivery of an unlocked message; dead-letter it at the maximum delivery count, else requeue it.
+
+        A dead-letter queue counts none.
+        """
+        stored.delivery_count += self.parent is None
         limit = self.description.max_delivery_count
         if stored.delivery_count >= limit and self.parent is None:
             self.dead_letter(stored, *dead_letter.too_many_deliveries(limit), now)

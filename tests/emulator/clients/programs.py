@@ -40,6 +40,9 @@ def _java(folder: str, main: str, *options: str, is_nightly: bool) -> Program:
 
 PROGRAMS = {
     "Go": Program("go", "REQUIRE_GO", (("go", "build", "-o", "steps", "."),), ("{0}/steps",)),
+    "live tests of Go": Program(
+        "go", "REQUIRE_GO", (("go", "version"), ("sh", "live.sh", "build")), ("sh", "{0}/live.sh"), is_nightly=True
+    ),
     "Java": _java("java", "ServiceBus", is_nightly=False),
     "Java of 2024": _java("java", "ServiceBus", "-Dservicebus.version=7.17.7", is_nightly=True),
     "JMS": _java("jms", "Jms", is_nightly=True),
