@@ -7,6 +7,7 @@ does: files, names, requirements. Python 3.12 to 3.14 are tried where WHEEL_PYTH
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,10 +75,14 @@ def test_the_local_namespace_alone_brings_its_command_and_its_fixtures(install: 
 
 @pytest.fixture(scope="module")
 def control_plane(install: Install) -> Installed:
-    return install("paired-namespaces", "servicebus-amqp10", "servicebus-emulator", "paired-namespaces-control-plane")
+    of_both = ("paired-namespaces", "paired-namespaces-control-plane", "paired-namespaces-gateway")
+    return install(*of_both, "servicebus-amqp10", "servicebus-emulator")
 
 
-def test_the_demo_runs_from_the_wheel(control_plane: Installed) -> None:
-    printed = control_plane.run("paired-namespaces", "demo", DEMO_PORT=str(free_port()), DEMO_SECONDS="5")
+def test_the_demo_runs_from_the_wheels_with_a_gateway(control_plane: Installed) -> None:
+    has_gateway = shutil.which("npm") is not None
+    variables = {"DEMO_PORT": str(free_port()), "DEMO_SECONDS": "5", "DEMO_GATEWAY": str(int(has_gateway))}
+    printed = control_plane.run("paired-namespaces", "demo", **variables)
 
     assert re.search(r"^ready http://127", printed, re.MULTILINE), printed
+    assert ("a gateway answers on port" in printed) == has_gateway
