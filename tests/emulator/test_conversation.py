@@ -309,7 +309,7 @@ def test_a_message_may_follow_its_links_attach_in_the_same_breath(client, namesp
     assert len(namespace.queue("orders")) == 1
 
 
-def test_a_session_that_ends_together_with_a_message_is_told_nothing_after_its_end(client, namespace):
+def test_a_session_that_ends_together_with_a_message_gets_nothing_after_its_end(client, namespace):
     handle, _ = client.attach(sends_to="orders")
     client.say(sent(p.Transfer(handle, 9, b"t", 0), body()) + sent(p.End()))
     assert [type(each) for each, _ in client.heard()] == [p.End]
