@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -55,16 +56,12 @@ def summed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return days
 
 
-def no_spark() -> SparkSession:
-    raise AssertionError("Spark was started although nothing has changed")
-
-
 def test_what_has_not_changed_is_priced_without_spark_and_only_changed_days_are_summed_again(
     spark: SparkSession, usage: Path, write: Write, table: Path, summed: list[str]
 ) -> None:
     write(month(), USAGE)
     before = computed(spark, usage, table)
-    assert compute_readable(no_spark, request(usage, table), NOW) == before
+    assert compute_readable(lambda: pytest.fail("Spark was started"), request(usage, table), NOW) == before
     corrected = [row | {"seq": 2, "billing_units": 9 * MILLION} for row in month(DAYS[2])]
     write([*corrected, *month(DAYS[2])], USAGE)
     next((usage / "usage" / "date=2026-10-09").iterdir()).unlink()
@@ -121,54 +118,48 @@ def test_an_id_names_a_record_within_the_day_of_its_minute(spark: SparkSession, 
     assert (outcome.counts.accepted, outcome.counts.copies, invoice_of(outcome).units) == (2, 1, 54)
 
 
-@pytest.mark.parametrize("write_number", [1, 2, 4, 5])
-def test_a_run_that_dies_between_two_writes_leaves_only_whole_days(
-    spark: SparkSession,
-    usage: Path,
-    write: Write,
-    table: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    expected: object,
-    write_number: int,
+def test_runs_that_die_between_two_writes_leave_only_whole_days(
+    spark: SparkSession, usage: Path, write: Write, table: Path, monkeypatch: pytest.MonkeyPatch, expected: object
 ) -> None:
+    """One after another: before any day, after the first, before the sums by minute, and between two of these."""
     write(month(), USAGE)
-    replace, writes = os.replace, list[object]()
+    replace = os.replace
+    for writes in (0, 1, 2, 1):
+        left = iter(range(writes))
 
-    def dying(source: str, target: str) -> None:
-        writes.append(target)
-        if len(writes) == write_number:
-            raise KeyboardInterrupt
-        replace(source, target)
+        def dying(source: str, target: str, left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            replace(source, target)
 
-    monkeypatch.setattr(os, "replace", dying)
-    with pytest.raises(KeyboardInterrupt):
-        computed(spark, usage, table)
-    monkeypatch.undo()
+        with monkeypatch.context() as killed:
+            killed.setattr(os, "replace", dying)
+            with pytest.raises(KeyboardInterrupt):
+                computed(spark, usage, table)
+    assert (len(list(table.rglob("*.hours.parquet"))), len(list(table.rglob("*.minutes.parquet")))) == (3, 1)
     assert outcome_of(computed(spark, usage, table)) == expected
 
 
-@pytest.mark.parametrize("stage", ["summing by hour", "pricing"])
-def test_of_two_runs_at_once_each_has_a_whole_state_of_every_day(
-    spark: SparkSession, usage: Path, write: Write, table: Path, expected: object, stage: str
+def test_of_runs_at_once_each_has_a_whole_state_of_every_day(
+    spark: SparkSession, usage: Path, write: Write, table: Path, expected: object
 ) -> None:
     write(month(), USAGE)
-    others: list[Outcome] = []
+    others: dict[str, Outcome] = {}
 
     def another(at: str, share: float, rows: int) -> None:
-        if at == stage and not others:
-            others.append(computed(spark, usage, table))
+        if at in ("summing by hour", "pricing") and at not in others:
+            others[at] = computed(spark, usage, table)
 
     first = compute_readable(lambda: spark, request(usage, table), NOW, another)
-    assert outcome_of(first) == outcome_of(others[0]) == expected
+    assert [outcome_of(each) for each in (first, *others.values())] == [expected] * 3
 
 
 @pytest.mark.parametrize("stage", ["summing by hour", "pricing"])
 def test_a_run_counts_each_record_once_whenever_files_are_merged(
-    spark: SparkSession, usage: Path, table: Path, stage: str
+    spark: SparkSession, usage: Path, table: Path, expected: tuple[object, ...], stage: str
 ) -> None:
-    for number, row in enumerate(month(DAYS[0])):
-        write_table(usage / "usage" / "date=2026-10-01" / f"part-{number}.parquet", [row], USAGE)
-    before = computed(spark, usage)
+    for number, row in enumerate(month()):
+        write_table(usage / "usage" / f"date={row['minute']:%Y-%m-%d}" / f"part-{number}.parquet", [row], USAGE)
 
     def merging(at: str, share: float, rows: int) -> None:
         if at == stage:
@@ -176,8 +167,8 @@ def test_a_run_counts_each_record_once_whenever_files_are_merged(
 
     outcome = compute_readable(lambda: spark, request(usage, table), NOW, merging)
     assert [path.name[:8] for path in (usage / "usage" / "date=2026-10-01").iterdir()] == ["compact-"]
-    assert (outcome.counts.accepted, outcome.counts.rejected) == (2, [])
-    assert outcome.priced == before.priced
+    assert (outcome.counts.accepted, outcome.counts.rejected) == (6, [])
+    assert outcome_of(outcome)[1:] == expected[1:]
 
 
 def test_sums_that_are_damaged_are_refused_by_name(

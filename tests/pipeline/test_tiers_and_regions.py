@@ -64,15 +64,12 @@ def test_only_standard_operations_climb_the_ladder(
     assert invoice_of(outcome, "settlements").exact - made.exact == Fraction("0.05")
 
 
-def lines_of(usage: list[Line], connections: list[Connections], tariffs: Tariffs) -> dict[tuple[str, str], Fraction]:
-    made = invoice(Terms(month=OCTOBER, prices=PRICES, tariffs=tariffs), "sub", usage, connections)
-    return {(line.namespace, line.kind): line.exact for line in made.lines}
-
-
 def test_a_scope_of_basic_namespaces_has_no_base_charge_and_pays_for_no_connections() -> None:
     usage = [Line(namespace="small", entity="orders", kind="send", units=MILLION, tiers=(0, 0, 0, 0, MILLION, 0))]
     tariffs = Tariffs(namespaces={"small": NAMESPACES["small"]}, crossings={})
-    found = lines_of(usage, [Connections(namespace="small", hours=744 * 5_000)], tariffs)
+    terms = Terms(month=OCTOBER, prices=PRICES, tariffs=tariffs)
+    made = invoice(terms, "sub", usage, [Connections(namespace="small", hours=744 * 5_000)])
+    found = {(line.namespace, line.kind): line.exact for line in made.lines}
     assert found == {("small", "send"): Fraction("0.05"), ("*", "connections"): 0}
 
 
