@@ -8,7 +8,6 @@ from typing import Any, ClassVar, TypeVar
 
 from amqp10.codec import decode, encode, encode_list
 from amqp10.types import (
-    INTEGERS,
     AmqpError,
     Array,
     DecodeError,
@@ -30,14 +29,15 @@ def _same(value: Any) -> Any:
     return value
 
 
-_NUMBERS = INTEGERS | {_NONE}
 _TEXT: Kind = (frozenset({str, Symbol, _NONE}), str)
 _SYMBOL: Kind = (frozenset({str, Symbol, _NONE}), Symbol)
 _SYMBOLS: Kind = (frozenset({str, Symbol, list, Array, _NONE}), _same)
-_UBYTE: Kind = (_NUMBERS, UByte)
-_USHORT: Kind = (_NUMBERS, UShort)
-_UINT: Kind = (_NUMBERS, UInt)
-_ULONG: Kind = (_NUMBERS, ULong)
+_UBYTE: Kind = (frozenset({UByte, _NONE}), UByte)
+_USHORT: Kind = (frozenset({UByte, UShort, _NONE}), UShort)
+_UINT: Kind = (frozenset({UByte, UShort, UInt, _NONE}), UInt)
+_ULONG: Kind = (frozenset({UByte, UShort, UInt, ULong, _NONE}), ULong)
+# Numbers of other types that have a value of the field's are read too.
+_LIMITS = {_UBYTE[0]: 2**8, _USHORT[0]: 2**16, _UINT[0]: 2**32, _ULONG[0]: 2**64}
 _FLAG: Kind = (frozenset({bool, _NONE}), bool)
 _BINARY: Kind = (frozenset({bytes, _NONE}), bytes)
 _MAP: Kind = (frozenset({dict, _NONE}), _same)
@@ -348,7 +348,9 @@ def _check(kind: type[Any], values: list[Any]) -> None:
         if index >= len(values) or values[index] is None:
             raise AmqpError("amqp:invalid-field", f"{kind.__name__.lower()} lacks field {index}")
     for value, allowed in zip(values, allowed_classes, strict=False):
-        if allowed is not None and value.__class__ not in allowed:
+        if allowed is None or value.__class__ in allowed:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _LIMITS.get(allowed, 0):
             raise AmqpError("amqp:invalid-field", f"a field of {kind.__name__.lower()} has the wrong type")
 
 

@@ -89,6 +89,7 @@ def test_a_client_may_leave_sasl_out():
         (frame(1, b"\x3f\x3f"), "amqp:decode-error"),
         (frame(1, b"\x00\x53\x14\xff"), "amqp:decode-error"),
         (frame(1, b"\x00\x53\x99\x45"), "amqp:not-implemented"),
+        (frame(1, b"\x00\x53\x12\xc0\x07\x03\xa1\x01x\x54\xff\x41"), "amqp:invalid-field"),
         (frame(1, b"\x00\x53\x12\x45"), "amqp:invalid-field"),
         (frame(1, b"\x00\x53\x15\xc0\x04\x02\x41\xa1\x00"), "amqp:invalid-field"),
         (sent(p.Open("again"), channel=0), "amqp:illegal-state"),
