@@ -2,7 +2,7 @@
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: demo quick test nightly bench campaign soak check docs setup
+.PHONY: demo quick test nightly bench campaign soak check docs setup object-stores
 
 # The recipes are plain commands on purpose: make then runs them without a shell in between, and the set-up notices
 # when make is killed.
@@ -35,3 +35,6 @@ docs:
 
 setup:
 	@$(PYTHON) tools/bootstrap.py setup
+
+object-stores:
+	@$(PYTHON) tools/bootstrap.py object-stores

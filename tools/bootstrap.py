@@ -1,7 +1,7 @@
 """Sets up this checkout on a fresh machine and then runs what was asked for.
 
     python3 tools/bootstrap.py demo | quick | test | nightly | check | docs | bench | campaign | soak [arguments]
-    python3 tools/bootstrap.py setup | spark
+    python3 tools/bootstrap.py setup | spark | object-stores
 
 Standard library only, because nothing is installed yet. It makes `.venv`, installs the hashed requirements and this
 project into it, and finds (or, as root on Debian, installs) redis-server, a Java runtime, Chromium, PostgreSQL and
@@ -34,6 +34,7 @@ from host_packages import (
     has_java,
     has_redis,
 )
+from object_stores import install as install_object_stores
 from python_packages import add_packages, ensure_packages, ensure_venv, suitable_python
 from steps import PYTHON, ROOT, VENV, SetUpError, search_path
 
@@ -87,14 +88,18 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "docs": ("test", ["-m", "sphinx", *SITE]),
     "setup": ("test", []),
     "spark": ("run", []),
+    "object-stores": ("run", []),
 }
 
 
 def set_up(command: str) -> None:
     """Everything that the command needs before it starts."""
-    if command == "spark":
+    if command in ("spark", "object-stores"):
+        ensure_venv()
         add_packages("run")
         ensure_java()
+        if command == "object-stores":
+            install_object_stores()
         return
     requirements = COMMANDS[command][0]
     of_the_host = threading.Thread(target=install_host_packages, args=(command,), daemon=True)
