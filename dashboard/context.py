@@ -1,5 +1,6 @@
 """What every page knows."""
 
+from functools import cache
 from typing import Any
 
 from django.conf import settings
@@ -15,7 +16,7 @@ from dashboard.urls import MENU
 def page(request: HttpRequest) -> dict[str, Any]:
     """The person's rights (also for what concerns all pairs), the menu, and what of the address could not be read.
 
-    How many alerts are open is asked for by the menu alone.
+    How many alerts are open is asked at most once, by the menu or a headline.
     """
     user = getattr(request, "user", None)
     if user is None:
@@ -29,6 +30,6 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "has_provider": bool(settings.OIDC_ISSUER),
         "has_local_login": settings.LOCAL_LOGIN,
         "menu": MENU,
-        "menu_alerts": open_alerts,
+        "menu_alerts": cache(open_alerts),
         "unread": unread(request),
     }

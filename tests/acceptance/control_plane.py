@@ -139,6 +139,7 @@ class ControlPlane:
             if self._can_be_written():
                 return
             self.signal(name, signal.SIGCONT)
+            self._can_be_written()  # once it has ended its transaction
 
     def _can_be_written(self) -> bool:
         with closing(sqlite3.connect(self.folder / "db.sqlite3", timeout=2)) as database:
