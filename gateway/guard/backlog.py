@@ -89,8 +89,10 @@ class _Queue:
     def look(self) -> None:
         """Let senders go on while there is credit and room."""
         link = self.link
-        is_free = link is not None and link.credit > 0 and link.session.has_room
-        (self.may_send.set if is_free else self.may_send.clear)()
+        if link is not None and link.credit > 0 and link.session.has_room:
+            self.may_send.set()
+        else:
+            self.may_send.clear()
 
 
 class SharedConnection(Dialled):
