@@ -145,6 +145,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
 
     def _shut_down(self) -> None:
         began = time.monotonic()
+        self._report_usage()
         self._pinger.stop()
         self._join("pinger", 1.0)
         grace = min(self.options.close_grace.total_seconds(), CLOSE_S - 2.0)
@@ -156,8 +157,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         until = began + CLOSE_S - 1.0
         self._maintenance.stop()
         self._join("maintenance", min(left_until(until), 1.0))
-        if self.coordination is not None:
-            self._fleet.record(self.meter.drain(self.clock.now(), everything=True))
+        self._report_usage()
         self._fleet.close(max(left_until(until), 0.5))
         self.watchdog.stop(max(left_until(until), 0.2))
         self.primary.close(min(left_until(began + CLOSE_S) / 2, 1.0))

@@ -239,6 +239,11 @@ class PairedClient:
         else:
             self.meter.count(kind, namespace, work.path)
 
+    def _report_usage(self) -> None:
+        """Pass what was metered to the fleet; when closing also at once, because links may take all the time."""
+        if self.coordination is not None:
+            self._fleet.record(self.meter.drain(self.clock.now(), everything=True))
+
     def _learn_limit(self, sender: Any) -> None:
         """Learn the message size limit of the backlog from an open link."""
         self._backlog_limit = int(getattr(sender, "_max_message_size_on_link", 0)) or self._backlog_limit

@@ -242,6 +242,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
 
     async def _shut_down(self) -> None:
         until = time.monotonic() + CLOSE_S - 1.0
+        self._report_usage()
         grace = min(self.options.close_grace.total_seconds(), CLOSE_S - 2.5)
         await self.background.cancel(self._work)
         flying_until = min(time.monotonic() + grace, until - 1.0)
@@ -251,7 +252,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         left_s = max(flying_until - time.monotonic(), 0.0)
         await asyncio.gather(*(link.close(left_s) for link in list(self.background.links)))
         if self.coordination is not None:
-            self._fleet.record(self.meter.drain(self.clock.now(), everything=True))
+            self._report_usage()
             leaving = self.background.start(self._runtime.block(self._fleet.close), "leaving")
             await asyncio.wait([leaving], timeout=max(until - 0.5 - time.monotonic(), 0.5))
         await asyncio.gather(self.primary.close(), self.secondary.close())

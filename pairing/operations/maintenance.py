@@ -138,7 +138,7 @@ class Maintenance:
             with contextlib.suppress(RuntimeError):  # another thread opens one: a second later they are counted again
                 client.meter.connections(end.namespace, end.connections)  # brokered ones are billed
         if client._fleet.answers and self._is_time("report", REPORT_S):
-            client._fleet.record(client.meter.drain(client.clock.now(), everything=True))
+            client._report_usage()
         yield from ()
 
     def _look_at_fill(self) -> Operation[None]:

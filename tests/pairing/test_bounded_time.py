@@ -14,6 +14,7 @@ from azure.servicebus import exceptions as sdk
 from pairing import BacklogUnavailableError
 from tests.pace import Stopwatch, slowed
 from tests.pairing import leftovers
+from tests.pairing.metered import reported
 
 TIMEOUT = 3.0
 SLACK = 1.0  # for what happens beside waiting
@@ -94,8 +95,11 @@ async def test_a_silent_backlog_too_ends_within_the_timeout(world, primary, seco
     assert isinstance(raised.value.__cause__, sdk.ServiceBusError)
 
 
-async def test_closing_takes_five_seconds_at_most_whatever_the_namespaces_do(world, primary, secondary, queue):
-    client = await world.open(enable_pings=False)
+async def test_closing_takes_five_seconds_at_most_whatever_the_namespaces_do_and_usage_is_reported_at_once(
+    world, primary, secondary, queue, redis_url, redis_client
+):
+    client = await world.open(enable_pings=False, coordination=redis_url)
+    await world.until(lambda: client.coordination.is_connected)
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, ServiceBusMessage("before"))
     await world.until(lambda: any(client._backlog_link(path).sender for path in client.backlog_paths))
@@ -104,7 +108,10 @@ async def test_closing_takes_five_seconds_at_most_whatever_the_namespaces_do(wor
     stuck = asyncio.ensure_future(world(sender.send_messages, ServiceBusMessage("stuck"), timeout=20))
     await asyncio.sleep(0)
     with Stopwatch() as watch:
-        await world(client.close)
+        closing = asyncio.ensure_future(world(client.close))
+        await world.until(lambda: reported(redis_client, client.pair)["send"] == 1)
+        assert not stuck.done()
+        await closing
     assert watch.took < 5.0 + SLACK
     with pytest.raises(Exception, match=r".+"):
         await asyncio.wait_for(stuck, 60)

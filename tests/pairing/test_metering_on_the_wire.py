@@ -1,18 +1,15 @@
 """What a client meters is what its namespaces see, and is reported by time and when it closes, in both worlds
 (docs/pricing.md, sections 4 and 5; docs/design/metering.md)."""
 
-import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from redis.exceptions import ConnectionError as RedisIsAwayError
 
-from pairing.fleet.coordination import USAGE
 from pairing.operations import maintenance
 from tests.pairing.conftest import LocalNamespace
-from tests.pairing.metered import metered
+from tests.pairing.metered import metered, reported
 
 
 @pytest.fixture
@@ -21,19 +18,6 @@ def primary():
     namespace = LocalNamespace("contoso")
     yield namespace
     namespace.stop()
-
-
-def reported(redis_client, pair: str) -> Counter:
-    """Messages by kind, as the last report of each record tells."""
-    latest = {}
-    for _, fields in redis_client.xrange(USAGE):
-        record = json.loads(fields["record"])
-        if record["scope"] == pair and record["seq"] >= latest.get(record["record_id"], record)["seq"]:
-            latest[record["record_id"]] = record
-    found = Counter()
-    for record in latest.values():
-        found[record["kind"]] += record["messages"]
-    return found
 
 
 async def send(world, client, queue: str, count: int) -> None:
