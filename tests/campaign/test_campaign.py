@@ -28,7 +28,8 @@ def run(plan: Plan, folder: Path) -> dict[str, object]:
     plans.keep(plan, folder)
     argv = [sys.executable, "-m", "tests.campaign", "--resume", str(folder)]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert done.returncode == 0, done.stdout + done.stderr
+    logs = (f"\n{log.name}\n{log.read_text()[-2000:]}" for log in sorted((folder / "logs").glob("*.log")))
+    assert done.returncode == 0, done.stdout + done.stderr + "".join(logs)
     result: dict[str, object] = json.loads((folder / "result.json").read_text())
     return result
 
