@@ -1,7 +1,7 @@
 """The billable units of a month in their price tiers: each in the place of its tier, under each rule.
 
-An hour inside one tier needs no more detail. The few hours in which a tier begins are taken by minute, and in a minute
-row by row: by namespace, entity, kind and pair. All arithmetic uses whole units.
+An hour inside one tier needs no more detail. The few hours in which a tier begins are taken by minute, and the minute
+in which it does row by row: by namespace, entity, kind and pair. All arithmetic uses whole units.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
@@ -16,13 +17,14 @@ import pyarrow.compute as pc
 
 from pipeline.schemas import KEY, RULES, SETTLEMENTS
 from pipeline.usage.folder import day_of
+from pipeline.usage.sums import by_day
 
 COUNTED = ("operations", "messages", "bytes")
 ORDER_IN_MINUTE = ("namespace", "entity", "kind", "pair")
 MANY = 2_000_000
 """Sums that are held at once, unless the report has more rows."""
-Hour = tuple[str, int]
-"""A billing scope and the number of an hour since 1970."""
+Moment = tuple[str, int]
+"""A billing scope and the number of an hour, or of a minute, since 1970."""
 Tables = Callable[[], Iterable[tuple[str, pa.Table]]]
 """The sums of each day, with its date."""
 
@@ -56,8 +58,8 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An hour of a scope on the ladder: by rule the units used `before` it in the month, and its tier; None where one
-    begins in it.
+    """An hour or minute of a scope on the ladder: by rule the units used `before` it in the month, and its tier; None
+    where one begins in it.
     """
 
     before: Mapping[str, int]
@@ -70,27 +72,40 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The hours of each scope in the tiers that begin at `starts`."""
+    """The steps of each scope in the tiers that begin at `starts`; `time`: whether a step is an hour or a minute."""
 
     starts: Sequence[int]
-    hours: Mapping[Hour, Step]
+    time: str
+    steps: Mapping[Moment, Step]
 
     @classmethod
     def climbed(cls, tables: Tables, starts: Sequence[int], beside: Collection[str]) -> Ladder:
-        """The ladder for the sums of all days, without those of namespaces that are `beside` it."""
-        used = _used(tables(), beside)
-        so_far: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(RULES, 0))
-        hours: dict[Hour, Step] = {}
-        for (scope, hour), units in sorted(used.items()):
-            before = so_far[scope]
-            hours[scope, hour] = Step(before, {rule: _tier_of(before[rule], units[rule], starts) for rule in RULES})
-            so_far[scope] = {rule: before[rule] + units[rule] for rule in RULES}
-        return cls(starts, hours)
+        """The ladder for the sums of all days by hour, without those of namespaces that are `beside` it."""
+        so_far: dict[str, Mapping[str, int]] = defaultdict(lambda: dict.fromkeys(RULES, 0))
+        steps: dict[Moment, Step] = {}
+        for (scope, hour), units in sorted(_used(tables(), "hour", beside).items()):
+            steps[scope, hour], so_far[scope] = _step(so_far[scope], units, starts)
+        return cls(starts, "hour", steps)
+
+    def by_minute(self, tables: Tables) -> Ladder:
+        """The hours in which a tier begins, minute by minute."""
+        so_far = {hour: step.before for hour, step in self.steps.items() if step.is_split}
+        steps: dict[Moment, Step] = {}
+        for (scope, minute), units in sorted(_used(tables(), "minute", ()).items()):
+            if (hour := (scope, minute // 60)) in so_far:
+                steps[scope, minute], so_far[hour] = _step(so_far[hour], units, self.starts)
+        return Ladder(self.starts, "minute", steps)
 
     @property
     def split(self) -> set[int]:
-        """The hours in which a tier begins."""
-        return {hour for (_, hour), step in self.hours.items() if step.is_split}
+        """The hours or minutes in which a tier begins."""
+        return {at for (_, at), step in self.steps.items() if step.is_split}
+
+
+def _step(before: Mapping[str, int], units: Mapping[str, int], starts: Sequence[int]) -> tuple[Step, Mapping[str, int]]:
+    """The step of these units, and the units used after it."""
+    step = Step(before, {rule: _tier_of(before[rule], units[rule], starts) for rule in RULES})
+    return step, {rule: before[rule] + units[rule] for rule in RULES}
 
 
 def _tier_of(before: int, units: int, starts: Sequence[int]) -> int | None:
@@ -114,6 +129,17 @@ def place(tables: Tables, minutes: pa.Table, ladder: Ladder, beside: Mapping[str
     `beside`: of namespaces that are in no tier, the place of their units behind the tiers.
     """
     placed = Placed(max([len(ladder.starts) - 1, *beside.values()]) + 1)
+    _add_tables(placed, tables, ladder, beside)
+    on_it = _without(minutes, beside)
+    of_days = by_day(on_it, "minute").items
+    by_minute = ladder.by_minute(of_days)
+    _add_tables(placed, of_days, by_minute, {})
+    _add_rows(placed, on_it, by_minute)
+    return placed
+
+
+def _add_tables(placed: Placed, tables: Tables, ladder: Ladder, beside: Mapping[str, int]) -> None:
+    """Add the sums that are inside one tier."""
     parts: list[pa.Table] = []
     for day, table in tables():
         in_tiers = _in_tiers(table, ladder, beside)
@@ -123,21 +149,23 @@ def place(tables: Tables, minutes: pa.Table, ladder: Ladder, beside: Mapping[str
             parts = [_together(parts)]
     if parts:
         _add(placed.lines, _together(parts), KEY)
-    _add_minutes(placed, minutes, ladder, beside)
-    return placed
 
 
-def _used(tables: Iterable[tuple[str, pa.Table]], beside: Collection[str]) -> dict[Hour, dict[str, int]]:
-    """The units of each scope and hour under each rule."""
-    used: dict[Hour, dict[str, int]] = {}
+def _used(tables: Iterable[tuple[str, pa.Table]], time: str, beside: Collection[str]) -> dict[Moment, dict[str, int]]:
+    """The units of each scope and hour, or minute, under each rule."""
+    used: dict[Moment, dict[str, int]] = {}
     for _, table in tables:
-        on_it = table.filter(pc.invert(_is_in(table, "namespace", beside)))
-        without = on_it.filter(pc.invert(_is_in(on_it, "kind", SETTLEMENTS)))
-        for rule, billed in zip(RULES, (without, on_it), strict=True):
-            sums = billed.group_by(["scope", "hour"], use_threads=False).aggregate([("billing_units", "sum")])
-            for scope, hour, units in _rows(sums, "scope", "hour", "billing_units_sum"):
-                used.setdefault((scope, hour), dict.fromkeys(RULES, 0))[rule] += units
+        on_it = _without(table, beside)
+        published = pc.if_else(_is_in(on_it, "kind", SETTLEMENTS), 0, on_it["billing_units"])
+        by_step = on_it.append_column("published", published).group_by(["scope", time], use_threads=False)
+        sums = by_step.aggregate([("published", "sum"), ("billing_units", "sum")])
+        for scope, at, *units in _rows(sums, "scope", time, "published_sum", "billing_units_sum"):
+            used[scope, at] = dict(zip(RULES, units, strict=True))
     return used
+
+
+def _without(table: pa.Table, namespaces: Collection[str]) -> pa.Table:
+    return table.filter(pc.invert(_is_in(table, "namespace", namespaces))) if namespaces else table
 
 
 def _is_in(table: pa.Table, name: str, values: Collection[str]) -> pa.ChunkedArray:
@@ -149,12 +177,11 @@ def _rows(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
 
 
 def _in_tiers(table: pa.Table, ladder: Ladder, beside: Mapping[str, int]) -> pa.Table:
-    """The sums of a day, without hours in which a tier begins, with the place of their units under each rule."""
-    scopes, first = pc.unique(table["scope"].cast(pa.string())), pc.min(table["hour"]).as_py() or 0
-    hours = range(first, first + 24)
-    known = [ladder.hours.get((scope, hour)) for scope in scopes.to_pylist() for hour in hours]
-    at = pc.index_in(table["scope"].cast(pa.string()), scopes)
-    at = pc.add(pc.multiply(at, len(hours)), pc.subtract(table["hour"], first))
+    """The sums of a day, without the steps in which a tier begins, with the place of their units under each rule."""
+    scope_of, time_of = table["scope"].cast(pa.string()), table[ladder.time]
+    scopes, times = pc.unique(scope_of), pc.unique(time_of)
+    known = [ladder.steps.get(moment) for moment in product(scopes.to_pylist(), times.to_pylist())]
+    at = pc.add(pc.multiply(pc.index_in(scope_of, scopes), len(times)), pc.index_in(time_of, times))
     for rule in RULES:
         tiers = pa.array([None if each is None or each.is_split else each.tiers[rule] for each in known], pa.int64())
         column = pc.take(tiers, at)
@@ -187,19 +214,17 @@ def _add(totals: dict[tuple[str, ...], Total], sums: pa.Table, key: Sequence[str
         totals[(row[0], day, row[kind]) if day else row[:number]].add(counted, billed_units)
 
 
-def _add_minutes(placed: Placed, minutes: pa.Table, ladder: Ladder, beside: Collection[str]) -> None:
-    """Add the rows of hours in which a tier begins, one after the other."""
-    on_it = minutes.filter(pc.invert(_is_in(minutes, "namespace", beside)))
-    rows = sorted(_rows(on_it, "scope", "minute", *ORDER_IN_MINUTE, *COUNTED, "billing_units"))
-    used: dict[Hour, dict[str, int]] = {}
+def _add_rows(placed: Placed, minutes: pa.Table, ladder: Ladder) -> None:
+    """Add the rows of minutes in which a tier begins, one after the other."""
+    split = minutes.filter(pc.is_in(minutes["minute"], pa.array(sorted(ladder.split), pa.int64())))
+    rows = sorted(_rows(split, "scope", "minute", *ORDER_IN_MINUTE, *COUNTED, "billing_units"))
+    used: dict[Moment, Mapping[str, int]] = {at: step.before for at, step in ladder.steps.items() if step.is_split}
     for scope, minute, namespace, entity, kind, pair, *counted, units in rows:
-        hour = scope, minute // 60
-        if hour not in ladder.hours or not ladder.hours[hour].is_split:
+        if (before := used.get((scope, minute))) is None:
             continue
-        before = used.setdefault(hour, dict(ladder.hours[hour].before))
         of_row = {rule: billed(rule, kind, units) for rule in RULES}
         in_tiers = {rule: _spread(before[rule], more, ladder.starts) for rule, more in of_row.items()}
-        used[hour] = {rule: before[rule] + of_row[rule] for rule in RULES}
+        used[scope, minute] = {rule: before[rule] + of_row[rule] for rule in RULES}
         placed.lines[scope, pair, namespace, entity, kind].add(counted, in_tiers)
         placed.days[scope, day_of(minute // 1440), kind].add(counted, in_tiers)
 
