@@ -16,7 +16,6 @@ from amqp10.addresses import path_of
 from amqp10.cbs import SAS_TOKEN
 from gateway.namespace import Namespace
 from gateway.pairs import PairError
-from pairing.ends import Endpoint
 
 KEY_NAME = "gateway"
 
@@ -24,10 +23,9 @@ KEY_NAME = "gateway"
 class Access:
     """Replaces what was signed with one of the gateway's keys by what the gateway's own credential signs."""
 
-    def __init__(self, keys: Mapping[str, str], primary: Namespace, endpoint: Endpoint) -> None:
-        parts = dict(part.split("=", 1) for part in (endpoint.connection_string or "").split(";") if "=" in part)
+    def __init__(self, keys: Mapping[str, str], primary: Namespace) -> None:
         self._keys, self._primary = keys, primary
-        self._name, self._key = parts.get("SharedAccessKeyName", ""), parts.get("SharedAccessKey", "")
+        self._name, self._key = primary.key_name, primary.key
         if keys and not self._key:
             raise PairError("Clients with keys of the gateway need a primary with a key: give connection_string_env.")
 

@@ -87,35 +87,26 @@ async def _listen(
     gateway: Gateway, given: argparse.Namespace, tls: ssl.SSLContext | None, keys: Mapping[str, str]
 ) -> None:
     """Open each listener that is asked for, then say so."""
+    name, pair = next(iter(keys), ""), given.pair
+    key = f"SharedAccessKeyFile={given.key_file}" if given.key_file else f"SharedAccessKey={keys.get(name)}"
+    plain = f";SharedAccessKeyName={name};{key};{PLAIN}"  # a key is only shown if it was made here
+    encrypted = partial(gateway.listen, tls=tls)
     lines = []
-    for option, text, listen in (
-        ("--health", given.health, gateway.listen_health),
-        ("--listen", given.listen, partial(gateway.listen, tls=None)),
-        ("--listen-tls", given.listen_tls, partial(gateway.listen, tls=tls)),
-        ("--listen-websocket", given.listen_websocket, partial(gateway.listen, tls=tls)),
+    for option, text, listen, before, after in (
+        ("--health", given.health, gateway.listen_health, "health http://", ""),
+        ("--listen", given.listen, partial(gateway.listen, tls=None), f"ready {pair} Endpoint=sb://", plain),
+        ("--listen-tls", given.listen_tls, encrypted, f"ready {pair} amqps://", ""),
+        ("--listen-websocket", given.listen_websocket, encrypted, f"ready {pair} wss://", "/$servicebus/websocket"),
     ):
         if text:
             host, port = _split(option, text)
             try:
-                place = f"{_reachable(host)}:{await listen(host, port)}"
+                lines.append(f"{before}{_reachable(host)}:{await listen(host, port)}{after}")
             except OSError as error:
                 problem = f"{option} {text} cannot be listened on: {error.strerror}; choose another port."
                 raise PairError(problem) from None
-            lines.append(_announced(option, place, given, keys))
     gateway.is_ready = True
     print(*lines, sep="\n", flush=True)
-
-
-def _announced(option: str, place: str, given: argparse.Namespace, keys: Mapping[str, str]) -> str:
-    """The line that says how a listener is reached. A key is only shown if it was made here."""
-    name = next(iter(keys), "")
-    key = f"SharedAccessKeyFile={given.key_file}" if given.key_file else f"SharedAccessKey={keys.get(name)}"
-    return {
-        "--health": f"health http://{place}",
-        "--listen": f"ready {given.pair} Endpoint=sb://{place};SharedAccessKeyName={name};{key};{PLAIN}",
-        "--listen-tls": f"ready {given.pair} amqps://{place}",
-        "--listen-websocket": f"ready {given.pair} wss://{place}/$servicebus/websocket",
-    }[option]
 
 
 # --- options ---------------------------------------------------------------------------------------------------------

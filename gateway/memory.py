@@ -9,6 +9,7 @@ import hashlib
 import time
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote_plus
 
 from amqp10.addresses import MANAGEMENT, path_of
 from amqp10.codec import decode
@@ -17,7 +18,7 @@ from amqp10.requests import Request
 from amqp10.sas import expiry, strays
 from amqp10.types import AmqpError
 
-_MOST, _MOST_OF_ONE, _MOST_ASKED, _LONGEST_S = 100_000, 1000, 256, 24 * 3600.0
+_MOST, _AFTER, _MOST_OF_ONE, _MOST_ASKED, _LONGEST_S = 100_000, 0.9, 1000, 256, 24 * 3600.0
 USUAL: tuple[int, Any] = (256 * 1024, None)
 
 
@@ -41,6 +42,12 @@ class Grant:
         """How it is remembered."""
         return hashlib.sha256(f"{self.path}\n{self.shown}".encode()).digest()
 
+    @property
+    def owner(self) -> bytes:
+        """Whose it is: the name of a key that signs as many as it likes, or a token that its owner cannot make."""
+        parts = dict(part.split("=", 1) for part in self.shown.partition(" ")[2].split("&") if "=" in part)
+        return hashlib.sha256(unquote_plus(parts.get("skn", self.shown)).casefold().encode()).digest()
+
     def covers(self, path: str) -> bool:
         """Whether it is for this entity, and has not expired."""
         is_below = not self.path or f"{path}/".startswith(f"{self.path}/")
@@ -51,22 +58,39 @@ class Memory:
     """The memory of one process."""
 
     def __init__(self) -> None:
-        self._until: dict[tuple[bytes, str | None], float] = {}
+        self._until: dict[bytes, dict[tuple[bytes, str | None], float]] = {}  # by owner
+        self._size = 0
         self.links: dict[str, tuple[int, Any]] = {}
         """How large a message to an entity may be, and the properties with which the primary answers its senders."""
 
     def learn(self, grant: Grant, path: str | None = None) -> None:
         """The primary has accepted a token or a key, or lets its owner send to this entity."""
         if path is None or grant.covers(path):
-            _keep(self._until, (grant.digest, path), min(grant.until, time.time() + _LONGEST_S), _MOST)
+            owned = self._until.setdefault(grant.owner, {})
+            self._size -= len(owned)
+            _keep(owned, (grant.digest, path), min(grant.until, time.time() + _LONGEST_S), _MOST)
+            self._size += len(owned)
+            if self._size > _MOST:
+                self._make_room()
+
+    def _make_room(self) -> None:
+        """Drop what has expired, then the oldest of whoever has most: one owner does not displace others."""
+        now = time.time()
+        living = {owner: {key: at for key, at in owned.items() if at > now} for owner, owned in self._until.items()}
+        self._until = {owner: owned for owner, owned in living.items() if owned}
+        while (size := sum(map(len, self._until.values()))) > _MOST * _AFTER:
+            most = max(self._until.values(), key=len)
+            for key in list(most)[: len(most) // 10 + 1]:
+                del most[key]
+        self._size = size
 
     def forget(self, grant: Grant, path: str | None = None) -> None:
         """The primary does not accept a token or a key any more, or does not let its owner send to this entity."""
-        self._until.pop((grant.digest, path), None)
+        self._size -= self._until.get(grant.owner, {}).pop((grant.digest, path), None) is not None
 
     def knows(self, grant: Grant, path: str | None = None) -> bool:
         """Whether the primary has accepted the same one before, or has let its owner send to this entity."""
-        return self._until.get((grant.digest, path), 0.0) > time.time()
+        return self._until.get(grant.owner, {}).get((grant.digest, path), 0.0) > time.time()
 
 
 class Proofs:

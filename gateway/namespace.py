@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,9 +11,12 @@ from urllib.parse import urlsplit
 import certifi
 from azure.servicebus import TransportType
 
+from amqp10 import sas
+from amqp10.cbs import SAS_TOKEN
 from pairing.ends import Endpoint
 
 _PORT, _PLAIN_PORT = 5671, 5672
+TOKEN_LIFE_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,25 +29,36 @@ class Namespace:
     address: str
     port: int
     tls: ssl.SSLContext | None = field(repr=False)
+    key_name: str = ""
+    key: str = field(default="", repr=False)
 
     @classmethod
-    def of(cls, endpoint: Endpoint, address: str | None) -> Namespace:
+    def of(cls, endpoint: Endpoint, address: str | None = None) -> Namespace:
         """The namespace of an endpoint, to be found at another address where one is given. Raises ValueError."""
         hostname = urlsplit(f"//{endpoint.host}").hostname or ""
-        place = urlsplit(f"//{address or endpoint.host}")
-        port = place.port if address or endpoint.emulator else None
+        found = f"//{address}" if address else endpoint.keywords.get("custom_endpoint_address")
+        place = urlsplit(found or f"//{endpoint.host}")
+        port = place.port if found or endpoint.emulator else None
+        parts = dict(part.split("=", 1) for part in (endpoint.connection_string or "").split(";") if "=" in part)
         return cls(
             endpoint.address,
             hostname,
             place.hostname or "",
             port or (_PLAIN_PORT if endpoint.emulator else _PORT),
             None if endpoint.emulator else _authorities(hostname),
+            parts.get("SharedAccessKeyName", ""),
+            parts.get("SharedAccessKey", ""),
         )
+
+    def sign(self, audience: str) -> tuple[str, str]:
+        """A token for an audience, signed with the key, and its kind."""
+        return sas.sign(self.key_name, self.key, audience, int(time.time()) + TOKEN_LIFE_S), SAS_TOKEN
 
     @property
     def keywords(self) -> dict[str, Any]:
         """The arguments with which a client of the SDK finds it at its address."""
-        keywords = {"custom_endpoint_address": f"sb://{self.address}:{self.port}", "transport_type": TransportType.Amqp}
+        place = f"[{self.address}]" if ":" in self.address else self.address
+        keywords = {"custom_endpoint_address": f"sb://{place}:{self.port}", "transport_type": TransportType.Amqp}
         return keywords if self.tls is None else {**keywords, "ssl_context": self.tls}
 
     def address_here(self, address: str) -> str:

@@ -16,7 +16,7 @@ from amqp10.transport.listener import READ_BUFFER, AcceptedConnection, Listener
 from amqp10.transport.origin import is_loopback, objection
 from gateway.access import Access
 from gateway.front import Front
-from gateway.guard.backlog import SharedSender, reaches, shared_access
+from gateway.guard.backlog import SharedSender, reaches
 from gateway.guard.client import GatewayClient
 from gateway.memory import Memory, Proofs
 from gateway.metrics import Metrics, by_sdk
@@ -42,7 +42,7 @@ class Gateway:
     def __init__(self, pair: PairEnds, keys: Mapping[str, str], address: str | None) -> None:
         self.pair = pair
         self.primary = Namespace.of(pair.primary, address)
-        self.access = Access(keys, self.primary, pair.primary)
+        self.access = Access(keys, self.primary)
         self.memory = Memory()
         self.client = client_of(pair, self.primary)
         self._opening: asyncio.Task[None] | None = None
@@ -104,7 +104,7 @@ class Gateway:
             self._looking = asyncio.get_running_loop().create_task(self._look(self.client.direct))
 
     async def _look(self, direct: SharedSender) -> None:
-        while not await reaches(self.primary, shared_access(""), self.read_buffer):
+        while not await reaches(self.primary, self.read_buffer):
             direct.is_away = True
             await asyncio.sleep(_PAUSE_S)
         direct.is_away = False
@@ -168,7 +168,6 @@ def client_of(pair: PairEnds, primary: Namespace) -> GatewayClient | None:
         return None
     client = GatewayClient.__new__(GatewayClient)
     client._build(replace(pair.primary, keywords=primary.keywords), pair.secondary, pair.options, None)
-    client.direct = SharedSender(primary, shared_access(pair.primary.connection_string))
     return client
 
 

@@ -27,7 +27,7 @@ from amqp10.types import AmqpError, Array, Int, Long, Symbol
 from gateway.access import Access
 from gateway.guard.client import GatewayClient, GuardedSends, QueueLink
 from gateway.guard.guard import guarded_path
-from gateway.guard.link import CREDIT, MOST_KEPT, RETRYABLE, SIZE_EXCEEDED, rejection
+from gateway.guard.link import CREDIT, MOST_EARLY, MOST_KEPT, RETRYABLE, SIZE_EXCEEDED, rejection
 from gateway.guard.session import ACCEPTED
 from gateway.memory import USUAL, Grant, Proofs
 from gateway.metrics import OTHER, sdk_of
@@ -53,7 +53,7 @@ class StandIn:
         self._client, self.proofs, self._access, self._connection, self._left = client, proofs, access, connection, left
         self._amqp = Connection(_CONTAINER, max_message_size=MOST_KEPT, authenticate=self._authenticate)
         self._amqp.opening.max_frame_size = _MAX_FRAME
-        self.sdk, self.retained, self._kept, self._is_leaving, self._reason = OTHER, 0, 0, False, ""
+        self.sdk, self.retained, self._kept, self._parts, self._is_leaving, self._reason = OTHER, 0, 0, 0, False, ""
         self.links: set[Link] = set()
         self._proving = asyncio.Lock()  # one client alone does not keep others waiting
         self._tasks: set[asyncio.Task[None]] = set()
@@ -70,6 +70,7 @@ class StandIn:
                 self._on(event)
             except AmqpError as error:
                 self._amqp.close(error.condition, str(error))
+        self._hold_parts()
         self._flush()
 
     def pause(self) -> None:
@@ -83,6 +84,7 @@ class StandIn:
         for task in self._tasks:
             task.cancel()
         self._amqp.abort()
+        self._hold_parts()
         self._left(self)
 
     def _flush(self) -> None:
@@ -209,6 +211,13 @@ class StandIn:
         self._client.kept += size
         is_full = self._kept > 0 and (self._kept > MOST_KEPT or self._client.is_full)
         (self._connection.pause_reading if is_full or self._is_leaving else self._connection.resume_reading)()
+
+    def _hold_parts(self) -> None:
+        """Account for incomplete deliveries, which are few where all clients together keep too much."""
+        self._client.kept += self._amqp.partial_bytes - self._parts
+        self._parts = self._amqp.partial_bytes
+        if self._parts > MOST_EARLY and self._client.is_full:
+            self._amqp.close("amqp:resource-limit-exceeded", "too many deliveries are incomplete")
 
     # --- $cbs and $management --------------------------------------------------------------------------------------
 

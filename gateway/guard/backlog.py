@@ -20,20 +20,19 @@ from azure.servicebus.exceptions import (
 
 from amqp10 import events as e
 from amqp10 import performatives as p
-from amqp10 import sas
-from amqp10.cbs import SAS_TOKEN, TokenNode
+from amqp10.cbs import TokenNode
 from amqp10.client import ClientConnection, ClientSession
 from amqp10.link import Link
 from amqp10.transport.dialled import Dialled
 from amqp10.transport.listener import READ_BUFFER
 from amqp10.types import AmqpError
-from gateway.namespace import Namespace
+from gateway.namespace import TOKEN_LIFE_S, Namespace
 from pairing.links.failures import LinkFailure
 
 log = logging.getLogger("gateway")
 
 CONTAINER = "paired-namespaces-gateway"
-_TOKEN_LIFE_S, _RENEW_S = 3600, 360
+_RENEW_S = 360
 _LOOK_S = 60.0
 _ANSWER_S, _SHORT_S, _MOST_PROOFS = 10.0, 1.0, 4
 
@@ -60,13 +59,6 @@ Signs = Callable[[str], tuple[str, str]]
 """The token for an audience, and its kind."""
 
 
-def shared_access(connection_string: str) -> Signs:
-    """Signs with the key of a connection string, for an hour."""
-    parts = dict(part.split("=", 1) for part in connection_string.split(";") if "=" in part)
-    name, key = parts.get("SharedAccessKeyName", ""), parts.get("SharedAccessKey", "")
-    return lambda audience: (sas.sign(name, key, audience, int(time.time()) + _TOKEN_LIFE_S), SAS_TOKEN)
-
-
 class _Queue:
     """The link to one backlog queue, once it is asked for."""
 
@@ -76,7 +68,7 @@ class _Queue:
         self.opened = _future()
         self.may_send = asyncio.Event()
         self.unsettled: dict[int, asyncio.Future[None]] = {}
-        self.renew_at = time.monotonic() + _TOKEN_LIFE_S - _RENEW_S
+        self.renew_at = time.monotonic() + TOKEN_LIFE_S - _RENEW_S
 
     def fail(self, error: ServiceBusError) -> None:
         """The link is over: nobody waits for it any more."""
@@ -98,10 +90,10 @@ class _Queue:
 class SharedConnection(Dialled):
     """The connection, from its first send to its loss; another one is then dialled."""
 
-    def __init__(self, namespace: Namespace, signs: Signs, read_buffer: bytearray) -> None:
+    def __init__(self, namespace: Namespace, read_buffer: bytearray, signs: Signs | None = None) -> None:
         super().__init__(namespace, read_buffer)
         self.is_lost, self.max_message_size = False, 0
-        self._signs, self._host = signs, namespace.host
+        self._signs, self._host = signs or namespace.sign, namespace.host
         self._amqp = ClientConnection(CONTAINER, namespace.hostname)
         self.ready = _future()
         self._session: ClientSession | None = None
@@ -239,7 +231,7 @@ class SharedConnection(Dialled):
         self._amqp.send_empty_frame()
         now = time.monotonic()
         for queue in [queue for queue in self._queues.values() if queue.renew_at <= now]:
-            queue.renew_at = now + _TOKEN_LIFE_S - _RENEW_S
+            queue.renew_at = now + TOKEN_LIFE_S - _RENEW_S
             self._put_token(queue.path, None)
         self._flush()
         self._pulse = asyncio.get_running_loop().call_later(pause_s, self._beat, pause_s)
@@ -268,9 +260,11 @@ def _future() -> asyncio.Future[None]:
     return future
 
 
-async def reaches(namespace: Namespace, signs: Signs, read_buffer: bytearray, path: str | None = None) -> bool:
+async def reaches(
+    namespace: Namespace, read_buffer: bytearray, path: str | None = None, signs: Signs | None = None
+) -> bool:
     """Whether a namespace opens a connection, and lets the owner of a token send to the queue of this path."""
-    asked = SharedConnection(namespace, signs, read_buffer)
+    asked = SharedConnection(namespace, read_buffer, signs)
     try:
         async with asyncio.timeout(_ANSWER_S):
             await (asyncio.shield(asked.ready) if path is None else asked.attach(path))
@@ -284,8 +278,8 @@ async def reaches(namespace: Namespace, signs: Signs, read_buffer: bytearray, pa
 class SharedSender:
     """The connection that is open, or dialled when it is needed."""
 
-    def __init__(self, namespace: Namespace, signs: Signs) -> None:
-        self._namespace, self._signs, self._read_buffer = namespace, signs, bytearray(READ_BUFFER)
+    def __init__(self, namespace: Namespace) -> None:
+        self._namespace, self._read_buffer = namespace, bytearray(READ_BUFFER)
         self._connection: SharedConnection | None = None
         self.is_away = False  # as far as is known
         self._proofs = asyncio.Semaphore(_MOST_PROOFS)
@@ -300,7 +294,7 @@ class SharedSender:
         if self.is_away:
             return LinkFailure(sdk_error(None, "The namespace cannot be reached."), reused=False)
         if self._connection is None or self._connection.is_lost:
-            self._connection = SharedConnection(self._namespace, self._signs, self._read_buffer)
+            self._connection = SharedConnection(self._namespace, self._read_buffer)
         connection, began_at = self._connection, time.monotonic()
         reused = connection.has(path)
         try:
@@ -317,7 +311,7 @@ class SharedSender:
         """Whether the secondary lets the owner of a token send to a backlog queue."""
         try:
             async with asyncio.timeout(_ANSWER_S), self._proofs:
-                return await reaches(self._namespace, lambda audience: (shown, kind), self._read_buffer, path)
+                return await reaches(self._namespace, self._read_buffer, path, lambda audience: (shown, kind))
         except TimeoutError:  # too many ask
             return False
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from itertools import count
 from typing import Any
 
-from gateway.guard.backlog import Outgoing, SharedSender, shared_access
+from gateway.guard.backlog import Outgoing, SharedSender
 from gateway.guard.work import Delivery
 from gateway.metrics import Metrics
 from gateway.namespace import Namespace
@@ -27,7 +26,6 @@ class QueueLink:
 
     def __init__(self, namespace: SharedSender, path: str) -> None:
         self._namespace, self._path = namespace, path
-        self.is_in_use, self.used_at, self.sender = False, time.monotonic(), None
 
     async def send(self, outgoing: Outgoing, timeout_s: float) -> LinkFailure | None:
         """Send within this time; None if the queue has accepted everything."""
@@ -41,10 +39,7 @@ class GatewayClient(PairedServiceBusClient):
         self, primary: Endpoint, secondary: Endpoint, options: SendAvailabilityOptions | None, clock: Clock | None
     ) -> None:
         super()._build(primary, secondary, options, clock)
-        self.backlog, self.direct = (
-            SharedSender(Namespace.of(end, None), shared_access(end.connection_string or ""))
-            for end in (secondary, primary)
-        )
+        self.backlog, self.direct = (SharedSender(Namespace.of(end)) for end in (secondary, primary))
         self.metrics = Metrics()
         self.numbers = count(1)  # of messages scheduled in the backlog
         self.kept = 0  # bytes of deliveries without an outcome

@@ -15,6 +15,7 @@ from gateway.guard.link import GuardedLink
 from gateway.guard.session import GuardedSession, GuardRelay
 
 _VIA = "com.microsoft:transfer-destination-address"
+_WITH_HANDLE = (p.Attach.CODE, p.Transfer.CODE, p.Detach.CODE)
 
 
 class Guard:
@@ -43,7 +44,7 @@ class Guard:
         return sum(len(body) for session in self._sessions.values() for body in session.waiting)
 
     def _links(self) -> list[GuardedLink]:
-        return [link for session in self._sessions.values() for link in _guarded(session)]
+        return [link for session in self._sessions.values() for link in session.links.values()]
 
     def goes_on(self, code: int, channel: int, fields: FrameFields) -> bool:
         """Deal with a frame while the primary is away, if it is about a guarded link; whether it was."""
@@ -117,19 +118,31 @@ class Guard:
             case p.Detach.CODE if fields.value("handle") == session.tokens_handle:
                 session.tokens_handle = None
             case p.Detach.CODE if (behind := session.link_behind(fields.value("handle"))) is not None:
-                return behind.detached_by_primary(fields)
+                if behind.detached_by_primary(fields):
+                    session.shown.pop(fields.value("handle"), None)
+                    return True
             case p.End.CODE:
-                if any(link.retained for link in _guarded(session)):
+                if any(link.retained for link in session.links.values()):
                     raise AmqpError("amqp:illegal-state", "it has ended a session in which messages were on their way")
                 self._by_back.pop(channel).end()
-        return False
+        return code in _WITH_HANDLE and self._is_shown(session, code, fields)
+
+    def _is_shown(self, session: GuardedSession, code: int, fields: FrameFields) -> bool:
+        """Whether the client gets a frame with another handle, as it knows a hidden link by that of the primary."""
+        handle: int = fields.value("handle")
+        known = session.show(handle) if code == p.Attach.CODE else session.shown.get(handle, handle)
+        if code == p.Detach.CODE:
+            session.shown.pop(handle, None)
+        if known != handle:
+            self._relay.to_client(session.back, fields.replaced(handle=known))
+        return known != handle
 
     def _attached(self, session: GuardedSession, link: GuardedLink, answer: FrameFields) -> bool:
         is_again = link.is_known
         self._unanswered += is_again  # the client did not ask
         if p.terminus(decode(answer.encoded("target"))[0]) is None:
-            return link.refused(answer)
-        if not is_again:
+            return link.refused(answer) or self._is_shown(session, p.Attach.CODE, answer)
+        if not is_again and not self._is_shown(session, p.Attach.CODE, answer):
             self._relay.to_client(session.back, answer.body)  # before the credit
         link.attached(answer)
         return True
@@ -151,11 +164,8 @@ def _named(session: GuardedSession, answer: FrameFields) -> GuardedLink | None:
     """The guarded link that the primary answers."""
     if not answer.value("role"):
         return None
-    return next((link for link in _guarded(session) if link.name == answer.value("name")), None)
-
-
-def _guarded(session: GuardedSession) -> list[GuardedLink]:
-    return [link for link in session.links.values() if isinstance(link, GuardedLink)]
+    links = [*(link for link in session.leaving if link.is_asked), *session.links.values()]
+    return next((link for link in links if link.name == answer.value("name")), None)
 
 
 def guarded_path(role: bool, target: p.Terminus | None, properties: Any) -> str | None:

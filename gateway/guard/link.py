@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections import deque
 from dataclasses import dataclass
-from itertools import count
 
 from azure.servicebus.exceptions import MessageSizeExceededError, OperationTimeoutError, ServiceBusError
 
@@ -24,16 +21,12 @@ from pairing.health.faults import condition
 from pairing.health.flows import LONGEST_ATTEMPT_S
 from pairing.links.failures import LinkCrowdedError, LinkFailure
 
-log = logging.getLogger("gateway")
-
 CREDIT = 500
 MOST_KEPT = 8 * 1024 * 1024
-_TOO_MUCH, _MOST_EARLY = 8 * MOST_KEPT, 1024 * 1024  # incomplete of one client; before the primary has answered
+_TOO_MUCH, MOST_EARLY = 8 * MOST_KEPT, 1024 * 1024  # incomplete of one client; before the primary has answered
 _OF_FRAME, _OF_DELIVERY = 500, 4000  # beside the bytes of the client
 RETRYABLE, UNAUTHORIZED = "com.microsoft:timeout", "amqp:unauthorized-access"
 SIZE_EXCEEDED = "amqp:link:message-size-exceeded"
-_TAGS = count(1)
-Attempt = asyncio.Future[LinkFailure | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -51,24 +44,21 @@ class Kept:
 
 
 class GuardedLink:
-    """Implements `AnyLink`'s sending part: `send` makes an attempt on the client's own link to the primary."""
+    """Implements `AnyLink`'s sending part: `send` makes an attempt on the primary by the rules."""
 
     def __init__(self, session: GuardedSession, attach: FrameFields, client: GatewayClient, path: str) -> None:
         self._relay, self._session, self._attach = session.relay, session, attach
         self.name: str = attach.value("name")
-        self.is_known = self._is_asked = False
+        self.has_left = self.is_asked = False
         self.handle: int = attach.value("handle")
         self._now, self._path, self._client = client.clock.now, path, client
         self._sends = GuardedSends(client, path, self)  # type: ignore[arg-type]
         self.back_handle: int | None = None  # now, at the primary
-        self._reply_handle: int | None = None  # the one that the client knows
-        self.is_in_use, self.used_at, self.sender = False, 0.0, None
+        self.reply_handle = -1  # the one that the client knows, once it does
         self._is_attached = False
         self._count = self._count_at_primary = attach.value("initial_delivery_count") or 0
         self._credit = self._max_size = 0
         self._granted = 0
-        self._can_send = asyncio.Event()
-        self._losses: deque[ServiceBusError] = deque(maxlen=1)
         self._early: list[FrameFields] = []
         self._parts: list[FrameFields] = []
         self._parts_size = self._held = 0
@@ -81,15 +71,25 @@ class GuardedLink:
         """How many deliveries wait for an outcome."""
         return len(self._kept)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the client knows that the primary has accepted the link."""
+        return self.reply_handle >= 0
+
     # --- the link at the primary -----------------------------------------------------------------------------------
 
     def attached(self, answer: FrameFields) -> None:
         """The primary has answered the attach."""
-        self.back_handle, self._is_attached, self._is_asked = answer.value("handle"), True, False
+        handle = self.back_handle = answer.value("handle")
+        self._is_attached, self.is_asked = True, False
+        if self.has_left:
+            return
         self._relay.proofs.attached(self._path, answer)
         self._max_size = answer.value("max_message_size") or 0
-        if not self.is_known:
-            self.is_known, self._reply_handle = True, self.back_handle
+        if self.is_known:
+            self._session.shown[handle] = self.reply_handle
+        else:
+            self.reply_handle = self._session.shown[handle]
             self._grant_again()
             early, self._early = self._early, []
             self._hold(-self._held)
@@ -98,19 +98,23 @@ class GuardedLink:
 
     def refused(self, answer: FrameFields) -> bool:
         """The primary refuses the link, which it detaches next; whether the client is not to know."""
-        self.back_handle, self._is_attached, self._is_asked = answer.value("handle"), True, False
+        self.back_handle, self._is_attached, self.is_asked = answer.value("handle"), True, False
         return self.is_known
 
     def detached_by_primary(self, detach: FrameFields) -> bool:
         """The primary has detached the link, or answered that; whether the client is not to know."""
         name, description = p.reason(detach.value("error"))
+        self.back_handle = None
+        if self.has_left:
+            if not self.is_asked:
+                self._session.leaving.remove(self)
+            return True
         if name == UNAUTHORIZED:
             self._relay.proofs.refused(self._path)
         if not self.is_known:  # refused
             self.end()
             self._session.links.pop(self.handle, None)
             return False
-        self.back_handle = None
         if self._is_attached:  # nobody asked for it
             self._relay.to_primary(self._session.channel, p.encode_performative(p.Detach(self.handle, closed=True)))
         if self._is_attached or name is not None:
@@ -118,12 +122,16 @@ class GuardedLink:
         return True
 
     def detached_by_client(self, detach: FrameFields) -> bool:
-        """The client leaves; whether the primary is not to know, as the link is not attached there."""
+        """The client leaves, and is answered if the primary has no link; whether the primary is not to know."""
         self.end()
-        if self._is_attached or self._is_asked or self._reply_handle is None:
+        if self._is_attached or not self.is_known:
             return False
-        self._relay.to_client(self._session.back, p.encode_performative(p.Detach(self._reply_handle, closed=True)))
-        return True
+        answer = p.Detach(self.reply_handle, closed=detach.value("closed"))
+        self._relay.to_client(self._session.back, p.encode_performative(answer))
+        if self.is_asked or self.back_handle is not None:  # it will answer nevertheless
+            self.has_left = True
+            self._session.leaving.append(self)
+        return not self.is_asked
 
     def flow(self, fields: FrameFields) -> None:
         """Credit of the primary."""
@@ -136,24 +144,21 @@ class GuardedLink:
         """Whether the primary takes a delivery now."""
         return self._is_attached and self._relay.is_primary_there and self._credit > 0 and self._session.has_room
 
-    def look(self) -> None:
-        """Let attempts go on while there is credit and room."""
-        (self._can_send.set if self._may_send else self._can_send.clear)()
-
     def lost(self, error: ServiceBusError) -> None:
         """The link or the connection to the primary is lost: what it has not settled fails."""
         self._is_attached, self._credit = False, 0  # an attach on its way will be answered
-        for attempted in self._session.forget(self):
-            self._failed(attempted, LinkFailure(error, reused=True))
-        self._losses.append(error)
-        self._can_send.set()  # whoever waits learns why
-        self._can_send.clear()
+        for failed in self._session.forget(self):
+            if isinstance(failed, Kept):
+                self._decide(failed, LinkFailure(error, reused=True))
+            else:
+                self._session.settle(failed, rejection(error))
 
     # --- deliveries ------------------------------------------------------------------------------------------------
 
     def transfer(self, fields: FrameFields) -> None:
         """A transfer of the client. Raises AmqpError."""
-        self._hold(len(fields.body) + _OF_FRAME)
+        if self._parts_size <= MOST_KEPT:
+            self._hold(len(fields.body) + _OF_FRAME)
         if not self.is_known:  # clients may send before they have credit
             self._early.append(fields)
             return
@@ -177,26 +182,28 @@ class GuardedLink:
         self._held += size
         self._relay.partial += size
         self._client.kept += size
-        most = _TOO_MUCH if self.is_known and not self._client.is_full else _MOST_EARLY
+        most = _TOO_MUCH if self.is_known and not self._client.is_full else MOST_EARLY
         if size > 0 and self._relay.partial > most:
             raise AmqpError("amqp:resource-limit-exceeded", "too many deliveries are incomplete, or before credit")
 
     def _delivery(self, parts: list[FrameFields], size: int) -> None:
         first = parts[0]
-        is_hopeless = 0 < self._max_size < size  # the primary refuses it
         number = first.value("delivery_id")
         if number is None:
             raise AmqpError("amqp:invalid-field", "the first transfer of a delivery has no delivery-id")
-        if size > MOST_KEPT or (is_hopeless and not self._is_attached):  # parts of the former are gone
+        is_hopeless = 0 < self._max_size < size  # the primary refuses it
+        if size > MOST_KEPT or (is_hopeless and not self._may_send):  # parts of the former are gone
             self._refuse(number, MessageSizeExceededError(message=f"The message has {size} bytes."))
             return
-        if self._is_attached and (is_hopeless or first.value("settled") or first.value("state") is not None):
-            self._pass_on(parts)
+        if self._sends.state is HEALTHY:
+            self._attach_again()
+        is_healthy = self._sends.state is HEALTHY and self._may_send and not self._by_rules
+        in_transaction = first.value("state") is not None
+        if ((in_transaction or is_hopeless) and self._may_send) or (first.value("settled") and is_healthy):
+            self._pass_on(parts, number)
             return
-        is_there = self._relay.is_primary_there and self._sends.state is not FAILED_OVER
-        may_send = is_there or self._relay.proofs.may_send(self._path)
-        if first.value("state") is not None or not may_send:  # a transaction has ended, or a token
-            self._refuse(number, ServiceBusError("The primary namespace is away."))
+        if in_transaction or not self._has_right:  # it has ended, or a token
+            self._refuse(number, ServiceBusError("The primary namespace is away, or does not let the client send."))
             return
         payload = b"".join(part.body[part.payload :] for part in parts)
         try:
@@ -207,18 +214,24 @@ class GuardedLink:
         kept = Kept(number, size + _OF_DELIVERY, delivery, self._now())
         self._kept[kept] = None
         self._keep(kept.size)
-        if self._sends.state is HEALTHY and self._may_send and not self._by_rules:
-            self._pass_on(parts, (self, kept))
+        if is_healthy:
+            self._pass_on(parts, kept)
             kept.pending = asyncio.get_running_loop().call_later(LONGEST_ATTEMPT_S, self._overdue)
         else:
             self._decide(kept, None)
 
-    def _pass_on(self, parts: list[FrameFields], owner: tuple[GuardedLink, Kept] | None = None) -> None:
+    @property
+    def _has_right(self) -> bool:
+        """Whether the primary lets the client send, or has before."""
+        is_there = self._is_attached and self._sends.state is not FAILED_OVER
+        return is_there or self._relay.proofs.may_send(self._path)
+
+    def _pass_on(self, parts: list[FrameFields], delivery: Kept | int) -> None:
         self._count_at_primary = (self._count_at_primary + 1) & 0xFFFFFFFF
         self._credit -= 1
-        self._session.pass_on(parts, owner)
+        self._session.pass_on(parts, (self, delivery))
 
-    def _overdue(self) -> OperationTimeoutError:
+    def _overdue(self) -> None:
         """The primary has not settled a delivery in time: a link that does not answer is given up.
 
         If the client does not read what it is sent, the primary is not read either, and nothing is known about it.
@@ -229,36 +242,25 @@ class GuardedLink:
             self._relay.to_primary(self._session.channel, p.encode_performative(p.Detach(self.handle, closed=True)))
         self.lost(error)
         self._relay.flush()
-        return error
 
     def _attach_again(self) -> None:
         """Attach at the primary as the client did; the answer is not for the client."""
-        if not (self._is_attached or self._is_asked) and self._relay.is_primary_there and self.is_known:
-            self._is_asked = True
+        if not (self._is_attached or self.is_asked) and self._relay.is_primary_there and self.is_known:
+            self.is_asked = True
             body = self._attach.replaced(initial_delivery_count=self._count_at_primary)
             self._relay.to_primary(self._session.channel, body)
-            self._relay.flush()
 
-    def outcome(self, delivery: object, state: bytes) -> None:
+    def outcome(self, kept: Kept, state: bytes) -> None:
         """The primary's outcome of a delivery."""
         code, name, description = outcome_of(state)
         if code == p.ACCEPTED:
-            if isinstance(delivery, Kept):
-                self._sends.accepted(delivery.delivery)
-                self._settle(delivery, state)
-            else:
-                self._failed(delivery, None)
+            self._sends.accepted(kept.delivery)
+            self._settle(kept, state)
             return
-        if isinstance(delivery, Kept) and code == p.REJECTED:
-            delivery.rejected = state
+        if code == p.REJECTED:
+            kept.rejected = state
         error = sdk_error(name or "amqp:internal-error", description or "The primary did not accept the message.")
-        self._failed(delivery, LinkFailure(error, reused=True))
-
-    def _failed(self, delivery: object, failure: LinkFailure | None) -> None:
-        if isinstance(delivery, Kept):
-            self._decide(delivery, failure)
-        elif isinstance(delivery, asyncio.Future) and not delivery.done():
-            delivery.set_result(failure)
+        self._decide(kept, LinkFailure(error, reused=True))
 
     # --- the rules -------------------------------------------------------------------------------------------------
 
@@ -282,32 +284,10 @@ class GuardedLink:
         self._relay.flush()
 
     async def send(self, outgoing: Outgoing, timeout_s: float) -> LinkFailure | None:
-        """An attempt on the primary, by the rules: on another connection if that of the client is lost."""
-        timeout_s = min(timeout_s, LONGEST_ATTEMPT_S)
-        if not self._relay.is_primary_there:
-            return await self._client.direct.send(self._path, outgoing, timeout_s)
-        attempt: Attempt = asyncio.get_running_loop().create_future()
-        reused = self._is_attached
-        try:
-            async with asyncio.timeout(timeout_s):
-                self._losses.clear()
-                self._attach_again()
-                while not self._may_send:
-                    await self._can_send.wait()
-                    if self._losses:
-                        return LinkFailure(self._losses[0], reused)
-                    self.look()
-                (data,) = outgoing.deliveries
-                tag = b"gateway-%d" % next(_TAGS)
-                transfer = p.Transfer(self.handle, None, tag, outgoing.message_format, settled=False)
-                self._count_at_primary = (self._count_at_primary + 1) & 0xFFFFFFFF
-                self._credit -= 1
-                self._session.deliver(self, attempt, transfer, data)
-                self.look()
-                self._relay.flush()
-                return await attempt
-        except TimeoutError:
-            return LinkFailure(self._overdue(), reused=True)
+        """An attempt on the primary, by the rules: on a connection of the gateway's own."""
+        if not self._has_right:
+            return LinkFailure(sdk_error(UNAUTHORIZED, "The primary does not let the client send any more."), False)
+        return await self._client.direct.send(self._path, outgoing, timeout_s)
 
     # --- the client ------------------------------------------------------------------------------------------------
 
@@ -344,8 +324,8 @@ class GuardedLink:
 
     def report(self) -> None:
         """The client asked for the state of the link."""
-        if self._reply_handle is not None:
-            self._session.grant(self._reply_handle, self._count, self._granted)
+        if self.is_known:
+            self._session.grant(self.reply_handle, self._count, self._granted)
 
     def _grant_again(self) -> None:
         if self._granted <= CREDIT // 2 and self._kept_size < MOST_KEPT:

@@ -39,7 +39,7 @@ from amqp10.types import (
     UShort,
 )
 from pairing.messages.payload import new_id
-from pairing.messages.property_types import Types
+from pairing.messages.property_types import Types, describe, from_milliseconds, typed
 from pairing.messages.rewriting import (
     PATH,
     PROPERTY_TYPES,
@@ -56,20 +56,10 @@ _TTL = 2
 _TICKS_PER_MILLISECOND = 10_000
 _SCHEDULE = "x-opt-scheduled-enqueue-time"
 _NULL = b"\x40"
-_LETTERS: dict[type, str] = {
-    Timestamp: "t",
-    Long: "l",
-    ULong: "L",
-    UInt: "I",
-    Short: "s",
-    UShort: "S",
-    Byte: "b",
-    UByte: "B",
-    Float32: "f",
-    Symbol: "y",
-    bytes: "x",
-}
-"""The letters of `pairing.messages.property_types`, by the types of the codec: those that the SDK's decoder loses."""
+_NAMES: dict[type, str] = {
+    kind: kind.__name__.upper() for kind in (Timestamp, Long, ULong, UInt, Short, UShort, Byte, UByte, Symbol)
+} | {Float32: "FLOAT"}
+"""Those types of the codec that the SDK's decoder loses, as the SDK names them."""
 _WHOLE = ("t", "x", "d")
 _EXPONENT_AT, _EXPONENT_BIAS = 113, 6176
 
@@ -246,29 +236,34 @@ def _named_types(items: list[tuple[Any, bytes]]) -> dict[str, Types]:
 
 
 def _whole_types(value: Any) -> Types | None:
-    """The types of a body or a map's key, which the SDK cannot send with a type of its own unless it is in `_WHOLE`."""
+    """The types of a body, which the SDK cannot send with a type of its own unless it is in `_WHOLE`."""
     types = _types_of(value)
     return types if not isinstance(types, str) or types in _WHOLE else None
 
 
 def _types_of(value: Any) -> Types | None:
+    return describe(_typed(value))[1]
+
+
+def _typed(value: Any) -> Any:
+    """A value in the form in which the SDK sends its type."""
     match value:
         case Described():
-            inner = _types_of(value.value)
-            return None if inner is None else {"v": inner}
+            return value.descriptor, _typed(value.value)
         case Array():
-            return {"a": _types_by_place(value)}
+            return typed("ARRAY", [_typed(each) for each in value])
         case list():
-            return _types_by_place(value) or None
+            return [_typed(each) for each in value]
         case dict():
-            found = {f"k{place}": _whole_types(key) for place, key in enumerate(value)}
-            found |= {str(place): _types_of(each) for place, each in enumerate(value.values())}
-            return {name: types for name, types in found.items() if types is not None} or None
-    if isinstance(value, Raw):
-        return "d" if _decimal(value.encoded) is not None else None
-    return _LETTERS.get(type(value))
+            return typed("MAP", {_key(key): _typed(each) for key, each in value.items()})
+        case Raw():
+            return _decimal(value.encoded) or value
+    name = _NAMES.get(type(value))
+    return value if name is None else typed(name, value)
 
 
-def _types_by_place(values: list[Any]) -> dict[str, Any]:
-    found = {str(place): _types_of(value) for place, value in enumerate(values)}
-    return {place: types for place, types in found.items() if types is not None}
+def _key(key: Any) -> Any:
+    """A map's key, of which the SDK can only send the type of a time, of bytes or of a decimal."""
+    if isinstance(key, Timestamp):
+        return from_milliseconds(key) or key
+    return (_decimal(key.encoded) or key) if isinstance(key, Raw) else key

@@ -1,12 +1,13 @@
 """A session with guarded links: two numberings of transfers and deliveries, the client's and the primary's.
 
-They agree until a delivery is redirected or sent again. Frames are passed on as they are where their numbers agree.
+They agree until a delivery is redirected. Frames are passed on as they are where their numbers agree.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Protocol
+from itertools import count
+from typing import TYPE_CHECKING, Protocol
 
 from amqp10 import performatives as p
 from amqp10.codec import encode
@@ -14,25 +15,12 @@ from amqp10.frame_fields import FrameFields
 from amqp10.types import Raw
 from gateway.memory import Proofs
 
+if TYPE_CHECKING:
+    from gateway.guard.link import GuardedLink, Kept
+
 WINDOW = 0x7FFFFFFF
 _SERIAL = 0xFFFFFFFF
 ACCEPTED = encode(p.accepted())
-
-
-class Guarded(Protocol):
-    """A guarded link, as its session sees it."""
-
-    handle: int
-    back_handle: int | None
-
-    def transfer(self, fields: FrameFields) -> None: ...
-    def outcome(self, delivery: object, state: bytes) -> None: ...
-    def flow(self, fields: FrameFields) -> None: ...
-    def report(self) -> None: ...
-    def look(self) -> None: ...
-    def end(self) -> None: ...
-    def detached_by_client(self, detach: FrameFields) -> bool: ...
-    def detached_by_primary(self, detach: FrameFields) -> bool: ...
 
 
 class GuardRelay(Protocol):
@@ -55,13 +43,15 @@ class GuardedSession:
 
     def __init__(self, relay: GuardRelay, channel: int, begin: FrameFields) -> None:
         self.relay, self.channel, self.back = relay, channel, -1
-        self.links: dict[int, Guarded] = {}  # by the client's handle
+        self.links: dict[int, GuardedLink] = {}  # by the client's handle
+        self.leaving: list[GuardedLink] = []  # by the client, which knows nothing of what the primary still answers
+        self.shown: dict[int, int] = {}  # the handles by which the client knows links, by those of the primary
         self.is_relayed_whole: bool | None = None
         """Whether no link of it is guarded; None before the first."""
         self._next_incoming = self._next_outgoing = begin.value("next_outgoing_id")
         self._to_client = self._window = 0
         self._next_delivery: int | None = None
-        self._sent: dict[int, tuple[Guarded | None, object]] = {}  # by the primary's delivery id
+        self._sent: dict[int, tuple[GuardedLink | None, Kept | int]] = {}  # by the primary's delivery id
         self.unfinished: dict[int, int | None] = {}  # the primary's ids of deliveries, by the handles of their links
         self.waiting: deque[bytes] = deque()  # until the primary's window has room
         self.tokens_handle: int | None = None
@@ -79,9 +69,16 @@ class GuardedSession:
         self.links.clear()
         self.waiting.clear()
 
-    def link_behind(self, handle: int | None) -> Guarded | None:
+    def link_behind(self, handle: int | None) -> GuardedLink | None:
         """The guarded link with this handle of the primary."""
-        return next((link for link in self.links.values() if handle is not None and link.back_handle == handle), None)
+        links = [*self.links.values(), *self.leaving]
+        return next((link for link in links if handle is not None and link.back_handle == handle), None)
+
+    def show(self, handle: int) -> int:
+        """The client's handle of a link that the primary attaches: another one if the client knows a link by that."""
+        taken = {*self.shown.values(), *(link.reply_handle for link in self.links.values())}
+        self.shown[handle] = handle if handle not in taken else next(each for each in count() if each not in taken)
+        return self.shown[handle]
 
     # --- transfers -------------------------------------------------------------------------------------------------
 
@@ -99,7 +96,7 @@ class GuardedSession:
         elif bodies:
             self.pass_on([FrameFields(body) for body in bodies])
 
-    def pass_on(self, parts: list[FrameFields], owner: tuple[Guarded, object] | None = None) -> None:
+    def pass_on(self, parts: list[FrameFields], owner: tuple[GuardedLink, Kept | int] | None = None) -> None:
         """Send a client's own frames to the primary; the outcome goes to the owner, or back to the client."""
         for part in parts:
             handle, number = part.value("handle"), part.value("delivery_id")
@@ -114,24 +111,15 @@ class GuardedSession:
                 self.unfinished[handle] = sent
             self._write(part.body if number in (None, sent) else part.replaced(delivery_id=sent))
 
-    def deliver(self, link: Guarded, delivery: object, transfer: p.Transfer, payload: bytes) -> None:
-        """Send a delivery to the primary in frames made here, with an id of its own."""
-        sent = transfer.delivery_id = self._number(None)
-        self._sent[sent] = (link, delivery)
-        whole = FrameFields(p.encode_performative(transfer) + payload)
-        for body in whole.split(self.relay.max_body):
-            self._write(body)
-
-    def forget(self, link: Guarded) -> list[object]:
+    def forget(self, link: GuardedLink) -> list[Kept | int]:
         """The deliveries of a link that has ended at the primary, whose outcomes are not expected any more."""
         self.waiting = deque(body for body in self.waiting if FrameFields(body).value("handle") != link.handle)
         gone = [number for number, (owner, _) in self._sent.items() if owner is link]
         return [self._sent.pop(number)[1] for number in gone]
 
-    def _number(self, wanted: int | None) -> int:
+    def _number(self, wanted: int) -> int:
         """The primary's id of the next delivery: the client's own where that keeps their order."""
         number = wanted if self._next_delivery is None else self._next_delivery
-        number = 0 if number is None else number
         self._next_delivery = (number + 1) & _SERIAL
         return number
 
@@ -160,10 +148,10 @@ class GuardedSession:
         if len(found) == size and all(sent == (None, number) for number, sent in found.items()):
             return False
         for link, delivery in found.values():
-            if link is not None:
-                link.outcome(delivery, fields.encoded("state"))
-            else:
+            if isinstance(delivery, int):
                 self.relay.to_client(self.back, fields.replaced(first=delivery, last=None))
+            elif link is not None:
+                link.outcome(delivery, fields.encoded("state"))
         return True
 
     def settle(self, number: int, state: bytes) -> None:
@@ -190,15 +178,14 @@ class GuardedSession:
         self._window = max(0, fields.value("incoming_window") - on_the_way)
         while self.waiting and self._window > 0:
             self._count(self.waiting.popleft())
-        link = self.link_behind(fields.value("handle"))
-        is_taken = bool(self.links) or self._next_incoming != self._next_outgoing
+        handle = fields.value("handle")
+        link, known = self.link_behind(handle), self.shown.get(handle, handle)
+        is_taken = bool(self.links) or self._next_incoming != self._next_outgoing or known != handle
         if link is not None:
             link.flow(fields)
         elif is_taken:
-            body = fields.replaced(next_incoming_id=self._next_incoming, incoming_window=WINDOW)
+            body = fields.replaced(next_incoming_id=self._next_incoming, incoming_window=WINDOW, handle=known)
             self.relay.to_client(self.back, body)
-        for each in list(self.links.values()):
-            each.look()
         return is_taken
 
     def grant(self, handle: int, delivery_count: int, credit: int) -> None:

@@ -14,7 +14,7 @@ from azure.servicebus.exceptions import (
 )
 
 from emulator.running import running
-from gateway.guard.backlog import Outgoing, SharedSender, shared_access
+from gateway.guard.backlog import Outgoing, SharedSender
 from gateway.guard.rewriting import BATCH_FORMAT, batches, inner_messages
 from gateway.namespace import Namespace
 from pairing.ends import Endpoint
@@ -32,7 +32,7 @@ def namespace():
 
 def backlog_to(text):
     endpoint = Endpoint.from_connection_string("secondary", text, {})
-    return SharedSender(Namespace.of(endpoint, None), shared_access(text))
+    return SharedSender(Namespace.of(endpoint))
 
 
 @pytest.fixture

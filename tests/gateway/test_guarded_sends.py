@@ -15,7 +15,7 @@ from azure.servicebus.exceptions import (
 )
 
 from emulator.running import running
-from gateway.guard.backlog import SharedSender, shared_access
+from gateway.guard.backlog import SharedSender
 from gateway.guard.client import GatewayClient, GuardedSends, QueueLink
 from gateway.guard.rewriting import BATCH_FORMAT, batches
 from gateway.namespace import Namespace
@@ -42,9 +42,7 @@ async def guarded(pair, entity="orders", **options):
     named = SendAvailabilityOptions(primary_namespace="contoso", secondary_namespace="contoso-dr", **options)
     client = GatewayClient.from_connection_string(primary, secondary, options=named)
     async with client:
-        raw = SharedSender(
-            Namespace.of(Endpoint.from_connection_string("primary", primary, {}), None), shared_access(primary)
-        )
+        raw = SharedSender(Namespace.of(Endpoint.from_connection_string("primary", primary, {})))
         yield client, GuardedSends(client, entity, QueueLink(raw, entity))
         raw.close()
 

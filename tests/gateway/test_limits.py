@@ -14,10 +14,9 @@ from amqp10.codec import decode, encode
 from amqp10.frame_fields import FrameFields
 from amqp10.requests import Request, request, response
 from amqp10.types import AmqpError, Int, ULong
-from gateway import upstream
+from gateway import memory, upstream
 from gateway.access import Access
 from gateway.guard import link
-from gateway.guard.backlog import Outgoing
 from gateway.guard.guard import Guard
 from gateway.memory import Grant, Memory, Proofs
 from gateway.metrics import Metrics, by_sdk, sdk_of
@@ -79,7 +78,7 @@ async def test_a_primary_that_accepts_and_never_opens_is_lost(monkeypatch):
     lost = asyncio.get_running_loop().create_future()
     with FakePrimary() as primary:
         endpoint = Endpoint.from_connection_string("primary", primary.connection_string, {})
-        behind = upstream.Upstream(Namespace.of(endpoint, None), Mock(primary_lost=lost.set_result), bytearray(1))
+        behind = upstream.Upstream(Namespace.of(endpoint), Mock(primary_lost=lost.set_result), bytearray(1))
         behind.begin(None)
         assert await asyncio.wait_for(lost, 10) == "it has not opened within 0 s"
 
@@ -98,7 +97,7 @@ async def test_a_side_is_silent_only_while_it_is_read_and_hears_twice_in_the_tim
 
 @pytest.mark.parametrize(("path", "is_own"), [("orders", True), ("orders/../other", False), ("orders/%2E%5Cx", False)])
 def test_a_token_is_replaced_for_what_its_resource_covers_only(path, is_own):
-    access = Access({"gateway": "key"}, Mock(), ENDPOINT)
+    access = Access({"gateway": "key"}, Namespace.of(ENDPOINT))
     token = sas.sign("gateway", "key", "sb://here/orders", int(time.time()) + 60)
     assert (access.token(token, f"sb://h/{path}") is not None) is is_own
 
@@ -117,12 +116,13 @@ def test_a_request_has_its_answer(request_, answer):
 
 
 def test_an_address_that_is_no_url_is_the_primarys_to_refuse():
-    assert Namespace.of(ENDPOINT, None).address_here("amqps://[broken/orders") == "amqps://[broken/orders"
+    assert Namespace.of(ENDPOINT).address_here("amqps://[broken/orders") == "amqps://[broken/orders"
 
 
 def test_the_sdk_finds_the_primary_at_its_address_and_checks_its_name():
     keywords = Namespace.of(ENDPOINT, "10.0.0.4").keywords
     assert keywords["custom_endpoint_address"] == "sb://10.0.0.4:5671"
+    assert Namespace.of(ENDPOINT, "[::1]:5671").keywords["custom_endpoint_address"] == "sb://[::1]:5671"
     buffers = ssl.MemoryBIO(), ssl.MemoryBIO()
     assert keywords["ssl_context"].wrap_bio(*buffers, server_hostname="10.0.0.4").server_hostname == "h"
 
@@ -148,7 +148,7 @@ class Guarded:
     """A guard between a client and a primary by hand; whatever goes by the rules waits for `ends`."""
 
     def __init__(self, is_healthy=True):
-        self.ends = asyncio.get_running_loop().create_future()
+        self.ends, self.failures = asyncio.get_running_loop().create_future(), []
         self.state, self.delivery = HEALTHY if is_healthy else FAILING, Mock()
         self.to_primary, self.to_client = [], []
         self.relay = SimpleNamespace(max_body=1000, is_primary_there=True, proofs=Mock(asked={}), partial=0, kept=0)
@@ -159,7 +159,8 @@ class Guarded:
         self.guard = Guard(self.relay, self.client)
         self.begin()
 
-    def deliver(self, *_):
+    def deliver(self, delivery, failure, began_at):
+        self.failures.append(failure)
         return (yield lambda: self.ends)
 
     def begin(self):
@@ -182,6 +183,9 @@ class Guarded:
         fields = FrameFields(p.encode_performative(said))
         if not self.guard.from_primary(fields.code, 2, fields):
             self.to_client.append(said)
+
+    def passed(self, kind):
+        return [each for each in self.to_primary if isinstance(each, kind)]
 
     def heard(self, kind):
         return [each for each in self.to_client if isinstance(each, kind)]
@@ -219,17 +223,16 @@ async def test_a_delivery_in_several_frames_keeps_its_number():
     guarded.answer(guarded.attach("orders/$management", 1, role=True))
     for more in (True, False):
         guarded.say(p.Transfer(1, 7, b"t", 0, more=more))
-    assert [each.delivery_id for each in guarded.to_primary if isinstance(each, p.Transfer)] == [7, 7]
+    assert [each.delivery_id for each in guarded.passed(p.Transfer)] == [7, 7]
 
 
 async def test_a_link_is_attached_again_once_until_the_primary_answers():
     guarded = Guarded()
     guarded.say(p.Transfer(0, 0, b"t", 0))
-    (behind,) = guarded.guard._links()
-    behind._overdue()
-    for _ in range(3):
-        assert await behind.send(Outgoing((b"x",), 0), 0.0) is not None
-    assert len([each for each in guarded.to_primary if isinstance(each, p.Attach)]) == 2
+    guarded.guard._links()[0]._overdue()
+    for number in (1, 2):
+        guarded.say(p.Transfer(0, number, b"t", 0))
+    assert len(guarded.passed(p.Attach)) == 2
 
 
 async def test_what_comes_before_the_primary_answers_is_bounded_over_all_links():
@@ -268,11 +271,10 @@ def test_two_tokens_with_one_number_prove_nothing():
 async def test_a_client_that_does_not_read_is_no_evidence_about_the_primary():
     guarded = Guarded()
     guarded.relay.primary_overdue.return_value = False
-    (behind,) = guarded.guard._links()
-    attempt = asyncio.create_task(behind.send(Outgoing((b"x",), 0), 10.0))
+    guarded.say(p.Transfer(0, 0, b"t", 0))
+    guarded.guard._links()[0]._overdue()
     await asyncio.sleep(0)
-    behind._overdue()
-    assert (await attempt).is_crowded
+    assert guarded.failures[0].is_crowded
 
 
 async def test_a_link_that_the_primary_refuses_keeps_nothing_and_has_no_right_any_more():
@@ -296,9 +298,10 @@ async def test_what_is_not_kept_does_not_reach_the_primary_in_part_either(monkey
     guarded = Guarded()
     guarded.guard._links()[0]._max_size, guarded.refused = 1000, Mock()
     guarded.delivery = Mock(side_effect=ValueError("x-ms-path is reserved"))
-    for more in (True, True, False):
+    for more in (True, True, True, True, False):
         guarded.say(p.Transfer(0, 0, b"t", 0, more=more), bytes(size))
-    assert not [each for each in guarded.to_primary if isinstance(each, p.Transfer)]
+        assert guarded.client.kept < 4500  # three frames
+    assert not guarded.passed(p.Transfer)
     assert name in str(guarded.heard(p.Disposition)[0].state)
 
 
@@ -310,3 +313,80 @@ def test_who_is_refused_forgets_the_right_to_send_there():
     proofs.refused("Orders")
     proofs.renew()
     assert not proofs.may_send("orders")
+
+
+async def test_a_client_that_leaves_is_answered_once_whatever_the_primary_answers_later():
+    guarded = Guarded()
+    guarded.guard._links()[0]._overdue()
+    guarded.say(p.Transfer(0, 0, b"t", 0))  # attached again, without an answer
+    guarded.to_client.clear()
+    guarded.say(p.Detach(0, closed=True))
+    guarded.answer(p.Detach(0, closed=True))
+    guarded.answer(guarded.attach(handle=4, role=True))
+    guarded.answer(p.Flow(0, 5000, 0, 5000, 4, 0, 100))
+    guarded.answer(p.Detach(4, closed=True))
+    assert guarded.to_client == [p.Detach(0, closed=True)]
+    guarded.say(guarded.attach())
+    guarded.answer(guarded.attach(role=True))
+    guarded.answer(p.Detach(0, closed=True))
+    guarded.say(p.Transfer(0, 1, b"t", 0))
+    guarded.answer(guarded.attach(handle=5, role=True))
+    guarded.say(p.Detach(0, closed=True))
+    guarded.answer(p.Detach(5, closed=True))
+    assert guarded.heard(p.Detach) == [p.Detach(0, closed=True)] * 2
+
+
+async def test_a_handle_that_the_client_knows_is_not_given_to_another_link():
+    guarded = Guarded()
+    guarded.answer(p.Detach(0, closed=True))  # hidden
+    guarded.say(guarded.attach("other/$management", 1))
+    guarded.answer(guarded.attach("other/$management", 0, role=True))
+    guarded.answer(p.Flow(0, 5000, 0, 5000, 0, 0, 9))
+    guarded.answer(p.Transfer(0, 0, b"t", 0))
+    guarded.answer(p.Detach(0, closed=True))
+    known = [each.handle for each in guarded.to_client if not isinstance(each, p.Begin)]
+    assert known == [0, 0, 1, 1, 1, 1]  # the first two are an attach and its credit
+
+
+async def test_a_settled_delivery_above_the_credit_of_the_primary_goes_by_the_rules():
+    guarded = Guarded()
+    guarded.answer(p.Flow(0, 5000, 0, 5000, 0, 0, 1))
+    for number in (0, 1):
+        guarded.say(p.Transfer(0, number, b"t", 0, settled=True))
+    await asyncio.sleep(0)
+    assert (len(guarded.passed(p.Transfer)), guarded.failures) == (1, [None])
+
+
+async def test_a_delivery_in_a_transaction_has_an_outcome_if_its_link_is_lost():
+    guarded = Guarded()
+    guarded.say(p.Transfer(0, 7, b"t", 0, state=p.accepted()))
+    guarded.answer(p.Detach(0, closed=True, error=p.error("com.microsoft:server-busy", "later")))
+    (outcome,) = guarded.heard(p.Disposition)
+    assert (outcome.first, "server-busy" in str(outcome.state)) == (7, True)
+
+
+async def test_who_has_no_right_any_more_does_not_send_with_that_of_the_gateway():
+    guarded = Guarded()
+    (behind,) = guarded.guard._links()
+    guarded.answer(p.Detach(0, closed=True, error=p.error("amqp:unauthorized-access", "no")))
+    guarded.relay.proofs.may_send.return_value = False
+    assert (await behind.send(Mock(), 1.0)).error
+    guarded.client.direct.send.assert_not_called()
+
+
+def test_the_many_tokens_of_one_key_do_not_displace_those_of_others(monkeypatch):
+    monkeypatch.setattr(memory, "_MOST", 100)
+    known, until = Memory(), time.time() + 60
+    others = [
+        Grant("a.b.c", "orders", until),
+        Grant("app\0key"),
+        Grant("SharedAccessSignature sr=s&skn=own", "", until),
+    ]
+    expired = [Grant(f"a.{number}.c", "", time.time() - 1) for number in range(90)]
+    flood = [Grant(f"SharedAccessSignature skn={'Fl%6Fod'}&sr={number}", "", until) for number in range(500)]
+    for grant in (*others, *expired, *flood):
+        known.learn(grant)
+    assert all(map(known.knows, (*others, flood[-1])))
+    assert sum(map(known.knows, flood)) in range(80, 100)
+    known.forget(others[0])
+    assert not known.knows(others[0])

@@ -38,7 +38,7 @@ class Peer:
 
     def __init__(self, client, memory=None, credentials=sasl.ANONYMOUS):
         endpoint = Endpoint.from_connection_string("primary", PRIMARY, {})
-        access = Access({"app": "mine"}, Namespace.of(endpoint, None), endpoint)
+        access = Access({"app": "mine"}, Namespace.of(endpoint))
         connection = SimpleNamespace(write=self._answered, pause_reading=Mock(), resume_reading=Mock(), close=Mock())
         self.memory = memory or Memory()
         self.served = StandIn(client, Proofs(self.memory), access, connection, Mock())
@@ -198,3 +198,16 @@ async def test_a_link_that_is_not_accepted_keeps_nothing(client, monkeypatch):
     link.detach()
     peer.flush()
     assert held.owner.cancelled()
+
+
+async def test_incomplete_deliveries_count_with_what_all_clients_keep(client, monkeypatch):
+    monkeypatch.setattr(standin, "MOST_EARLY", 1000)
+    peer = Peer(client)
+    await peer.put(token("own", "k"))
+    link = peer.attach()
+    for number in range(2):
+        peer.session.send(p.Transfer(link.handle, 0, b"t", 0, more=True))
+        peer.amqp.send(peer.session.channel, p.encode_performative(p.Transfer(link.handle, more=True)) + bytes(900))
+        peer.flush()
+        assert (client.kept, peer.served._amqp.is_closed) == ((900, False), (0, True))[number]
+        client.is_full = True
