@@ -27,10 +27,7 @@ HEALTH = f"{LOOPBACK}:8081"
 PLAIN = "UseDevelopmentEmulator=true;"
 DESCRIPTION = """\
 Accepts clients of Azure Service Bus in any language and passes them on to the primary namespace of a pair. One line is
-printed for each listener once it accepts clients:
-
-  ready contoso Endpoint=sb://127.0.0.1:5672;SharedAccessKeyName=...;SharedAccessKey=...;UseDevelopmentEmulator=true;
-  ready contoso amqps://127.0.0.1:5671
+printed for each listener once it accepts clients.
 """
 EXAMPLES = f"""\
 Each option is also read from the environment: --pairs-file from {PREFIX}PAIRS_FILE; or from the file that the variable
@@ -184,3 +181,7 @@ def parser(variables: Mapping[str, str]) -> argparse.ArgumentParser:
     switch("--insecure", help="allow --listen beyond this machine")
     switch("--verbose", help="log connections to stderr")
     return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

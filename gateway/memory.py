@@ -18,7 +18,7 @@ from amqp10.requests import Request
 from amqp10.sas import expiry, strays
 from amqp10.types import AmqpError
 
-_MOST, _AFTER, _MOST_OF_ONE, _MOST_ASKED, _LONGEST_S = 100_000, 0.9, 1000, 256, 24 * 3600.0
+_MOST, _MOST_OF_ONE, _MOST_ASKED, _LONGEST_S = 50_000, 1000, 256, 24 * 3600.0
 USUAL: tuple[int, Any] = (256 * 1024, None)
 
 
@@ -43,10 +43,10 @@ class Grant:
         return hashlib.sha256(f"{self.path}\n{self.shown}".encode()).digest()
 
     @property
-    def owner(self) -> bytes:
-        """Whose it is: the name of a key that signs as many as it likes, or a token that its owner cannot make."""
+    def owner(self) -> str:
+        """The name of the key that signed it, as often as somebody likes; empty for what is not made at will."""
         parts = dict(part.split("=", 1) for part in self.shown.partition(" ")[2].split("&") if "=" in part)
-        return hashlib.sha256(unquote_plus(parts.get("skn", self.shown)).casefold().encode()).digest()
+        return unquote_plus(parts.get("skn", "")).casefold()
 
     def covers(self, path: str) -> bool:
         """Whether it is for this entity, and has not expired."""
@@ -58,35 +58,20 @@ class Memory:
     """The memory of one process."""
 
     def __init__(self) -> None:
-        self._until: dict[bytes, dict[tuple[bytes, str | None], float]] = {}  # by owner
-        self._size = 0
+        self._until: dict[str, dict[tuple[bytes, str | None], float]] = {}
+        """By owner, so that the many tokens of one do not displace those of others."""
         self.links: dict[str, tuple[int, Any]] = {}
         """How large a message to an entity may be, and the properties with which the primary answers its senders."""
 
     def learn(self, grant: Grant, path: str | None = None) -> None:
         """The primary has accepted a token or a key, or lets its owner send to this entity."""
         if path is None or grant.covers(path):
-            owned = self._until.setdefault(grant.owner, {})
-            self._size -= len(owned)
-            _keep(owned, (grant.digest, path), min(grant.until, time.time() + _LONGEST_S), _MOST)
-            self._size += len(owned)
-            if self._size > _MOST:
-                self._make_room()
-
-    def _make_room(self) -> None:
-        """Drop what has expired, then the oldest of whoever has most: one owner does not displace others."""
-        now = time.time()
-        living = {owner: {key: at for key, at in owned.items() if at > now} for owner, owned in self._until.items()}
-        self._until = {owner: owned for owner, owned in living.items() if owned}
-        while (size := sum(map(len, self._until.values()))) > _MOST * _AFTER:
-            most = max(self._until.values(), key=len)
-            for key in list(most)[: len(most) // 10 + 1]:
-                del most[key]
-        self._size = size
+            until = min(grant.until, time.time() + _LONGEST_S)
+            _keep(self._until.setdefault(grant.owner, {}), (grant.digest, path), until, _MOST)
 
     def forget(self, grant: Grant, path: str | None = None) -> None:
         """The primary does not accept a token or a key any more, or does not let its owner send to this entity."""
-        self._size -= self._until.get(grant.owner, {}).pop((grant.digest, path), None) is not None
+        self._until.get(grant.owner, {}).pop((grant.digest, path), None)
 
     def knows(self, grant: Grant, path: str | None = None) -> bool:
         """Whether the primary has accepted the same one before, or has let its owner send to this entity."""

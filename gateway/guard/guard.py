@@ -11,8 +11,8 @@ from amqp10.frame_fields import FrameFields
 from amqp10.types import AmqpError
 from gateway.guard.backlog import sdk_error
 from gateway.guard.client import GatewayClient
-from gateway.guard.link import GuardedLink
-from gateway.guard.session import GuardedSession, GuardRelay
+from gateway.guard.link import GuardedLink, Session
+from gateway.guard.session import GuardRelay
 
 _VIA = "com.microsoft:transfer-destination-address"
 _WITH_HANDLE = (p.Attach.CODE, p.Transfer.CODE, p.Detach.CODE)
@@ -23,8 +23,8 @@ class Guard:
 
     def __init__(self, relay: GuardRelay, client: GatewayClient) -> None:
         self._relay, self._client = relay, client
-        self._sessions: dict[int, GuardedSession] = {}  # by the client's channel
-        self._by_back: dict[int, GuardedSession] = {}  # by the primary's
+        self._sessions: dict[int, Session] = {}  # by the client's channel
+        self._by_back: dict[int, Session] = {}  # by the primary's
         self._has_others = False
         self._unanswered = 0  # begins and attaches
 
@@ -60,13 +60,13 @@ class Guard:
         session = self._sessions.get(channel)
         self._unanswered += code in (p.Begin.CODE, p.Attach.CODE)
         if code == p.Begin.CODE:
-            self._sessions[channel] = GuardedSession(self._relay, channel, fields)
+            self._sessions[channel] = Session(self._relay, channel, fields)
         elif session is not None and self._is_taken(session, code, fields, bodies):
             return
         for body in bodies:
             self._relay.to_primary(channel, body)
 
-    def _is_taken(self, session: GuardedSession, code: int, fields: FrameFields, bodies: list[bytes]) -> bool:
+    def _is_taken(self, session: Session, code: int, fields: FrameFields, bodies: list[bytes]) -> bool:
         match code:
             case p.Transfer.CODE:
                 session.transfer(fields, bodies)
@@ -127,7 +127,7 @@ class Guard:
                 self._by_back.pop(channel).end()
         return code in _WITH_HANDLE and self._is_shown(session, code, fields)
 
-    def _is_shown(self, session: GuardedSession, code: int, fields: FrameFields) -> bool:
+    def _is_shown(self, session: Session, code: int, fields: FrameFields) -> bool:
         """Whether the client gets a frame with another handle, as it knows a hidden link by that of the primary."""
         handle: int = fields.value("handle")
         known = session.show(handle) if code == p.Attach.CODE else session.shown.get(handle, handle)
@@ -137,7 +137,7 @@ class Guard:
             self._relay.to_client(session.back, fields.replaced(handle=known))
         return known != handle
 
-    def _attached(self, session: GuardedSession, link: GuardedLink, answer: FrameFields) -> bool:
+    def _attached(self, session: Session, link: GuardedLink, answer: FrameFields) -> bool:
         is_again = link.is_known
         self._unanswered += is_again  # the client did not ask
         if p.terminus(decode(answer.encoded("target"))[0]) is None:
@@ -160,7 +160,7 @@ class Guard:
             session.end()
 
 
-def _named(session: GuardedSession, answer: FrameFields) -> GuardedLink | None:
+def _named(session: Session, answer: FrameFields) -> GuardedLink | None:
     """The guarded link that the primary answers."""
     if not answer.value("role"):
         return None

@@ -46,7 +46,7 @@ class Kept:
 class GuardedLink:
     """Implements `AnyLink`'s sending part: `send` makes an attempt on the primary by the rules."""
 
-    def __init__(self, session: GuardedSession, attach: FrameFields, client: GatewayClient, path: str) -> None:
+    def __init__(self, session: Session, attach: FrameFields, client: GatewayClient, path: str) -> None:
         self._relay, self._session, self._attach = session.relay, session, attach
         self.name: str = attach.value("name")
         self.has_left = self.is_asked = False
@@ -59,7 +59,6 @@ class GuardedLink:
         self._count = self._count_at_primary = attach.value("initial_delivery_count") or 0
         self._credit = self._max_size = 0
         self._granted = 0
-        self._early: list[FrameFields] = []
         self._parts: list[FrameFields] = []
         self._parts_size = self._held = 0
         self._kept: dict[Kept, None] = {}
@@ -91,10 +90,6 @@ class GuardedLink:
         else:
             self.reply_handle = self._session.shown[handle]
             self._grant_again()
-            early, self._early = self._early, []
-            self._hold(-self._held)
-            for fields in early:
-                self.transfer(fields)
 
     def refused(self, answer: FrameFields) -> bool:
         """The primary refuses the link, which it detaches next; whether the client is not to know."""
@@ -159,9 +154,6 @@ class GuardedLink:
         """A transfer of the client. Raises AmqpError."""
         if self._parts_size <= MOST_KEPT:
             self._hold(len(fields.body) + _OF_FRAME)
-        if not self.is_known:  # clients may send before they have credit
-            self._early.append(fields)
-            return
         self._parts.append(fields)
         self._parts_size += len(fields.body) - fields.payload
         if self._parts_size > MOST_KEPT:
@@ -331,6 +323,9 @@ class GuardedLink:
         if self._granted <= CREDIT // 2 and self._kept_size < MOST_KEPT:
             self._granted = CREDIT
             self.report()
+
+
+Session = GuardedSession[GuardedLink]
 
 
 def rejection(error: Exception) -> bytes:

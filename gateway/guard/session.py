@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import count
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from amqp10 import performatives as p
 from amqp10.codec import encode
@@ -15,12 +15,26 @@ from amqp10.frame_fields import FrameFields
 from amqp10.types import Raw
 from gateway.memory import Proofs
 
-if TYPE_CHECKING:
-    from gateway.guard.link import GuardedLink, Kept
-
 WINDOW = 0x7FFFFFFF
 _SERIAL = 0xFFFFFFFF
 ACCEPTED = encode(p.accepted())
+
+
+class Guarded(Protocol):
+    """A guarded link, as its session sees it."""
+
+    handle: int
+    back_handle: int | None
+    reply_handle: int
+
+    def transfer(self, fields: FrameFields) -> None: ...
+    def outcome(self, kept: Any, state: bytes) -> None: ...
+    def flow(self, fields: FrameFields) -> None: ...
+    def report(self) -> None: ...
+    def end(self) -> None: ...
+
+
+L = TypeVar("L", bound=Guarded)
 
 
 class GuardRelay(Protocol):
@@ -38,20 +52,20 @@ class GuardRelay(Protocol):
     def primary_overdue(self) -> bool: ...
 
 
-class GuardedSession:
+class GuardedSession(Generic[L]):
     """`channel` is the client's, `back` the one on which the primary answers."""
 
     def __init__(self, relay: GuardRelay, channel: int, begin: FrameFields) -> None:
         self.relay, self.channel, self.back = relay, channel, -1
-        self.links: dict[int, GuardedLink] = {}  # by the client's handle
-        self.leaving: list[GuardedLink] = []  # by the client, which knows nothing of what the primary still answers
+        self.links: dict[int, L] = {}  # by the client's handle
+        self.leaving: list[L] = []  # by the client, which knows nothing of what the primary still answers
         self.shown: dict[int, int] = {}  # the handles by which the client knows links, by those of the primary
         self.is_relayed_whole: bool | None = None
         """Whether no link of it is guarded; None before the first."""
         self._next_incoming = self._next_outgoing = begin.value("next_outgoing_id")
         self._to_client = self._window = 0
         self._next_delivery: int | None = None
-        self._sent: dict[int, tuple[GuardedLink | None, Kept | int]] = {}  # by the primary's delivery id
+        self._sent: dict[int, tuple[L | None, Any]] = {}  # what waits for an outcome, by the primary's delivery id
         self.unfinished: dict[int, int | None] = {}  # the primary's ids of deliveries, by the handles of their links
         self.waiting: deque[bytes] = deque()  # until the primary's window has room
         self.tokens_handle: int | None = None
@@ -69,7 +83,7 @@ class GuardedSession:
         self.links.clear()
         self.waiting.clear()
 
-    def link_behind(self, handle: int | None) -> GuardedLink | None:
+    def link_behind(self, handle: int | None) -> L | None:
         """The guarded link with this handle of the primary."""
         links = [*self.links.values(), *self.leaving]
         return next((link for link in links if handle is not None and link.back_handle == handle), None)
@@ -96,7 +110,7 @@ class GuardedSession:
         elif bodies:
             self.pass_on([FrameFields(body) for body in bodies])
 
-    def pass_on(self, parts: list[FrameFields], owner: tuple[GuardedLink, Kept | int] | None = None) -> None:
+    def pass_on(self, parts: list[FrameFields], owner: tuple[L, Any] | None = None) -> None:
         """Send a client's own frames to the primary; the outcome goes to the owner, or back to the client."""
         for part in parts:
             handle, number = part.value("handle"), part.value("delivery_id")
@@ -111,7 +125,7 @@ class GuardedSession:
                 self.unfinished[handle] = sent
             self._write(part.body if number in (None, sent) else part.replaced(delivery_id=sent))
 
-    def forget(self, link: GuardedLink) -> list[Kept | int]:
+    def forget(self, link: L) -> list[Any]:
         """The deliveries of a link that has ended at the primary, whose outcomes are not expected any more."""
         self.waiting = deque(body for body in self.waiting if FrameFields(body).value("handle") != link.handle)
         gone = [number for number, (owner, _) in self._sent.items() if owner is link]

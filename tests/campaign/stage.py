@@ -257,8 +257,8 @@ class Stage:
         """Clients have the key of the namespaces; it reaches those as senders do."""
         pairs = self.write("gateway.toml", PAIRS.format(pair=PAIR, backlog_queues=BACKLOG_QUEUES, entities="[]"))
         keys, ways = self.write("gateway.keys", f"RootManageSharedAccessKey {self.key}"), self._ways("senders")
-        listens = ("--listen", f"127.0.0.1:{self.ports['gateway']}", "--health", "127.0.0.1:0")
-        argv = (sys.executable, "-m", "gateway", "--pair", PAIR, "--pairs-file", str(pairs), "--key-file", str(keys))
+        listens = ("--pair", PAIR, "--listen", f"127.0.0.1:{self.ports['gateway']}", "--health", "127.0.0.1:0")
+        argv = (sys.executable, "-m", "gateway.command", "--pairs-file", str(pairs), "--key-file", str(keys))
         ends = {"CAMPAIGN_PRIMARY": ways["primary"], "CAMPAIGN_SECONDARY": ways["secondary"]}
         program = self._program(schedule.GATEWAY, *argv, *listens, "--coordination", ways["redis"])
         self.processes.start(replace(program, environment={**program.environment, **ends}))

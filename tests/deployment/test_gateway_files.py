@@ -64,7 +64,7 @@ def started(way: Way, folder: Path) -> Iterator[None]:
     """The process of a file, on the file's own ports, which one test at a time has."""
     inherited = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
     arguments, variables = [placed(one, folder) for one in way[0]], {k: placed(v, folder) for k, v in way[1].items()}
-    command = [sys.executable, "-m", "gateway", *arguments]
+    command = [sys.executable, "-m", "gateway.command", *arguments]
     with (Path(tempfile.gettempdir()) / "ports-of-the-gateway.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with subprocess.Popen(command, env=inherited | variables, stdout=subprocess.PIPE, text=True) as process:

@@ -41,7 +41,7 @@ def gateway(
     """A gateway before the namespace of this connection string, until the block ends. It guards with a secondary."""
     end = WITHOUT_KEY if secondary is None else 'connection_string_env = "SECONDARY"'
     (folder / "pairs.toml").write_text(PAIRS.replace("SECONDARY_END", end))
-    command = ["-m", "gateway", "--pair", "contoso", "--pairs-file", str(folder / "pairs.toml")]
+    command = ["-m", "gateway.command", "--pair", "contoso", "--pairs-file", str(folder / "pairs.toml")]
     if "--listen-tls" not in options:
         command += ["--listen", "127.0.0.1:0"]
     environment = os.environ | {"PRIMARY": primary, "SECONDARY": secondary or ""} | variables

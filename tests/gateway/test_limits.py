@@ -239,9 +239,9 @@ async def test_what_comes_before_the_primary_answers_is_bounded_over_all_links()
     guarded = Guarded()
     for handle in range(1, 4):
         guarded.say(guarded.attach(f"q{handle}", handle))
-        guarded.say(p.Transfer(handle, handle, b"t", 0), bytes(300_000))
+        guarded.say(p.Transfer(handle, handle, b"t", 0, more=True), bytes(300_000))
     with pytest.raises(AmqpError, match="before credit"):
-        guarded.say(p.Transfer(3, 4, b"t", 0), bytes(300_000))
+        guarded.say(p.Transfer(3, 3, b"t", 0, more=True), bytes(300_000))
     assert guarded.client.kept > 900_000
     guarded.guard.end()
     assert (guarded.relay.partial, guarded.client.kept) == (0, 0)
@@ -382,11 +382,10 @@ def test_the_many_tokens_of_one_key_do_not_displace_those_of_others(monkeypatch)
         Grant("app\0key"),
         Grant("SharedAccessSignature sr=s&skn=own", "", until),
     ]
-    expired = [Grant(f"a.{number}.c", "", time.time() - 1) for number in range(90)]
     flood = [Grant(f"SharedAccessSignature skn={'Fl%6Fod'}&sr={number}", "", until) for number in range(500)]
-    for grant in (*others, *expired, *flood):
+    for grant in (*others, *flood):
         known.learn(grant)
     assert all(map(known.knows, (*others, flood[-1])))
-    assert sum(map(known.knows, flood)) in range(80, 100)
+    assert sum(map(known.knows, flood)) == 100
     known.forget(others[0])
     assert not known.knows(others[0])
