@@ -82,7 +82,7 @@ def take_over(channel: str, text: str) -> None:
     pair = channel.removeprefix("pairing:{").removesuffix("}:health")
     for fact in parsed([(channel, text)], SharedHealth.from_json):
         if Pair.objects.filter(name=pair).exists() and catching_up.take_over(pair, [fact]):
-            announce_change()
+            announce_change(pair)
 
 
 @app.task(name="collectors.usage")

@@ -82,4 +82,4 @@ def ping(pair: str) -> None:
     with outages_reported("ping", pair):
         if results := client(pair).ping_due():
             catch_up(pair, {result.path for result in results})
-            announce_change()
+            announce_change(pair)

@@ -87,7 +87,7 @@ def sample(pair: str) -> None:
     with outages_reported("sample", pair), slice_of(f"sample of {pair}", LIMIT_S) as free:
         if free is not None:
             sampling.sample(client(pair), pair, pairs())
-            announce_change()
+            announce_change(pair)
 
 
 @app.task(name="samples.entities")
@@ -130,7 +130,7 @@ def count_dead_letters(pair: str) -> None:
             shared_state(pair).know(one.name for one in counted)
             projection.record_dead_letters(pair, {one.name: one.dead_letter_message_count or 0 for one in counted}, at)
             count_subscriptions(connected, pair, datetime.now(UTC), free)
-            announce_change()
+            announce_change(pair)
 
 
 def _metered(connected: PairedServiceBusClient, namespace: str, operations: int) -> None:
@@ -160,7 +160,7 @@ def check_readiness(pair: str) -> None:
         interval = timedelta(seconds=settings.READINESS_INTERVAL_S)
         row = None if free is None else PairReadiness.claim(Pair.objects.get(name=pair), datetime.now(UTC), interval)
         if row is not None and look(row):
-            announce_change()
+            announce_change(pair)
 
 
 def look(row: PairReadiness) -> bool:

@@ -14,8 +14,8 @@ from dashboard.fleet.pairs.pairs_file import tags
 from dashboard.fleet.state.status import AWAY, Status
 from dashboard.models import EntityHealth, Pair
 
-MANY, MOST_CARDS, MOST_ROWS = 12, 2, 10
-"""From more pairs on there is a table, with cards of a few that are not healthy."""
+MANY, MOST_CARDS, MOST_ROWS = 12, 2, 3
+"""From more pairs on there is a table, with cards of a few that are not healthy, and some entities of each."""
 Counts = Mapping[int, Mapping[Status, int]]
 
 
@@ -27,6 +27,7 @@ class PairLine:
     counts: Mapping[Status, int]
     trend: Trend
     oldest: datetime | None
+    tags: Mapping[str, str]
 
     @property
     def status(self) -> Status:
@@ -44,10 +45,6 @@ class PairLine:
     def backlog(self) -> int:
         found: int = vars(self.pair)["waiting"]
         return found
-
-    @property
-    def tags(self) -> Mapping[str, str]:
-        return tags().get(self.pair.name, {})
 
     @property
     def syphon(self) -> str:
@@ -72,7 +69,10 @@ def worst_pairs(pairs: Sequence[Pair], counts: Counts) -> list[Pair]:
 
 def pair_lines(pairs: Sequence[Pair], counts: Counts, now: datetime) -> list[PairLine]:
     """The lines of a page of pairs, in five queries."""
-    moving = trends(pairs, outlooks(pairs, now), counts, now)
+    moving, tagged = trends(pairs, outlooks(pairs, now), counts, now), tags()
     waiting = EntityHealth.objects.filter(pair__in=pairs, waiting__gt=0).order_by().values_list("pair")
     oldest = dict(waiting.annotate(oldest=Min("oldest_waiting_at")))
-    return [PairLine(pair, counts.get(pair.pk, {}), moving[pair.pk], oldest.get(pair.pk)) for pair in pairs]
+    return [
+        PairLine(pair, counts.get(pair.pk, {}), moving[pair.pk], oldest.get(pair.pk), tagged.get(pair.name, {}))
+        for pair in pairs
+    ]

@@ -17,8 +17,8 @@ from dashboard.site.forms import Filter, Row
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
 
-PAGE = 50
-MANY_PAIRS, MOST_PAIRS = 12, 4
+PAGE = 20
+MANY_PAIRS, MOST_PAIRS = 12, 3
 """From more pairs on, only those with the lowest scores have a card."""
 
 

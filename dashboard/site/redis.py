@@ -39,9 +39,9 @@ def shared_state(pair: str) -> SharedState:
     return SharedState(connection(), pair)
 
 
-def announce_change() -> None:
-    """Notify every open page that data has changed. Pages also poll, so a lost notification does no harm."""
+def announce_change(pair: str = "") -> None:
+    """Notify open pages that data of this pair, or of all, has changed. They also poll, so a lost one does no harm."""
     try:
-        connection().publish(CHANGED, "")
+        connection().publish(CHANGED, pair)
     except RedisError:
         return

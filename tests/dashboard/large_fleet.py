@@ -7,6 +7,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from dashboard.models import (
     Alert,
+    AuditEntry,
     Availability,
     BacklogQueue,
     BacklogRollup,
@@ -35,7 +36,7 @@ CHECKS = [{"name": "senders", "result": "bad", "reason": "None uses the backlog.
 
 def fill(now: datetime, numbers: range, entities: int, away: int) -> None:
     """Store pairs with these numbers, of `entities` entities each. In every tenth pair `away` of them are failed over;
-    in every pair one was in an outage an hour ago.
+    in every pair one was in an outage before.
     """
     made = Pair.objects.bulk_create(
         Pair(name=f"pair-{n:03}", primary_namespace=f"p{n}", secondary_namespace=f"s{n}", synced_at=now)
@@ -66,10 +67,16 @@ def fill(now: datetime, numbers: range, entities: int, away: int) -> None:
     )
     Alert.objects.bulk_create(
         Alert(
-            key=f"{row.pair.name}/{row.path}", kind="failover", severity="critical", pair=row.pair.name,
-            entity=row.path, title=f"{row.path} failed over", began_at=now, opened_at=now,
+            key=f"{row.pair.name}/{row.path}/{ended_at}", kind="failover", severity="critical", pair=row.pair.name,
+            entity=row.path, title=f"{row.path} failed over", began_at=now, opened_at=now, ended_at=ended_at,
+            resolved_at=ended_at,
         )
-        for row in rows if row.path.endswith("0")
+        for row in rows if row.path.endswith("0") for ended_at in (None, now)
+    )  # fmt: skip
+    AuditEntry.objects.bulk_create(
+        AuditEntry(request_id=f"{pair.name}/{n}", at=now - n * MINUTE, operator="ada", verb="pause_syphon",
+                   pair=pair.name, reason="look first", outcome="done")
+        for n, pair in enumerate(made)
     )  # fmt: skip
     _charges(now, made, rows)
 
@@ -82,8 +89,9 @@ def _entity(pair: Pair, n: int, now: datetime, is_away: bool) -> EntityHealth:
 
 
 def _events(row: EntityHealth, now: datetime) -> Iterator[FailoverEvent]:
+    began = 60 + 20 * int(row.pair.name[-3:])
     ends = {"failed_over": [("failed_over", 10)]}.get(row.state, [])
-    for kind, ago in ends or ([("failed_over", 60), ("recovered", 50)] if row.path.endswith("-1") else []):
+    for kind, ago in ends or ([("failed_over", began), ("recovered", began - 9)] if row.path.endswith("-1") else []):
         name = uuid5(NAMESPACE_URL, f"{row.pair.name}/{row.path}/{ago}").hex
         yield FailoverEvent(
             event_id=name, time=now - ago * MINUTE, pair=row.pair.name, entity=row.path, kind=kind, reason=REASON

@@ -9,7 +9,7 @@ from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read, require_readable
 from dashboard.site.tables import csv_download
 
-PAGE = 75
+PAGE = 30
 COLUMNS = ("at", "operator", "via", "verb", "pair", "target", "reason", "outcome", "detail")
 
 

@@ -35,8 +35,8 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 
 def _worst_first() -> QuerySet[Pair]:
-    """All pairs, those first that have orphans, dead letters or deviating queues."""
-    wrong = Q(is_orphan=True) | Q(dead_lettered__gt=0) | ~Q(deviations={})
+    """All pairs, those first whose queues hold messages, are orphans, or deviate."""
+    wrong = Q(is_orphan=True) | Q(active__gt=0) | Q(dead_lettered__gt=0) | ~Q(deviations={})
     bad = BacklogQueue.objects.filter(wrong, pair=OuterRef("pk"), is_gone=False)
     rows = Pair.objects.prefetch_related("backlog_queues", "pauses")
     return rows.annotate(is_bad=Exists(bad)).order_by("-is_bad", "name")

@@ -37,7 +37,7 @@ LABELS = {name: kind.label for name, kind in KINDS.items()} | {
     BANDWIDTH: "Bandwidth between regions",
 }
 SUMS = ("operations", "billing_units", "included_units", "cents")
-MOST_SHARES = 50
+MOST_SHARES = 25
 Rows = QuerySet[Any, dict[str, Any]]
 SHOWN_TO_ALL = ("prices", "sample_prices")
 """What a run's details say of no pair."""
@@ -132,7 +132,8 @@ class Report:
     @property
     def by_tag(self) -> list[tuple[str, Sequence[Share]]]:
         """Of each key of the pairs' tags, what its values have of the total; — for pairs without it."""
-        known, keys = tags(), sorted({key for of_pair in tags().values() for key in of_pair})
+        known = tags()
+        keys = sorted({key for of_pair in known.values() for key in of_pair})
         found = {key: defaultdict[str, Counter[str]](Counter) for key in keys}
         for row in self.by_pair if keys else ():
             for key, values in found.items():
@@ -216,13 +217,7 @@ class Report:
         """The price tiers of operations, of each billing scope that has rows here."""
         shown = dict(self.by_scope)
         return [
-            TierUse(
-                scope=invoice.scope,
-                label=label,
-                price=price,
-                unit=unit,
-                units=units,
-            )
+            TierUse(scope=invoice.scope, label=label, price=price, unit=unit, units=units)
             for invoice in self.invoices
             if invoice.scope in shown or not self.is_filtered
             for (label, price, unit, is_standard), units in zip(self._tier_labels, invoice.tiers, strict=False)
@@ -239,8 +234,8 @@ class Report:
         price, unit = (f"{basic['price']} {basic['currency']}", basic["unit"]) if basic else ("", "")
         ladder = [
             (
-                f"from {Decimal(row['from']).normalize():f} × {row['unit']}",
-                f"{row['price']} {row['currency']}",
+                f"from {Decimal(row['from']).normalize():,f} × {row['unit']}",
+                f"{Decimal(row['price']).normalize():f} {row['currency']}",
                 row["unit"],
                 True,
             )

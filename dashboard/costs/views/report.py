@@ -41,7 +41,7 @@ from dashboard.site.queries import report as reported
 from dashboard.site.tables import csv_file
 from pipeline.months import is_month
 
-PAGE, MOST_LINES = 40, 25
+PAGE, MOST_LINES = 25, 10
 
 
 @require_GET

@@ -26,24 +26,24 @@ log = structlog.get_logger(__name__)
 
 
 class Broadcast:
-    """Wakes all waiting streams when a change is announced."""
+    """Wakes the streams that wait for a change of its pair, or of any, when it is announced."""
 
     def __init__(self) -> None:
-        self._streams: set[asyncio.Event] = set()
+        self._streams: dict[asyncio.Event, str] = {}
         self._listener: asyncio.Task[None] | None = None
         self._ending: set[asyncio.Task[None]] = set()
 
-    def join(self) -> asyncio.Event:
-        """Register a stream. Returns its wake-up event, set for each change from now on."""
+    def join(self, pair: str = "") -> asyncio.Event:
+        """Register a stream. Returns its wake-up event, set for each change of this pair, or any, from now on."""
         woken = asyncio.Event()
-        self._streams.add(woken)
+        self._streams[woken] = pair
         if self._listener is None or self._listener.done():
             self._listener = asyncio.create_task(self._listen())
         return woken
 
     def leave(self, woken: asyncio.Event) -> None:
         """Unregister a stream; the last one ends the subscription."""
-        self._streams.discard(woken)
+        self._streams.pop(woken, None)
         if not self._streams and self._listener:
             self._ending.add(self._listener)  # asyncio itself would let it be collected before it has ended
             self._listener.add_done_callback(self._ending.discard)
@@ -60,16 +60,17 @@ class Broadcast:
             await asyncio.sleep(RETRY_S)
 
     async def _follow(self) -> None:
-        client = async_client_of(settings.REDIS_URL)  # what is said is not read, so not decoded
+        client = async_client_of(settings.REDIS_URL)
         async with client, client.pubsub(ignore_subscribe_messages=True) as channels:
             await channels.subscribe(CHANGED)
-            self._wake()  # for changes announced while not subscribed
-            async for _ in channels.listen():
-                self._wake()
+            self._wake("")  # for changes announced while not subscribed
+            async for message in channels.listen():
+                self._wake(message["data"].decode())
 
-    def _wake(self) -> None:
-        for stream in self._streams:
-            stream.set()
+    def _wake(self, pair: str) -> None:
+        for stream, wanted in self._streams.items():
+            if not pair or wanted in ("", pair):
+                stream.set()
 
 
 def _cancel(listener: asyncio.Task[None]) -> None:
@@ -82,13 +83,13 @@ def _cancel(listener: asyncio.Task[None]) -> None:
 _broadcasts: WeakKeyDictionary[asyncio.AbstractEventLoop, Broadcast] = WeakKeyDictionary()
 
 
-async def stream(may_go_on: Callable[[], Awaitable[bool]] | None = None) -> AsyncGenerator[bytes, None]:
-    """Server-sent events: `changed` (changes in quick succession are merged), and keep-alive comments.
+async def stream(may_go_on: Callable[[], Awaitable[bool]] | None = None, pair: str = "") -> AsyncGenerator[bytes, None]:
+    """Server-sent events: `changed` (of one pair, or any; quick successions are merged), and keep-alive comments.
 
     Ends when `may_go_on`, which is called before a `changed` at most every ASKED_AGAIN_S, returns False.
     """
     broadcast = _broadcasts.setdefault(asyncio.get_running_loop(), Broadcast())
-    woken, asked = broadcast.join(), time.monotonic()
+    woken, asked = broadcast.join(pair), time.monotonic()
     try:
         yield b"retry: 3000\n" + CHANGED_MESSAGE
         while True:

@@ -13,11 +13,12 @@ from dashboard.fleet.state.live import stream as changes
 
 
 async def stream(request: HttpRequest) -> StreamingHttpResponse | HttpResponse:
-    """Server-sent events; requires ASGI. Under WSGI, pages poll."""
+    """Server-sent events about one pair or all; requires ASGI. Under WSGI, pages poll."""
     if not hasattr(request, "scope"):
         return HttpResponse("Live updates need an ASGI server.\n", status=501, content_type="text/plain")
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    reported = changes(sync_to_async(partial(_is_member_still, request), thread_sensitive=False))
+    may_go_on = sync_to_async(partial(_is_member_still, request), thread_sensitive=False)
+    reported = changes(may_go_on, request.GET.get("pair", ""))
     return StreamingHttpResponse(reported, content_type="text/event-stream", headers=headers)
 
 

@@ -58,7 +58,7 @@ def _table(
     page = page_of(request, worst_pairs(shown, counts), PAGE)
     carded = [pair for pair in page if is_used or worst(counts.get(pair.pk, {})) not in CALM][:MOST_CARDS]
     rows = entities.filter(pair__in=carded) if is_used else entities.filter(pair__in=carded, rank__lt=AT_REST)
-    cards = board(now, carded, rows[:MOST_ROWS], panel_of)
+    cards = board(now, carded, [row for pair in carded for row in rows.filter(pair=pair)[:MOST_ROWS]], panel_of)
     whole = replace(cards, headline=headline_of(pairs, now, silent), is_silent=silent)
     return {"board": whole, "page": page, "lines": pair_lines(list(page), counts, now)}
 

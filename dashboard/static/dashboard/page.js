@@ -5,11 +5,14 @@
   const body = document.body;
 
   // Live parts fetch themselves on "refresh", which the stream, a timer or the answer to an action triggers.
-  let pending = null, isPressed = false, isLeaving = false;
+  let pending = null, isPressed = false, isLeaving = false, gap = GAP_MS, asked = 0;
   const refresh = () => {
     if (document.hidden || pending || isLeaving) return;
-    pending = setTimeout(() => { pending = null; body.dispatchEvent(new CustomEvent("refresh")); }, GAP_MS);
+    pending = setTimeout(() => { pending = null; body.dispatchEvent(new CustomEvent("refresh")); }, gap);
   };
+  // A page of a large fleet hears of changes all the time: it waits ten times as long as its part took.
+  body.addEventListener("htmx:beforeRequest", ({ detail }) => { if (detail.elt.id === "live") asked = performance.now(); });
+  body.addEventListener("htmx:afterRequest", ({ detail }) => { if (detail.elt.id === "live") gap = Math.max(GAP_MS, 10 * (performance.now() - asked)); });
   // A swap during a click or a selection would lose it.
   const isBusy = () => isPressed || (String(getSelection()) && document.getElementById("live")?.contains(getSelection().anchorNode));
   addEventListener("pointerdown", () => { isPressed = true; }, true);
@@ -164,17 +167,17 @@
   });
   dialog.addEventListener("close", () => { dialog.replaceChildren(); keepPlace(); });
 
-  // What was typed into a form outlives a session that had expired: it is filled in again after the sign-in.
-  const TYPED = "typed", at = (form) => new URL(form.getAttribute("action") || location.pathname, location.href).pathname;
+  // What was typed into a form outlives a session that had expired: it is filled in again after the same person's sign-in.
+  const TYPED = "typed", who = document.querySelector(".who")?.textContent, at = (form) => new URL(form.getAttribute("action") || location.pathname, location.href).pathname;
   const isLogin = location.pathname.startsWith("/login/");
   const typed = JSON.parse(sessionStorage.getItem(TYPED) || "null");
   if (typed && isLogin) sessionStorage.setItem(TYPED, JSON.stringify({ ...typed, isKept: true }));
-  else if (typed && !typed.isKept) sessionStorage.removeItem(TYPED);
+  else if (typed && !(typed.isKept && typed.who === who)) sessionStorage.removeItem(TYPED);
   const fields = (form) => [...form.elements].filter((one) => one.name && !["hidden", "password", "file", "submit"].includes(one.type));
   addEventListener("submit", ({ target }) => {
     if (target.method !== "post" || isLogin) return;
     const values = fields(target).map((one) => [one.name, one.value, Boolean(one.checked)]);
-    sessionStorage.setItem(TYPED, JSON.stringify({ at: at(target), values }));
+    sessionStorage.setItem(TYPED, JSON.stringify({ who, at: at(target), values }));
   });
   const fillIn = () => {
     const kept = JSON.parse(sessionStorage.getItem(TYPED) || "null");

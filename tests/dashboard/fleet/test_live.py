@@ -94,6 +94,17 @@ async def test_a_second_page_shares_the_subscription(stream, redis_here):
     await second.aclose()
 
 
+async def test_a_page_of_one_pair_is_notified_of_its_changes_and_not_of_others(stream):
+    broadcast = live._broadcasts[asyncio.get_running_loop()]
+    woken, found = broadcast.join("contoso"), []
+    for pair in ("fabrikam", "contoso"):
+        await asyncio.to_thread(announce_change, pair)
+        await next_change(stream)
+        found.append(woken.is_set())
+    broadcast.leave(woken)
+    assert found == [False, True]
+
+
 @pytest.mark.django_db(transaction=True)
 async def test_a_page_that_opens_as_the_last_one_closes_is_notified_of_changes(pair, redis_here):
     broadcast = live.Broadcast()

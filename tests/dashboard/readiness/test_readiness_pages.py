@@ -129,7 +129,7 @@ def test_a_page_of_a_thousand_entities_takes_as_many_questions_as_one_of_two(
     with django_assert_max_num_queries(12):
         page = viewer.get("/readiness/?page=3").text
 
-    assert len(entities_on(page)) == 50
+    assert len(entities_on(page)) == 20
 
 
 def change(pair, entity, minutes_ago, **results):
