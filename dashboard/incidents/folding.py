@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from dashboard.fleet.depth.trend import LONGEST, drain_rate
 from dashboard.fleet.state.event_lines import plain_cause
-from dashboard.fleet.state.outages import AWAY, TURNS, Fold, Turn
+from dashboard.fleet.state.outages import Fold, Turn
 from dashboard.fleet.state.status import Status
 from dashboard.models import FailoverEvent
 from dashboard.site.charts import Point
@@ -74,7 +74,7 @@ def incidents(events: Iterable[FailoverEvent], failover_interval: timedelta) -> 
     current: Incident | None = None
     failing: list[FailoverEvent] = []
     for event in events:
-        turn = fold.take(event.kind in AWAY, event.time) if event.kind in TURNS else None
+        turn = fold.take(event)
         if turn is Turn.BEGAN:
             current, failing = _begin(event, [one for one in failing if event.time - one.time <= nearness]), []
         elif current is not None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from dashboard.fleet.state.outages import Report, outages
+from dashboard.fleet.state.outages import outages
+from dashboard.models import FailoverEvent
 from pipeline.outages import Episode, Place
 from pipeline.results import Outcome
 from pipeline.schemas import USAGE
@@ -56,7 +57,10 @@ def folded(folder: Path, events: list[dict[str, Any]]) -> Path:
     path, lines = folder / "outages.jsonl", []
     for entity in {each["entity"] for each in events}:
         known = {each["id"]: each for each in events if each["entity"] == entity}
-        reported = [Report(datetime.fromisoformat(one["time"]), one["kind"], one["reason"]) for one in known.values()]
+        reported = [
+            FailoverEvent(time=datetime.fromisoformat(one["time"]), kind=one["kind"], reason=one["reason"])
+            for one in known.values()
+        ]
         for one in outages(sorted(reported, key=lambda each: each.time)):
             span = {"started": one.began.time.isoformat(), "ended": one.ended and one.ended.time.isoformat()}
             lines.append(

@@ -11,30 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from dashboard.fleet.state.outages import Fold, Turn
+from dashboard.models import EntityHealth, FailoverEvent
 
 SETTLED = timedelta(seconds=60)
 """Age from which the state counts regardless of times: the projection runs every five seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """An event of the entity: away, or back."""
-
-    at: datetime
-    is_away: bool
-    reason: str = ""
-    by: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """The current state of the entity. `known_at` is when the control plane stored it."""
-
-    is_away: bool
-    since: datetime | None
-    known_at: datetime | None
-    reason: str = ""
-    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +34,11 @@ class Ended:
 
 
 def follow(
-    began: datetime | None, ended: datetime | None, reported: Iterable[Report], state: State | None, now: datetime
+    began: datetime | None,
+    ended: datetime | None,
+    events: Iterable[FailoverEvent],
+    entity: EntityHealth | None,
+    now: datetime,
 ) -> list[Began | Ended]:
     """The steps, in order. `began`: start of the open alert (None: none is open); `ended`: end of the last one.
 
@@ -62,23 +46,26 @@ def follow(
     """
     fold = Fold(began, ended)
     steps: list[Began | Ended] = []
-    for one in sorted(reported, key=lambda one: one.at):
-        match fold.take(one.is_away, one.at):
+    for event in sorted(events, key=lambda one: one.time):
+        match fold.take(event):
             case Turn.BEGAN:
-                steps.append(Began(one.at, one.reason, one.by))
+                steps.append(Began(event.time, event.reason, event.operator or ""))
             case Turn.ENDED:
-                steps.append(Ended(one.at))
-    if state is not None and (step := _by_state(fold.began_at, fold.ended_at, state, now)):
+                steps.append(Ended(event.time))
+    if entity is not None and (step := _by_state(fold.began_at, fold.ended_at, entity, now)):
         steps.append(step)
     return steps
 
 
-def _by_state(began: datetime | None, ended: datetime | None, state: State, now: datetime) -> Began | Ended | None:
-    since = state.since or now
-    if state.is_away and began is None:
-        is_settled = state.known_at is not None and now - state.known_at >= SETTLED
-        return Began(since, state.reason, state.by) if ended is None or since > ended or is_settled else None
-    if not state.is_away and began is not None:
-        is_settled = now - began >= SETTLED and (state.known_at is None or now - state.known_at >= SETTLED)
-        return Ended(max(since, began)) if state.since and since >= began else Ended(now) if is_settled else None
+def _by_state(
+    began: datetime | None, ended: datetime | None, entity: EntityHealth, now: datetime
+) -> Began | Ended | None:
+    since, is_away = entity.since or now, entity.state == "failed_over"
+    is_known = entity.applied_at is not None and now - entity.applied_at >= SETTLED
+    if is_away and began is None:
+        by = (entity.held_by or "an operator") if entity.origin == "forced" else ""
+        return Began(since, entity.reason, by) if ended is None or since > ended or is_known else None
+    if not is_away and began is not None:
+        is_settled = now - began >= SETTLED and (entity.applied_at is None or is_known)
+        return Ended(max(since, began)) if entity.since and since >= began else Ended(now) if is_settled else None
     return None

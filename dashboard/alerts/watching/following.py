@@ -10,8 +10,8 @@ from django.db.models import Max
 
 from dashboard.alerts.watching.changes import AT_ONCE, TEXTS, Changes, open_alerts, parts, save
 from dashboard.alerts.watching.conditions import key_of
-from dashboard.alerts.watching.failovers import Began, Ended, Report, State, follow
-from dashboard.fleet.state.outages import AWAY, TURNS
+from dashboard.alerts.watching.failovers import Began, Ended, follow
+from dashboard.fleet.state.outages import TURNS
 from dashboard.fleet.state.primaries import PrimaryDown
 from dashboard.models import Alert, EntityHealth, FailoverEvent
 from dashboard.models.alert import ANY
@@ -28,9 +28,11 @@ def follow_failovers(changes: Changes, primaries: Iterable[PrimaryDown], now: da
     """
     unheard = FailoverEvent.objects.filter(alerted_at__isnull=True)
     events = list(unheard.filter(kind__in=TURNS).order_by("time", "pk")[:MOST_EVENTS])
-    reported, away = _reports(events), _away()
+    reported, away = defaultdict[str, list[FailoverEvent]](list), _away()
+    for event in events:
+        reported[_failover_key(event.pair, event.entity)].append(event)
     replaced = {_failover_key(one.pair, path) for one in primaries for path in one.paths}
-    reporting = {_failover_key(event.pair, event.entity): (event.pair, event.entity) for event in events}
+    reporting = {key: (own[0].pair, own[0].entity) for key, own in reported.items()}
     known = set(open_alerts().filter(kind=Alert.Kind.FAILOVER).exclude(entity=ANY).values_list("key", flat=True))
     keys = sorted((reported.keys() | (known ^ away.keys())) - replaced)
     open_ones, ended = _open_ones(keys, known), _last_ends([key for key in keys if key not in known])
@@ -85,29 +87,15 @@ def _open_ones(keys: Iterable[str], known: Collection[str]) -> dict[str, Alert]:
     return found
 
 
-def _reports(events: Iterable[FailoverEvent]) -> dict[str, list[Report]]:
-    found: dict[str, list[Report]] = defaultdict(list)
-    for event in events:
-        one = Report(event.time, event.kind in AWAY, event.reason, event.operator or "")
-        found[_failover_key(event.pair, event.entity)].append(one)
-    return found
-
-
-def _states(wheres: Mapping[str, Where]) -> dict[str, State]:
-    """The current state of entities, by the key of their alert."""
+def _states(wheres: Mapping[str, Where]) -> dict[str, EntityHealth]:
+    """The entities with a known state, by the key of their alert."""
     keys = {where: key for key, where in wheres.items()}
-    columns = ("pair__name", "path", "state", "since", "applied_at", "reason", "origin", "held_by")
-    found: dict[str, State] = {}
+    found: dict[str, EntityHealth] = {}
     for part in parts(sorted({path for _, path in keys})):
-        rows = EntityHealth.objects.filter(path__in=part).exclude(state="unknown").values_list(*columns)
-        for pair, path, state, since, known_at, reason, origin, held_by in rows:
-            if key := keys.get((pair, path)):
-                found[key] = State(state == "failed_over", since, known_at, reason, _by(origin, held_by))
+        for row in EntityHealth.objects.filter(path__in=part).exclude(state="unknown").select_related("pair"):
+            if key := keys.get((row.pair.name, row.path)):
+                found[key] = row
     return found
-
-
-def _by(origin: str, held_by: str | None) -> str:
-    return (held_by or "an operator") if origin == "forced" else ""
 
 
 def _last_ends(keys: Sequence[str]) -> Mapping[str, datetime]:

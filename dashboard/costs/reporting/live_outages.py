@@ -9,8 +9,6 @@ from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
 from functools import cache
-from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
 from dashboard.costs.forecasts.current_month import used_of
@@ -21,11 +19,10 @@ from dashboard.costs.reporting.insight import EXTRA_KINDS, IDLE_KIND
 from dashboard.costs.reporting.outages import Later, OutageCost
 from dashboard.costs.rules import is_billed, rule_of
 from dashboard.costs.runs.jobs import JobFailed
-from dashboard.fleet.state.outages import TURNS, outages
 from dashboard.fleet.state.outages import Outage as Folded
-from dashboard.fleet.state.outages import Report as Event
+from dashboard.fleet.state.outages import recorded
 from dashboard.fleet.usage import metered
-from dashboard.models import Availability, EntityHealth, FailoverEvent, Outage
+from dashboard.models import Availability, Outage
 from pipeline.months import Month
 
 CROSSING_KINDS = ("send_backlog", "syphon_receive")
@@ -132,24 +129,17 @@ def _tariff(pair: str, month: str) -> Tariff:
 
 def _of_events(month: str, pair: str, now: datetime) -> list[Outage]:
     begin, end = Month.parse(month).start, min(Month.parse(month).end, now)
-    real = FailoverEvent.objects.exclude(EntityHealth.objects.of_drills().seen_in())
-    rows = real.filter(kind__in=TURNS, time__lt=end, **({"pair": pair} if pair else {}))
-    in_order = rows.exclude(entity="*").order_by("pair", "entity", "time", "event_id")
-    found = []
-    for (whose, entity), events in groupby(in_order, attrgetter("pair", "entity")):
-        for one in outages(Event(event.time, event.kind, event.reason) for event in events):
-            if one.ended is None or one.ended.time > begin:
-                found.append(_outage(month, whose, entity, one, begin, end))
-    return found
+    found = recorded(time__lt=end, **({"pair": pair} if pair else {}))
+    return [_outage(month, one, begin, end) for one in found if one.ended is None or one.ended.time > begin]
 
 
-def _outage(month: str, pair: str, entity: str, one: Folded, begin: datetime, end: datetime) -> Outage:
+def _outage(month: str, one: Folded, begin: datetime, end: datetime) -> Outage:
     ended_at = one.ended.time if one.ended else None
     down_s = ((ended_at or end) - max(one.began.time, begin)).total_seconds()
     return Outage(
         month=month,
-        pair=pair,
-        entity=entity,
+        pair=one.began.pair,
+        entity=one.began.entity,
         started_at=one.began.time,
         ended_at=ended_at,
         cause=one.began.kind,

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import chain, groupby
-from operator import itemgetter
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,13 +20,11 @@ from dashboard.costs.rules import next_rule
 from dashboard.costs.runs.inputs import Inputs, configured_prices, inputs_of, price_arguments
 from dashboard.costs.runs.jobs import JobFailed, argument_for, run_job, table_arguments
 from dashboard.costs.runs.storing import finish, hold_month, records_in, store
-from dashboard.fleet.state.outages import TURNS, Report, outages
-from dashboard.fleet.state.outages import Outage as Folded
-from dashboard.models import ChargeRun, DepthSample, EntityHealth, FailoverEvent, PairDepth
+from dashboard.fleet.state.outages import Outage, recorded
+from dashboard.models import ChargeRun, DepthSample, EntityHealth, PairDepth
 from pairing.health.faults import describe
 from pipeline.months import Month, is_month
 
-REPORTED = ("pair", "entity", "time", "kind", "reason")
 OPEN = (ChargeRun.Status.WANTED, ChargeRun.Status.RUNNING)
 
 
@@ -169,28 +166,19 @@ def outages_for(folder: Path, month: str) -> list[str]:
     Outages are folded here from the events before the month's end, and the job takes them as they are.
     """
     path, inventory = folder / "outages.jsonl", folder / "inventory.jsonl"
-    drills = EntityHealth.objects.of_drills()
-    events = FailoverEvent.objects.filter(kind__in=TURNS, time__lt=Month.parse(month).end).exclude(entity="*")
-    in_order = (
-        events.exclude(drills.seen_in())
-        .order_by("pair", "entity", "time", "event_id")
-        .values_list(*REPORTED)
-        .iterator()
-    )
     with path.open("w", encoding="utf-8") as out:
-        for (pair, entity), rows in groupby(in_order, itemgetter(0, 1)):
-            found = outages(Report(time, kind, reason) for _, _, time, kind, reason in rows)
-            out.writelines(json.dumps(_outage(pair, entity, one)) + "\n" for one in found)
+        out.writelines(json.dumps(_outage(one)) + "\n" for one in recorded(time__lt=Month.parse(month).end))
     with inventory.open("w", encoding="utf-8") as out:
-        for pair, entity in EntityHealth.objects.exclude(pk__in=drills).values_list("pair__name", "path"):
+        real = EntityHealth.objects.exclude(pk__in=EntityHealth.objects.of_drills())
+        for pair, entity in real.values_list("pair__name", "path"):
             out.write(json.dumps({"pair": pair, "entity": entity}) + "\n")
     return ["--outages", str(path), "--inventory", str(inventory)]
 
 
-def _outage(pair: str, entity: str, one: Folded) -> dict[str, Any]:
+def _outage(one: Outage) -> dict[str, Any]:
     return {
-        "pair": pair,
-        "entity": entity,
+        "pair": one.began.pair,
+        "entity": one.began.entity,
         "started": one.began.time.isoformat(),
         "ended": one.ended.time.isoformat() if one.ended else None,
         "cause": one.began.kind,

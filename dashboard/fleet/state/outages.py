@@ -1,4 +1,4 @@
-"""The fold of failover events into outages. Pure: no database, no clock.
+"""The fold of failover events into outages. Pure, except for `recorded`, which reads them.
 
 The kinds of events declare which of them begin and end an outage. Repeated reports, also by other processes, change
 nothing. Incidents, alerts and charges all use this fold: docs/design/pages.md.
@@ -10,7 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
 
+from dashboard.models import EntityHealth, FailoverEvent
 from pairing.events import KINDS
 
 AWAY = tuple(name for name, kind in KINDS.items() if kind.outage == "begins")
@@ -35,43 +39,43 @@ class Fold:
     ended_at: datetime | None = None
     """End of the last outage. Earlier events arrived late and do not start an outage."""
 
-    def take(self, is_away: bool, at: datetime) -> Turn | None:
+    def take(self, event: FailoverEvent) -> Turn | None:
         """Process the next event. Returns its effect; None if it changes nothing."""
-        if is_away and self.began_at is None and (self.ended_at is None or at >= self.ended_at):
+        at = event.time
+        if event.kind in AWAY and self.began_at is None and (self.ended_at is None or at >= self.ended_at):
             self.began_at = at
             return Turn.BEGAN
-        if not is_away and self.began_at is not None and at >= self.began_at:
+        if event.kind in BACK and self.began_at is not None and at >= self.began_at:
             self.began_at, self.ended_at = None, at
             return Turn.ENDED
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """The fields of an event that the fold uses."""
-
-    time: datetime
-    kind: str
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Outage:
     """One outage: the event that started it, and the one that ended it, if it is over."""
 
-    began: Report
-    ended: Report | None = None
+    began: FailoverEvent
+    ended: FailoverEvent | None = None
 
 
-def outages(reports: Iterable[Report]) -> Iterator[Outage]:
+def outages(events: Iterable[FailoverEvent]) -> Iterator[Outage]:
     """The outages of one entity, oldest first, from its events in chronological order."""
     fold, began = Fold(), None
-    for report in reports:
-        turn = fold.take(report.kind in AWAY, report.time) if report.kind in TURNS else None
+    for event in events:
+        turn = fold.take(event)
         if turn is Turn.BEGAN:
-            began = report
+            began = event
         elif turn is Turn.ENDED and began is not None:
-            yield Outage(began, report)
+            yield Outage(began, event)
             began = None
     if began is not None:
         yield Outage(began)
+
+
+def recorded(**which: Any) -> Iterator[Outage]:
+    """The outages of these events, by pair and entity; drills of canaries are none."""
+    real = FailoverEvent.objects.exclude(EntityHealth.objects.of_drills().seen_in()).exclude(entity="*")
+    in_order = real.filter(kind__in=TURNS, **which).order_by("pair", "entity", "time", "event_id")
+    for _, events in groupby(in_order.iterator(), attrgetter("pair", "entity")):
+        yield from outages(events)

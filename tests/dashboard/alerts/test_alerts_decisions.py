@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from dashboard.alerts.sending.results import LONGEST, PATIENCE, backoff, judge
 from dashboard.alerts.sending.transport import Answer
 from dashboard.alerts.watching.conditions import compared, fits, key_of, matches
-from dashboard.alerts.watching.failovers import SETTLED, Began, Ended, Report, State, follow
-from dashboard.models import Alert, AlertRule
+from dashboard.alerts.watching.failovers import SETTLED, Began, Ended, follow
+from dashboard.models import Alert, AlertRule, EntityHealth, FailoverEvent
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
 
@@ -71,21 +71,21 @@ def test_a_condition_is_opened_once_and_resolved_once_each_time_it_is_so(looks):
     assert opened - resolved == len(is_open)
 
 
-def away(second: float, reason: str = "no answer") -> Report:
-    return Report(NOW + timedelta(seconds=second), True, reason)
-
-
-def back(second: float) -> Report:
-    return Report(NOW + timedelta(seconds=second), False)
-
-
-def state(is_away: bool, since: float, known_at: float | None = None) -> State:
-    known = NOW + timedelta(seconds=since if known_at is None else known_at)
-    return State(is_away, NOW + timedelta(seconds=since), known)
-
-
 def at(second: float) -> datetime:
     return NOW + timedelta(seconds=second)
+
+
+def away(second: float) -> FailoverEvent:
+    return FailoverEvent(time=at(second), kind="failed_over", reason="no answer")
+
+
+def back(second: float) -> FailoverEvent:
+    return FailoverEvent(time=at(second), kind="recovered")
+
+
+def state(is_away: bool, since: float, known_at: float | None = None) -> EntityHealth:
+    applied_at = at(since if known_at is None else known_at)
+    return EntityHealth(state="failed_over" if is_away else "healthy", since=at(since), applied_at=applied_at)
 
 
 def test_a_late_word_of_a_failover_that_is_over_is_no_new_one():
@@ -122,9 +122,9 @@ def test_whatever_is_reported_when_an_alert_is_open_once_away_and_each_failover_
     while reported:
         batch = data.draw(st.integers(1, len(reported)))
         seen, reported = reported[:batch], reported[batch:]
-        lag = data.draw(st.booleans())
-        known = None if lag else State(seen[-1].is_away, seen[-1].at, seen[-1].at)
-        for step in follow(began, ended, seen, known, seen[-1].at + timedelta(seconds=1)):
+        lag, last = data.draw(st.booleans()), (seen[-1].time - NOW).total_seconds()
+        known = None if lag else state(seen[-1].kind == "failed_over", last)
+        for step in follow(began, ended, seen, known, at(last + 1)):
             if isinstance(step, Began):
                 assert began is None
                 began, opened = step.at, opened + 1

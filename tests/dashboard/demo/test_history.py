@@ -14,7 +14,7 @@ from dashboard.demo.history.plan import DAYS, INCIDENTS, MARK, SIMULATION, by_ho
 from dashboard.demo.history.scenery import ENTITIES, LIVE, LIVE_PAIR, OTHER_PAIR, SUBSCRIPTION
 from dashboard.fleet.pairs.pairs_file import load_pairs
 from dashboard.fleet.pairs.sync import sync
-from dashboard.fleet.state.outages import Report, outages
+from dashboard.fleet.state.outages import outages
 from dashboard.incidents.finding import find
 from dashboard.incidents.story import story
 from dashboard.metrics import exposition
@@ -129,8 +129,7 @@ def events_are_of_the_planned_outages(past):
     found = []
     for one in ENTITIES:
         events = FailoverEvent.objects.filter(pair=one.pair, entity=one.path).order_by("time")
-        folded = outages(Report(event.time, event.kind, event.reason) for event in events)
-        found += [(one.path, outage.began.time, outage.ended.time) for outage in folded if outage.ended]
+        found += [(one.path, outage.began.time, outage.ended.time) for outage in outages(events) if outage.ended]
 
     assert sorted(found) == sorted((one.entity.path, one.failed_over_at, one.recovered_at) for one in past.outages)
     assert set(EntityHealth.objects.values_list("state", flat=True)) == {"healthy"}

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dashboard.alerts.watching.failovers import Began, Ended, follow
-from dashboard.alerts.watching.failovers import Report as Turned
-from dashboard.fleet.state.outages import AWAY, Fold, Report, Turn, outages
+from dashboard.fleet.state.outages import TURNS, Fold, Turn, outages
 from dashboard.incidents.folding import incidents
 from dashboard.models import FailoverEvent
 
@@ -20,8 +19,12 @@ def at(second: float) -> datetime:
     return NOW + timedelta(seconds=second)
 
 
+def event(second: float, kind: str) -> FailoverEvent:
+    return FailoverEvent(event_id=f"{second} {kind}", time=at(second), pair="contoso", entity="orders", kind=kind)
+
+
 def spans(*reported: tuple[float, str]) -> list[tuple[float, float | None]]:
-    found = outages(Report(at(second), kind) for second, kind in reported)
+    found = outages(event(second, kind) for second, kind in reported)
     return [
         ((one.began.time - NOW).total_seconds(), (one.ended.time - NOW).total_seconds() if one.ended else None)
         for one in found
@@ -45,30 +48,23 @@ def test_an_outage_goes_from_the_first_failover_to_the_first_recovery(reported, 
 def test_an_event_from_before_the_last_end_begins_nothing():
     fold = Fold(ended_at=at(10))
 
-    assert fold.take(True, at(8)) is None
-    assert fold.take(True, at(12)) is Turn.BEGAN
-    assert fold.take(False, at(11)) is None
-    assert fold.take(False, at(15)) is Turn.ENDED
+    assert fold.take(event(8, "failed_over")) is None
+    assert fold.take(event(12, "failed_over")) is Turn.BEGAN
+    assert fold.take(event(11, "recovered")) is None
+    assert fold.take(event(15, "recovered")) is Turn.ENDED
 
 
 @settings(deadline=None)  # the machine may stall
 @given(st.lists(st.tuples(st.integers(1, 600), st.sampled_from(KINDS)), max_size=30))
 def test_incidents_alerts_and_charges_report_the_same_outages(steps):
-    second, reported = 0, []
+    second, events = 0, []
     for gap, kind in steps:
         second += gap
-        reported.append((second, kind))
-    events = [
-        FailoverEvent(event_id=str(number), time=at(when), pair="contoso", entity="orders", kind=kind)
-        for number, (when, kind) in enumerate(reported)
-    ]
+        events.append(event(second, kind))
 
-    charged = [
-        (one.began.time, one.ended.time if one.ended else None)
-        for one in outages(Report(event.time, event.kind) for event in events)
-    ]
+    charged = [(one.began.time, one.ended.time if one.ended else None) for one in outages(events)]
     shown = [(one.failed_over_at, one.recovered_at) for one in incidents(events, timedelta(seconds=5))]
-    turns = [Turned(event.time, event.kind in AWAY) for event in events if event.kind in (*AWAY, "recovered")]
+    turns = [one for one in events if one.kind in TURNS]
     steps_taken = follow(None, None, turns, None, at(second))
 
     assert charged == shown
