@@ -9,6 +9,7 @@ from ninja import Schema
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from dashboard.models import Pair
+from dashboard.site.money import amount
 from pipeline.months import PATTERN
 
 _NO_NUL = r"^[^\x00]*$"
@@ -32,6 +33,8 @@ def _whole(value: Any) -> Any:
 WHOLE = BeforeValidator(_whole)
 Number = Annotated[int, Field(ge=0, lt=2**63), WHOLE]
 Rule = Literal["", "published", "settlements"]
+Amount = Annotated[str, BeforeValidator(amount)]
+"""An amount of cents in a response: 123.45."""
 
 
 def _instant(value: Any) -> Any:

@@ -4,12 +4,12 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.http import Http404, HttpRequest
-from ninja import Query, Router, Schema
+from ninja import Field, Query, Router, Schema
 
 from dashboard.api.fields import Number, Path, Word, pair_or_404
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.backlog import browsing
-from dashboard.backlog.browsing import Shown, Wanted
+from dashboard.backlog.browsing import Wanted
 from dashboard.backlog.places import place
 from dashboard.fleet.pairs.namespaces import namespace
 from dashboard.models import BacklogQueue, DeadLetterJob, QueueDeletion, QueueDrain, SyphonPause
@@ -66,16 +66,16 @@ class MessageQuery(Schema):
 class Message(Schema):
     """The properties of a message, without its body."""
 
-    sequence_number: int
+    sequence_number: int = Field(validation_alias="number")
     message_id: str
     entity: str
     session: str
     subject: str
     enqueued_at: datetime | None
-    size_bytes: int
+    size_bytes: int = Field(validation_alias="size")
     deliveries: int
-    dead_letter_reason: str
-    dead_letter_description: str
+    dead_letter_reason: str = Field(validation_alias="reason")
+    dead_letter_description: str = Field(validation_alias="about")
 
 
 class Messages(Schema):
@@ -129,8 +129,7 @@ def messages(request: HttpRequest, pair: str, query: Annotated[MessageQuery, Que
     wanted = Wanted.read(query.dict())
     with namespace(pair, at.role) as here:
         found = browsing.scan(here, query.queue, wanted, dead=query.show == "dead", after=query.after)
-    items = [_message(message) for message in found.messages]
-    return {"items": items, "scanned": found.scanned, "after": found.goes_on_at}
+    return {"items": found.messages, "scanned": found.scanned, "after": found.goes_on_at}
 
 
 @router.get("/pairs/{pair}/jobs", response=list[Job], operation_id="jobs")
@@ -146,16 +145,6 @@ def _queue(row: BacklogQueue, pauses: dict[tuple[int, str], str]) -> dict[str, A
     known = {name: getattr(row, name) for name in Queue.model_fields if name not in ("pair", "paused_by")}
     paused = pauses.get((row.pair_id, row.path)) or pauses.get((row.pair_id, "*"))
     return known | {"pair": row.pair.name, "paused_by": paused}
-
-
-def _message(one: Shown) -> dict[str, Any]:
-    names = ("message_id", "entity", "session", "subject", "enqueued_at", "deliveries")
-    return {name: getattr(one, name) for name in names} | {
-        "sequence_number": one.number,
-        "size_bytes": one.size,
-        "dead_letter_reason": one.reason,
-        "dead_letter_description": one.about,
-    }
 
 
 def _job(row: Errand) -> dict[str, Any]:

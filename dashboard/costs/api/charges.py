@@ -10,7 +10,7 @@ from pydantic import Field
 
 from dashboard.access.audited import ALL_PAIRS
 from dashboard.access.rights import require
-from dashboard.api.fields import WHOLE, Body, Month, Word, pair_or_404
+from dashboard.api.fields import WHOLE, Amount, Body, Month, Word, pair_or_404
 from dashboard.api.idempotency import Key, perform
 from dashboard.api.operations import operation
 from dashboard.api.paging import Cursor, Page, page
@@ -23,9 +23,8 @@ from dashboard.costs.actions import (
     set_budget,
     set_cost_rule,
 )
-from dashboard.costs.budgets import ALL, budget_states
+from dashboard.costs.budgets import ALL, BudgetState, budget_states
 from dashboard.models import Charge, ChargeRun, Invoice
-from dashboard.site.money import amount
 
 router = Router(tags=["charges"])
 
@@ -37,17 +36,17 @@ class Bill(Schema):
     scope: str
     rule: Literal["published", "settlements"]
     currency: str
-    amount: str
+    amount: Amount = Field(validation_alias="cents")
     exact: str
-    billing_units: int
+    billing_units: int = Field(validation_alias="units")
 
 
 class ChargeRow(Schema):
     """The charge for one kind of operation of one entity. The rows of a bill sum to it to the cent."""
 
-    month: str
-    scope: str
-    rule: Literal["published", "settlements"]
+    month: str = Field(validation_alias="invoice.month")
+    scope: str = Field(validation_alias="invoice.scope")
+    rule: Literal["published", "settlements"] = Field(validation_alias="invoice.rule")
     pair: str
     namespace: str
     entity: str
@@ -57,9 +56,9 @@ class ChargeRow(Schema):
     bytes: int
     billing_units: int
     included_units: int
-    amount: str
+    amount: Amount = Field(validation_alias="cents")
     exact: str
-    currency: str
+    currency: str = Field(validation_alias="invoice.currency")
 
 
 class BillQuery(Schema):
@@ -103,13 +102,13 @@ class Compute(Body):
 class BudgetUse(Schema):
     """The budget of a pair or (`*`) of all pairs, and what the month has cost so far."""
 
-    pair: str
-    amount: str
-    alert_percent: int
-    spent: str
+    pair: str = Field(validation_alias="budget.pair")
+    amount: Amount = Field(validation_alias="budget.cents")
+    alert_percent: int = Field(validation_alias="budget.alert_percent")
+    spent: Amount
     percent: int
-    set_by: str
-    set_at: datetime
+    set_by: str = Field(validation_alias="budget.set_by")
+    set_at: datetime = Field(validation_alias="budget.set_at")
 
 
 class BudgetBody(Body):
@@ -131,11 +130,10 @@ class RuleBody(Body):
 
 
 @router.get("/invoices", response=list[Bill], operation_id="invoices")
-def invoices(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[dict[str, Any]]:
+def invoices(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[Invoice]:
     """The month's bills, one for each billing scope."""
     rows = Invoice.objects.filter(month=query.month)
-    rows = rows.filter(scope=query.scope) if query.scope else rows
-    return [_bill(row) for row in rows]
+    return list(rows.filter(scope=query.scope) if query.scope else rows)
 
 
 @router.get("/charges", response=Page[ChargeRow], operation_id="charges")
@@ -144,7 +142,7 @@ def charges(request: HttpRequest, query: Annotated[ChargeQuery, Query()]) -> dic
     rows = Charge.objects.filter(invoice__month=query.month)
     lookups = {"invoice__scope": query.scope, "pair": query.pair, "entity": query.entity, "kind": query.kind}
     rows = rows.filter(**{name: value for name, value in lookups.items() if value})
-    return page(rows.select_related("invoice"), ("id",), query, _row)
+    return page(rows.select_related("invoice"), ("id",), query)
 
 
 @router.get("/charges/runs", response=list[Run], operation_id="charge_runs")
@@ -169,20 +167,9 @@ def rule(request: HttpRequest, body: RuleBody, key: Key = "") -> dict[str, Any]:
 
 
 @router.get("/budgets", response=list[BudgetUse], operation_id="budgets")
-def budgets(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[dict[str, Any]]:
+def budgets(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[BudgetState]:
     """The budgets, and how much of each the month has used."""
-    return [
-        {
-            "pair": each.budget.pair,
-            "amount": amount(each.budget.cents),
-            "alert_percent": each.budget.alert_percent,
-            "spent": amount(each.spent),
-            "percent": each.percent,
-            "set_by": each.budget.set_by,
-            "set_at": each.budget.set_at,
-        }
-        for each in budget_states(query.month)
-    ]
+    return budget_states(query.month)
 
 
 @operation(router, SET_BUDGET)
@@ -193,15 +180,3 @@ def budget(request: HttpRequest, body: BudgetBody, key: Key = "") -> dict[str, A
         require(request.user, SET_BUDGET.right)
         return {"outcome": "preview", "sentence": budget_in_words(pair.name, cents, body.alert_percent)}
     return perform(request, key, pair, "*", "", lambda of: set_budget(of, cents, body.alert_percent))
-
-
-def _bill(row: Invoice) -> dict[str, Any]:
-    names = ("month", "scope", "rule", "currency", "exact")
-    return {name: getattr(row, name) for name in names} | {"amount": amount(row.cents), "billing_units": row.units}
-
-
-def _row(row: Charge) -> dict[str, Any]:
-    names = ("pair", "namespace", "entity", "kind", "operations", "messages", "bytes", "billing_units")
-    bill = {name: getattr(row.invoice, name) for name in ("month", "scope", "rule", "currency")}
-    known = {name: getattr(row, name) for name in (*names, "included_units", "exact")}
-    return bill | known | {"amount": amount(row.cents)}

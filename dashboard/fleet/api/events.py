@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from django.http import HttpRequest
-from ninja import Query, Router, Schema
+from ninja import Field, Query, Router, Schema
 
 from dashboard.api.fields import Word
 from dashboard.api.paging import NEWEST_FIRST, Between, Page, page
@@ -17,7 +17,7 @@ router = Router(tags=["records"])
 class Event(Schema):
     """One event. `id` identifies it across redeliveries."""
 
-    id: str
+    id: str = Field(validation_alias="event_id")
     time: datetime
     pair: str
     entity: str
@@ -39,9 +39,4 @@ def events(request: HttpRequest, query: Annotated[EventQuery, Query()]) -> dict[
     """Failover events, newest first."""
     rows = query.of(FailoverEvent.objects.all(), "time")
     given = {name: value for name in ("entity", "kind") if (value := getattr(query, name))}
-    return page(rows.filter(**given), NEWEST_FIRST, query, _event)
-
-
-def _event(row: FailoverEvent) -> dict[str, Any]:
-    names = ("time", "pair", "entity", "kind", "reason", "process", "operator")
-    return {"id": row.event_id} | {name: getattr(row, name) for name in names}
+    return page(rows.filter(**given), NEWEST_FIRST, query)
