@@ -42,7 +42,7 @@ class Moment:
     @property
     def cause(self) -> str:
         """The cause of a failure in a few words; empty for what a person did, and for other reasons."""
-        return "" if self.by else plain_cause(self.reason)
+        return "" if self.by else plain_cause(self.reason, self.kind)
 
 
 def timeline(

@@ -102,7 +102,7 @@ def incident_of(event: FailoverEvent) -> str:
 @register.filter
 def plain_cause_of(event: FailoverEvent) -> str:
     """The cause of a failure in a few words; empty for what an operator did, and for other reasons."""
-    return "" if event.operator else plain_cause(event.reason)
+    return "" if event.operator else plain_cause(event.reason, event.kind)
 
 
 @register.simple_tag

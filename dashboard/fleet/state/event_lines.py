@@ -78,6 +78,10 @@ CAUSES = (
 _KNOWN = tuple((re.compile(pattern, re.IGNORECASE), words) for pattern, words in CAUSES)
 
 
-def plain_cause(reason: str) -> str:
-    """The cause in a few words; empty if the reason is not known, for example because a person wrote it."""
-    return next((words for pattern, words in _KNOWN if pattern.search(reason)), "")
+def plain_cause(reason: str, kind: str = "") -> str:
+    """The cause in a few words; empty if the reason is not known, for example because a person wrote it.
+
+    `kind`: that of an event, because backlog queues are in the secondary.
+    """
+    words = next((words for pattern, words in _KNOWN if pattern.search(reason)), "")
+    return words.replace("the primary", "the secondary") if kind == "queue_pulled" else words

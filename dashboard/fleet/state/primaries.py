@@ -13,8 +13,8 @@ from dashboard.fleet.state.event_lines import plain_cause
 from dashboard.models import EntityHealth, MeteredRecord, MeteredUsage, Pair
 
 LEAST, MINUTE = 2, timedelta(minutes=1)
-OF_A_PRIMARY = "the primary "
-"""How a cause begins that is of a whole namespace; the others are of one entity."""
+OF_A_PRIMARY = ("the primary ", "rejects sends")
+"""How a cause begins that may be of a whole namespace; the others are of one entity."""
 
 
 @dataclass(frozen=True, slots=True)

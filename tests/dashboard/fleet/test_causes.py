@@ -40,6 +40,7 @@ REJECTED = "rejects sends: internal error"
 )
 def test_a_reason_has_a_plain_cause(reason: str, words: str) -> None:
     assert plain_cause(reason) == words
+    assert plain_cause(reason, "queue_pulled") == words.replace("the primary", "the secondary")
 
 
 @pytest.mark.parametrize(

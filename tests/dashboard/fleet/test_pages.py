@@ -37,11 +37,12 @@ def row(page: str, path: str) -> str:
     return found[0]
 
 
-def test_a_primary_that_is_down_is_one_sentence_with_its_evidence(viewer, alive, pair):
+@pytest.mark.parametrize("reason", ["no answer for 5 s", "amqp:internal-error for 5 s"])
+def test_a_primary_that_is_down_is_one_sentence_with_its_evidence(viewer, alive, pair, reason):
     now = timezone.now()
     for path in ("created", "cancelled"):
         EntityHealth.objects.create(pair=pair, path=path, state="healthy", since=NOW)
-    away = {"state": "failed_over", "since": now - timedelta(minutes=5), "reason": "no answer for 5 s"}
+    away = {"state": "failed_over", "since": now - timedelta(minutes=5), "reason": reason}
     pair.entities.filter(path__in=("orders", "payments")).update(**away)
     metered.store([sent(now - timedelta(minutes=2), "orders", "send_backlog", 1)], now)
     sentence = "The primary of contoso is down: 2 of 4 entities proven, 2 have no traffic"
