@@ -121,6 +121,7 @@ def test_the_pair_is_seen_by_its_own_team_and_by_superusers(planted, role):
     assert HIDDEN in body_of(planted.client(role).get("/"))
     assert planted.client(role).get(f"/pairs/{HIDDEN}/").status_code == 200
     assert planted.client(role).get(f"/pairs/{HIDDEN}/entities/{ENTITY}/").status_code == 200
+    assert planted.client(role).get(f"/live/?pair={HIDDEN}").status_code == 501  # no stream under WSGI
 
 
 def test_a_role_decides_what_its_own_team_may_do_and_leaving_the_group_ends_the_access(planted):
@@ -131,6 +132,7 @@ def test_a_role_decides_what_its_own_team_may_do_and_leaving_the_group_ends_the_
     planted.people["theirs"].groups.remove(Group.objects.get(name="theirs"))
 
     assert browser.get(f"/pairs/{HIDDEN}/").status_code == 404
+    assert browser.get(f"/live/?pair={HIDDEN}").status_code == 404
 
 
 def test_costs_are_the_sum_of_the_pairs_that_one_sees(planted):
