@@ -78,10 +78,7 @@ def _signed(token: str, keys: Mapping[str, str], audience: str) -> sas.Token | N
 
 def read_keys(file: Path) -> dict[str, str]:
     """Keys by name: a line with a name and a key for each, or a key alone. Raises PairError."""
-    try:
-        lines = [line.split() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except OSError as error:
-        raise PairError(f"The key file {file} cannot be read: {error.strerror}.") from None
+    lines = [line.split() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     if not lines or any(len(line) > 2 or ";" in "".join(line) for line in lines):
         raise PairError(f"The key file {file} needs a name and a key on each line, or one key; none has a semicolon.")
     return {line[0] if len(line) == 2 else KEY_NAME: line[-1] for line in lines}

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         level = logging.INFO if given.verbose else logging.WARNING
         logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
         asyncio.run(_serve(given, os.environ))
-    except PairError as error:
+    except (PairError, OSError) as error:
         print(f"{COMMAND}: {error}", file=sys.stderr)
         return 2
     finally:
@@ -60,10 +60,7 @@ async def _serve(given: argparse.Namespace, variables: Mapping[str, str]) -> Non
     if not (given.listen or given.listen_tls or given.listen_websocket):
         given.listen = f"{LOOPBACK}:5672"
     tls, keys = _tls(given), _keys(given)
-    try:
-        gateway = Gateway(pair, keys, given.primary_address)
-    except ValueError as error:
-        raise PairError(f"The address of the primary is not understood: {error}.") from None
+    gateway = Gateway(pair, keys, given.primary_address)
     if tls is not None:
         from cryptography.x509 import load_pem_x509_certificate  # 9 MB, which only TLS needs
 
@@ -97,11 +94,7 @@ async def _listen(
     ):
         if text:
             host, port = _split(option, text)
-            try:
-                lines.append(f"{before}{_reachable(host)}:{await listen(host, port)}{after}")
-            except OSError as error:
-                problem = f"{option} {text} cannot be listened on: {error.strerror}; choose another port."
-                raise PairError(problem) from None
+            lines.append(f"{before}{_reachable(host)}:{await listen(host, port)}{after}")
     gateway.is_ready = True
     print(*lines, sep="\n", flush=True)
 
@@ -127,10 +120,7 @@ def _tls(given: argparse.Namespace) -> ssl.SSLContext | None:
     if not (given.tls_cert and given.tls_key):
         raise PairError("--listen-tls and --listen-websocket need --tls-cert and --tls-key.")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(given.tls_cert, given.tls_key)
-    except (OSError, ssl.SSLError) as error:
-        raise PairError(f"The certificate {given.tls_cert} cannot be used: {error.strerror or error}.") from None
+    context.load_cert_chain(given.tls_cert, given.tls_key)
     return context
 
 

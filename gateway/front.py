@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from amqp10 import performatives as p
 from amqp10 import sasl
 from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 from amqp10.transport.listener import AcceptedConnection
 from amqp10.types import AmqpError
 from gateway.access import Access, name_and_key
-from gateway.memory import Grant
 from gateway.metrics import Metrics
-from gateway.side import Phase, Side
+from gateway.side import Phase, Side, SideRelay
 
 _ACCEPTED = frame(0, p.encode_performative(p.SaslOutcome(sasl.OK)), SASL_FRAME)
-
-
-class FrontRelay(Protocol):
-    """The relay of a client, as its connection sees it."""
-
-    shown: Grant | None
-
-    def begin(self, init: bytes | None) -> None: ...
-    def from_client(self, channel: int, body: bytes) -> None: ...
-    def flush(self) -> None: ...
-    def read_primary(self, is_read: bool) -> None: ...
-    def client_lost(self) -> None: ...
-    def close(self, condition: str, description: str) -> None: ...
-    def end(self) -> None: ...
 
 
 class Front(Side):
     """The client's side of a relay, served by the listener."""
 
-    def __init__(self, connection: AcceptedConnection, relay: FrontRelay, access: Access, metrics: Metrics) -> None:
+    def __init__(self, connection: AcceptedConnection, relay: SideRelay, access: Access, metrics: Metrics) -> None:
         super().__init__()
         self.connection, self.relay = connection, relay
         self._access, self._metrics = access, metrics
@@ -116,7 +99,7 @@ class Front(Side):
             raise AmqpError("amqp:not-allowed", "sasl-init was expected")
         own = self._access.plain(init)
         if init.mechanism == "PLAIN":
-            self.relay.shown = Grant(name_and_key(init), is_proof=own is not None)
+            self.relay.show(name_and_key(init), is_proof=own is not None)
         is_known = own is not None or init.mechanism != "PLAIN"
         self.phase = Phase.AMQP_HEADER if is_known else Phase.OUTCOME
         self.relay.begin(own or self._access.for_primary(init) or body)

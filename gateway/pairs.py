@@ -31,10 +31,8 @@ def read_pair(file: Path, name: str, variables: Mapping[str, str], **shared: Any
     """The pair of this name; `shared` are options that are not in the file. Raises PairError."""
     try:
         pairs = tomllib.loads(file.read_text(encoding="utf-8")).get("pairs", {})
-    except OSError as error:
-        raise PairError(f"The pairs file {file} cannot be read: {error.strerror}.") from None
-    except ValueError as error:
-        raise PairError(f"{file}: {error}.") from None
+    except (OSError, ValueError) as error:
+        raise PairError(f"The pairs file {file} cannot be read: {error}.") from None
     if name not in pairs:
         raise PairError(f"{file} has no pair {name}; it has {', '.join(sorted(pairs)) or 'none'}.")
     try:
@@ -76,7 +74,4 @@ def _endpoint(role: Role, table: Mapping[str, Any], variables: Mapping[str, str]
 def text_of(variable: str, variables: Mapping[str, str]) -> str:
     """The value of a variable, or the content of the file that `NAME_FILE` names."""
     file = variables.get(f"{variable}_FILE")
-    try:
-        return (variables.get(variable) or (Path(file).read_text(encoding="utf-8") if file else "")).strip()
-    except OSError as error:
-        raise PairError(f"{variable}_FILE cannot be read: {error.strerror}.") from None
+    return (variables.get(variable) or (Path(file).read_text(encoding="utf-8") if file else "")).strip()

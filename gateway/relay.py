@@ -5,7 +5,6 @@ Only what opens something is read: `open`, `attach`, and what goes to `$cbs`.
 
 from __future__ import annotations
 
-import logging
 from typing import Protocol
 
 from amqp10 import performatives as p
@@ -24,8 +23,6 @@ from gateway.namespace import Namespace
 from gateway.side import MAX_FRAME_SIZE, Phase
 from gateway.tokens import TokenRequests
 from gateway.upstream import Upstream
-
-log = logging.getLogger("gateway")
 
 FORCED = "amqp:connection:forced"
 MOST_HELD = 1024 * 1024
@@ -65,7 +62,7 @@ class Relay:
         self._is_client_read = True
         self.is_primary_there = True
         self._reason, self._is_leaving = "", False
-        self.shown: Grant | None = None
+        self._shown: Grant | None = None
         self.proofs = Proofs(gateway.memory)
         self._guard = None if gateway.client is None else Guard(self, gateway.client)
 
@@ -198,13 +195,17 @@ class Relay:
             self._is_client_read = is_read
             (self.front.connection.resume_reading if is_read else self.front.connection.pause_reading)()
 
+    def show(self, shown: str, *, is_proof: bool) -> None:
+        """The client has shown a name and a key, which the primary has yet to accept."""
+        self._shown = Grant(shown, is_proof=is_proof)
+
     # --- the end ---------------------------------------------------------------------------------------------------
 
     def sasl_ended(self, outcome: bytes, code: int) -> None:
         """The primary has accepted the client's SASL, or not."""
         is_accepted = code == sasl.OK
-        if self.shown is not None and code <= sasl.AUTHENTICATION_FAILED:
-            (self.proofs.accepted if is_accepted else self.gateway.memory.forget)(self.shown)
+        if self._shown is not None and code <= sasl.AUTHENTICATION_FAILED:
+            (self.proofs.accepted if is_accepted else self.gateway.memory.forget)(self._shown)
         if self.front.phase is Phase.OUTCOME:
             self.front.answer_sasl(outcome, is_accepted=is_accepted)
         elif not is_accepted:

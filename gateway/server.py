@@ -24,7 +24,7 @@ from gateway.namespace import Namespace
 from gateway.pairs import PairEnds
 from gateway.relay import FORCED, Relay
 from gateway.standin import StandIn
-from gateway.web import Page, WebConversation
+from gateway.web import Pages, Splice, WebConversation
 from pairing.fleet.presence import GatewayTraffic, Presence
 
 log = logging.getLogger("gateway")
@@ -66,17 +66,19 @@ class Gateway:
             self.primary_lost()  # it may be away already
 
     async def listen(self, address: str, port: int, tls: ssl.SSLContext | None) -> int:
-        """Accept clients; returns the port. With TLS also those of WebSockets. Raises OSError."""
+        """Accept clients; returns the port. With TLS also those of WebSockets and of HTTPS. Raises OSError."""
         is_local = tls is None and is_loopback(address)  # a certificate proves the name
         objects = partial(objection, namespace=self.primary.hostname, is_local=is_local)
-        listener = Listener(self._serve, lambda connection: WebConversation(connection, {}, objects))
+        https = replace(self.primary, port=443) if self.primary.port == 5671 else self.primary  # emulators have one
+        administered = None if tls is None else partial(Splice, https, self.read_buffer)
+        listener = Listener(self._serve, lambda connection: WebConversation(connection, {}, objects, administered))
         listener.tls, listener.requires_tls = tls, tls is not None
         self._listeners.append(listener)
         return await listener.open(address, port)
 
     async def listen_health(self, address: str, port: int) -> int:
         """Answer /healthz, /readyz and /metrics; returns the port. Raises OSError."""
-        pages: dict[str, Page] = {
+        pages: Pages = {
             "/healthz": lambda: (200, "ok\n"),
             "/readyz": lambda: (200, "ready\n") if self.is_ready else (503, "not ready\n"),
             "/metrics": lambda: (200, generate_latest(self.metrics).decode()),

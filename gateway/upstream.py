@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Protocol
 
 from amqp10 import performatives as p
 from amqp10 import sasl
@@ -12,27 +11,17 @@ from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 from amqp10.transport.dialled import Dialled
 from amqp10.types import AmqpError
 from gateway.namespace import Namespace
-from gateway.side import Phase, Side
+from gateway.side import Phase, Side, SideRelay
 
 log = logging.getLogger("gateway")
 
 OPEN_S = 10
 
 
-class UpstreamRelay(Protocol):
-    """The relay of a client, as the connection to the primary sees it."""
-
-    def from_primary(self, channel: int, body: bytes) -> None: ...
-    def flush(self) -> None: ...
-    def read_client(self) -> None: ...
-    def sasl_ended(self, outcome: bytes, code: int) -> None: ...
-    def primary_lost(self, reason: str) -> None: ...
-
-
 class Upstream(Side, Dialled):
     """The primary's side of a relay. What is sent waits until the primary has accepted the client's SASL."""
 
-    def __init__(self, primary: Namespace, relay: UpstreamRelay, read_buffer: bytearray) -> None:
+    def __init__(self, primary: Namespace, relay: SideRelay, read_buffer: bytearray) -> None:
         Side.__init__(self)
         Dialled.__init__(self, primary, read_buffer)
         self.relay = relay

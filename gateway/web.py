@@ -1,4 +1,4 @@
-"""HTTP of a gateway: the way to a WebSocket on the port of clients, and health on a port of its own."""
+"""HTTP of a gateway: WebSockets and the primary's administration on the port of clients, health on one of its own."""
 
 from __future__ import annotations
 
@@ -7,23 +7,30 @@ from http import HTTPStatus
 
 import h11
 
-from amqp10.transport.listener import AcceptedConnection
+from amqp10.transport.dialled import Dialled
+from amqp10.transport.listener import AcceptedConnection, Served
 from amqp10.transport.websocket import WebSocketChannel, WebSocketRefused
+from gateway.namespace import Namespace
 
 MAX_HEAD = 32 * 1024
 TEXT = b"text/plain; charset=utf-8"
-Page = Callable[[], tuple[int, str]]
+Pages = dict[str, Callable[[], tuple[int, str]]]
 Objection = Callable[[Mapping[str, str]], str | None]
+Elsewhere = Callable[[AcceptedConnection, bytes], Served]
 
 
 class WebConversation:
     """Answers requests without a body, one after the other; `pages` are texts by their paths.
 
-    `objection` says why a WebSocket is refused by its headers; None if it is not.
+    `objection` says why a WebSocket is refused by its headers; None if it is not. `elsewhere`: what serves the
+    connection of anything else, from its first bytes.
     """
 
-    def __init__(self, connection: AcceptedConnection, pages: dict[str, Page], objection: Objection) -> None:
+    def __init__(
+        self, connection: AcceptedConnection, pages: Pages, objection: Objection, elsewhere: Elsewhere | None = None
+    ) -> None:
         self._connection, self._pages, self._objection = connection, pages, objection
+        self._elsewhere, self._first = elsewhere, b""
         self.is_open = bool(pages)  # a port of clients keeps no place for who only speaks HTTP
         self._is_head = False
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
@@ -33,10 +40,14 @@ class WebConversation:
         if not data:  # what came is TLS's own
             return
         self._http.receive_data(data)
+        self._first += data if self._elsewhere is not None else b""
         try:
             while isinstance(request := self._http.next_event(), h11.Request | h11.EndOfMessage):
                 if isinstance(request, h11.Request):
                     asked, self._is_head = request, request.method == b"HEAD"
+                    if self._elsewhere is not None and b"upgrade" not in dict(request.headers):
+                        self._connection.served_by = self._elsewhere(self._connection, self._first)
+                        return
                 elif not self._answer(asked):
                     return
             if request is not h11.NEED_DATA:
@@ -86,3 +97,37 @@ class WebConversation:
             for event in (head, h11.Data(data=b"" if self._is_head else body), h11.EndOfMessage())
         ]
         self._connection.write(b"".join(parts))
+
+
+class Splice(Dialled):
+    """Passes the bytes of a client on to the HTTPS of the primary, from these on, and its answers back."""
+
+    is_open = True
+    pause, resume = Dialled.pause_reading, Dialled.resume_reading  # of the primary, as the client reads
+
+    def __init__(self, primary: Namespace, buffer: bytearray, connection: AcceptedConnection, first: bytes) -> None:
+        super().__init__(primary, buffer)
+        self._connection, self._first = connection, first
+        connection.pause_reading()
+
+    def receive(self, data: bytes) -> None:
+        """Process bytes of the client."""
+        self.write_raw(data)
+
+    def lost(self, reason: str = "") -> None:
+        """One of the two has ended: the other ends once everything is written."""
+        self.hang_up()
+        self._connection.close()
+
+    def connected(self) -> None:
+        self.write_raw(self._first)
+        self._connection.resume_reading()
+
+    def received(self, data: bytes) -> None:
+        self._connection.write(data)
+
+    def pause_writing(self) -> None:
+        self._connection.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._connection.resume_reading()

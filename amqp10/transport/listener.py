@@ -106,7 +106,7 @@ class AcceptedConnection(asyncio.BufferedProtocol):
         self.listener = listener
         self._first = b""
         self._transport: asyncio.Transport | None = None
-        self._inner: Served | None = None
+        self.served_by: Served | None = None
         self._tls: TlsChannel | None = None
         self._websocket: WebSocketChannel | None = None
         self._deadline: asyncio.TimerHandle | None = None
@@ -144,22 +144,22 @@ class AcceptedConnection(asyncio.BufferedProtocol):
         self.listener.connections.discard(self)
         if self._deadline is not None:
             self._deadline.cancel()
-        if self._inner is not None:
-            self._inner.lost()
+        if self.served_by is not None:
+            self.served_by.lost()
 
     def pause_writing(self) -> None:
         """Stop reading from a client that does not read its answers, as they would accumulate."""
         self._is_writing_paused = True
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
-        if self._inner is not None:
-            self._inner.pause()
+        if self.served_by is not None:
+            self.served_by.pause()
 
     def resume_writing(self) -> None:
         self._is_writing_paused = False
         self._read_on()
-        if self._inner is not None:
-            self._inner.resume()
+        if self.served_by is not None:
+            self.served_by.resume()
 
     def eof_received(self) -> None:
         if self._transport is not None:
@@ -199,7 +199,7 @@ class AcceptedConnection(asyncio.BufferedProtocol):
         """Continue with frames of a WebSocket, the first of which are in `data`; they carry AMQP."""
         channel.begin(self._write_encrypted)
         self._websocket = channel
-        self._inner = None
+        self.served_by = None
         self._expect_greeting()
         self._received(data)
 
@@ -235,8 +235,8 @@ class AcceptedConnection(asyncio.BufferedProtocol):
         """Process decrypted bytes."""
         if self._websocket is not None:
             data = self._websocket.receive(data)
-        if self._inner is not None:
-            self._inner.receive(data)
+        if self.served_by is not None:
+            self.served_by.receive(data)
         elif data:
             self._first += data
             self._sniff()
@@ -250,7 +250,7 @@ class AcceptedConnection(asyncio.BufferedProtocol):
 
     def _abort_unless_open(self) -> None:
         """Abort a connection that was not opened in time."""
-        if self._inner is None or not self._inner.is_open:
+        if self.served_by is None or not self.served_by.is_open:
             self.reset()
 
     def _sniff(self) -> None:
@@ -278,6 +278,6 @@ class AcceptedConnection(asyncio.BufferedProtocol):
             self.close()
 
     def _begin(self, serve: Serve) -> None:
-        self._inner = serve(self)
+        self.served_by = serve(self)
         data, self._first = self._first, b""
-        self._inner.receive(data)
+        self.served_by.receive(data)

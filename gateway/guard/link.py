@@ -224,12 +224,9 @@ class GuardedLink:
         self._session.pass_on(parts, (self, delivery))
 
     def _overdue(self) -> None:
-        """The primary has not settled a delivery in time: a link that does not answer is given up.
-
-        If the client does not read what it is sent, the primary is not read either, and nothing is known about it.
-        """
+        """The primary has not settled a delivery in time: a link that does not answer is given up."""
         late = OperationTimeoutError(message="The primary has not answered in time.")
-        error = late if self._relay.primary_overdue() else LinkCrowdedError()
+        error = late if self._relay.primary_overdue() else LinkCrowdedError()  # where the client does not read
         if self._is_attached and self._relay.is_primary_there:
             self._relay.to_primary(self._session.channel, p.encode_performative(p.Detach(self.handle, closed=True)))
         self.lost(error)

@@ -26,7 +26,9 @@ primary = { connection_string_env = "CONTOSO_PRIMARY", namespace = "contoso" }
 secondary = { connection_string_env = "CONTOSO_SECONDARY", namespace = "contoso-dr" }
 """
 MANIFESTS = product.DEPLOY / "kubernetes" / "gateway"
-COMPOSE = product.documents(product.DEPLOY / "container" / "gateway.yaml")[0]
+COMPOSE, BY_NAME = (
+    product.documents(product.DEPLOY / "container" / f"{name}.yaml")[0] for name in ("gateway", "gateway-by-name")
+)
 SIDECAR, SHARED = (product.documents(MANIFESTS / name) for name in ("sidecar.yaml", "shared.yaml"))
 POD = SIDECAR[0]["spec"]["template"]["spec"]
 IN_POD, FOR_ALL = POD["initContainers"][0], SHARED[0]["spec"]["template"]["spec"]["containers"][0]
@@ -134,3 +136,14 @@ def test_probes_and_services_lead_to_the_ports_that_are_listened_on() -> None:
     assert SHARED[0]["spec"]["replicas"] == 2
     assert IN_POD["restartPolicy"] == "Always"
     assert COMPOSE["services"]["orders"]["network_mode"] == "service:gateway"
+
+
+def test_a_gateway_under_the_name_of_the_namespace_listens_where_sdks_look_for_it() -> None:
+    services = BY_NAME["services"]
+    given = parser({}).parse_args(services["gateway"]["command"])
+    assert (given.listen_tls, given.listen_websocket) == ("0.0.0.0:5671", "0.0.0.0:443")
+    assert {Path(file).name for file in (given.tls_cert, given.tls_key)} <= set(services["gateway"]["secrets"])
+    (network,) = services["orders"]["networks"]
+    assert services["gateway"]["networks"][network]["aliases"] == ["contoso.servicebus.windows.net"]
+    files = {one["file"] for one in BY_NAME["secrets"].values()}
+    assert {"tls/cert.pem", "tls/key.pem"} < files

@@ -24,6 +24,8 @@ class Watched:
     served: Served
     named: str
     """The connection string of the namespace, by the name that its clients know."""
+    administered: str
+    """The same at the gateway."""
     endpoint: str
     """Where clients connect to instead."""
     before: Recorder
@@ -64,7 +66,8 @@ def watched(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Watched]
         trust = {"SSL_CERT_FILE": str(served.authority)}
         through = stack.enter_context(gateway(tmp_path, named, *options, secondary=secondary, **trust))
         before.to = int(through.places[0].rpartition(":")[2])
-        yield Watched(served, named, f"sb://localhost:{before.port}", before, behind, request.param)
+        administered = named.replace(f":{behind.to}", f":{before.to}").replace("localhost", f"localhost:{before.to}")
+        yield Watched(served, named, administered, f"sb://localhost:{before.port}", before, behind, request.param)
 
 
 def with_tls(folder: Path, *options: str) -> tuple[str, ...]:

@@ -2,18 +2,23 @@
 
 import re
 import socket
+import subprocess
 import urllib.request
 from contextlib import contextmanager
 
 import pytest
+from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusAuthenticationError
+from azure.servicebus.management import ServiceBusAdministrationClient
 
 from amqp10 import performatives as p
 from amqp10 import sasl
 from amqp10.connection import EMPTY_FRAME
 from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 from tests.amqp10.peer import OPENING, SENDER, SESSION, sent
+from tests.deployment import product
+from tests.gateway.conftest import with_tls
 from tests.gateway.running import gateway
 from tests.gateway.wire import NOTHING, FakePrimary, Wire
 
@@ -157,3 +162,23 @@ def test_sigterm_sends_clients_elsewhere(tmp_path):
         assert p.error_parts(client.performative().error)[0] == FORCED
         assert primary.hear() == NOTHING
         assert running.process.wait(10) == 0
+
+
+def test_administration_under_the_name_of_the_namespace_reaches_the_primary(served, tmp_path):
+    make = product.DEPLOY / "container" / "make-authority.sh"
+    subprocess.run(["sh", make, "localhost", tmp_path], check=True)
+    port = served.namespace.url.rpartition(":")[2]
+    named = served.namespace.connection_string.replace("127.0.0.1", "localhost").partition("UseDevelopment")[0]
+    options = with_tls(tmp_path, "--primary-address", f"127.0.0.1:{port}")
+    with gateway(tmp_path, named, *options, SSL_CERT_FILE=str(served.authority)) as running:
+        there = named.replace(f":{port}", f":{running.places[0].rpartition(':')[2]}")
+        with ServiceBusAdministrationClient.from_connection_string(
+            there, connection_verify=str(tmp_path / "ca.pem")
+        ) as client:
+            assert client.get_namespace_properties().name
+            client.create_queue("made", max_delivery_count=7)
+            assert client.get_queue("made").max_delivery_count == 7
+            client.delete_queue("made")
+            assert "made" not in [queue.name for queue in client.list_queues()]
+            with pytest.raises(ResourceNotFoundError):
+                client.get_queue("made")

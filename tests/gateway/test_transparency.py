@@ -81,7 +81,8 @@ def test_the_sdk_for_javascript(watched):
     printed = watched.served.run(
         command,
         watched.named,
-        ADMINISTRATION_CONNECTION_STRING=watched.served.namespace.connection_string,
+        ADMINISTRATION_CONNECTION_STRING=watched.administered,
+        PLAIN_CONNECTION_STRING=watched.served.namespace.connection_string,
         CUSTOM_ENDPOINT=watched.endpoint,
         CLIENT_PACKAGES=str(node_packages()),
     )
@@ -93,7 +94,7 @@ def test_the_sdk_for_javascript(watched):
 @pytest.mark.parametrize("watched", [True, *nightly(False)], indirect=True, ids=["guarded", "relayed"])
 @pytest.mark.skipif(NET_CLIENT is None, reason="The steps of .NET need NET_CLIENT, the path of a program of its SDK.")
 def test_the_sdk_for_dotnet(watched):
-    addresses = ["--admin", watched.served.namespace.connection_string, "--endpoint", watched.endpoint]
+    addresses = ["--admin", watched.administered, "--endpoint", watched.endpoint]
     printed = watched.served.run([NET_CLIENT, "steps", watched.named, *addresses])
 
     assert printed.splitlines()[-1] == "NET 36 ok, 0 failed"
