@@ -41,7 +41,7 @@ class SessionLimitsMiddleware:
             answer = self.get_response(request)
             return _again() if is_htmx(request) and answer.status_code == 302 else answer
         now = int(time.time())
-        if is_over_by_now(request.session, now):
+        if is_over(request.session, now):
             logout(request)
             return _again() if is_htmx(request) else self.get_response(request)
         # The automatic refreshes of a page do not keep a session alive.
@@ -89,19 +89,10 @@ def _page_before(request: HttpRequest) -> str:
     return f"{parts.path}?{parts.query}" if parts.query else parts.path or reverse("overview")
 
 
-def is_over(session: Any, now: int, idle_s: int, longest_s: int) -> bool:
-    """Whether the session has been idle for too long or is too old. A session without a clock gets one now."""
-    began, seen = session.get(BEGAN), session.get(SEEN)
-    if began is None or seen is None:
-        session[BEGAN] = session[SEEN] = now
-        return False
-    return now - began >= longest_s or (idle_s > 0 and now - seen >= idle_s)
-
-
-def is_over_by_now(session: Any, now: int | None = None) -> bool:
-    """The same, with the configured limits."""
-    moment = int(time.time()) if now is None else now
-    return is_over(session, moment, settings.SESSION_IDLE_MINUTES * 60, settings.SESSION_HOURS * 3600)
+def is_over(session: Any, now: float) -> bool:
+    """Whether the session of somebody who signed in has been idle for too long, or is too old."""
+    idle_s, longest_s = settings.SESSION_IDLE_MINUTES * 60, settings.SESSION_HOURS * 3600
+    return now - session[BEGAN] >= longest_s or (idle_s > 0 and now - session[SEEN] >= idle_s)
 
 
 def is_htmx(request: HttpRequest) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -60,19 +61,9 @@ class ForecastForm(forms.Form):
 
     def outage(self) -> Outage:
         """The outage that the valid fields describe."""
-        given = self.cleaned_data
-        return Outage(
-            hours=Fraction(given["hours"]),
-            messages_per_hour=Fraction(given["messages_per_hour"]),
-            message_bytes=given["message_bytes"],
-            entities=given["entities"],
-            pingers=given["pingers"],
-            ping_interval_s=given["ping_interval_s"],
-            queues=given["queues"],
-            syphon_hosts=given["syphon_hosts"],
-            crossings=given["crossings"],
-            per_gigabyte=Fraction(given["per_gigabyte"]),
-        )
+        given = {field.name: self.cleaned_data[field.name] for field in fields(Outage)}
+        exact = {name: Fraction(value) for name, value in given.items() if isinstance(value, Decimal)}
+        return Outage(**given | exact)
 
 
 class BeforeFailoverForm(forms.Form):

@@ -23,7 +23,7 @@ from dashboard.fleet.pruning import KEPT
 from dashboard.fleet.state.status import is_held
 from dashboard.incidents.folding import Incident, drain, drained, incidents
 from dashboard.models import DepthPeak, EntityHealth, FailoverEvent, PairDepth, WaitingSample
-from dashboard.site.charts import Point
+from dashboard.site.charts import Point, by_key
 
 MARGIN = timedelta(minutes=10)
 RECENT = timedelta(days=7)
@@ -127,10 +127,9 @@ def _remembered(
     ):
         emptied[key].append(at)
     spans = {(entity.pk, one.id): _span(one, emptied[entity.pk], now) for entity, one in known}
-    raw, steps = defaultdict[int, list[Point]](list), defaultdict[tuple[int, str, int], list[Step]](list)
+    steps = defaultdict[tuple[int, str, int], list[Step]](list)
     rows = _any(WaitingSample.objects.order_by("at"), spans.items(), lambda of: _within(of[1], entity=of[0][0]))
-    for key, at, waiting in rows.values_list("entity", "at", "waiting"):
-        raw[key].append((at, waiting))
+    raw = by_key(rows.values_list("entity", "at", "waiting"))
     places = [(spans[entity.pk, one.id], entity) for entity, one in known]
     peaks = _any(
         DepthPeak.objects.order_by("at"), places, lambda of: _within(of[0], pair=of[1].pair_id, path=of[1].path)

@@ -75,7 +75,11 @@ class Story:
 
     @cached_property
     def actions(self) -> list[AuditEntry]:
-        return actions_during(self.incident, self.now)
+        """Actions of operators on the entity or the whole pair during the incident."""
+        since = self.incident.began_at - (ENTRY_TO_EVENT if self.incident.forced_by else timedelta())
+        entries = AuditEntry.objects.filter(pair=self.incident.pair, at__range=(since, self.ended_at)).order_by("at")
+        meant = {self.incident.entity, WHOLE_PAIR}
+        return [entry for entry in entries[:MOST_EVENTS] if meant & set(entry.target.split(SEPARATOR))]
 
     @cached_property
     def timeline(self) -> list[Moment]:
@@ -97,14 +101,6 @@ def story(pair: str, event_id: str) -> Story:
     """The incident that an event belongs to. Raises Http404."""
     found = find(pair, event_id)
     return Story(found.entity, found.incident, found.samples, timezone.now())
-
-
-def actions_during(incident: Incident, now: datetime) -> list[AuditEntry]:
-    """Actions of operators on the entity or the whole pair during the incident."""
-    since = incident.began_at - (ENTRY_TO_EVENT if incident.forced_by else timedelta())
-    entries = AuditEntry.objects.filter(pair=incident.pair, at__range=(since, incident.ended_at(now)))
-    meant = {incident.entity, WHOLE_PAIR}
-    return [entry for entry in entries.order_by("at")[:MOST_EVENTS] if meant & set(entry.target.split(SEPARATOR))]
 
 
 def pause_of(entity: EntityHealth) -> SyphonPause | None:

@@ -11,7 +11,7 @@ from ninja import Query, Router, Schema
 from dashboard.api.fields import Word, pair_or_404
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.models import Pair, PairReadiness, Readiness
-from dashboard.readiness.boards import STATES, is_stale
+from dashboard.readiness.boards import STATES, score_now
 from dashboard.readiness.score import READY
 from dashboard.site.redis import RedisError, connection
 
@@ -117,14 +117,12 @@ def pair_readiness(request: HttpRequest, pair: str) -> dict[str, Any]:
     row = PairReadiness.objects.filter(pair=pair_or_404(pair)).first()
     if row is None:
         return {"pair": pair, "score": None, "checks": [], "checked_at": None}
-    score = None if is_stale(row.checked_at, timezone.now()) else row.score
-    return {"pair": pair, "score": score, "checks": row.checks, "checked_at": row.checked_at}
+    return {"pair": pair, "score": score_now(row, timezone.now()), "checks": row.checks, "checked_at": row.checked_at}
 
 
 def _ready(row: Readiness, now: datetime) -> dict[str, Any]:
     names = ("entity", "fell_at", "reasons", "checked_at")
-    score = None if is_stale(row.checked_at, now) else row.score
-    return {name: getattr(row, name) for name in names} | {"pair": row.pair.name, "score": score}
+    return {name: getattr(row, name) for name in names} | {"pair": row.pair.name, "score": score_now(row, now)}
 
 
 def _redis() -> str:

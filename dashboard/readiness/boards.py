@@ -11,9 +11,9 @@ from django.conf import settings
 from django.db.models import Count, Min, Q, QuerySet
 
 from dashboard.models import Pair, PairReadiness, Readiness
-from dashboard.readiness.history import KEPT, Turn, changes, points, turns
+from dashboard.readiness.history import KEPT, Turn, changes, turns
 from dashboard.readiness.score import ENDANGERED, OF_ENTITY, READY, WEIGHTS, Check, Result, faults_of, word
-from dashboard.site.charts import Chart, Point, Series, Window, chart
+from dashboard.site.charts import Chart, Series, Window, chart
 from dashboard.site.plots import TOTAL
 
 STATES = {
@@ -80,17 +80,9 @@ def _line(pair: Pair, row: PairReadiness | None, sums: dict[str, int], now: date
     return PairLine(pair, row, stale, checks, counts, sums.get("lowest"))
 
 
-def _window(reported: Sequence[Turn], now: datetime, longest: timedelta) -> Window:
-    """The shortest span that contains all changes, at most the longest."""
-    began = reported[0].at if reported else now - longest
-    return Window.last(min(longest, next((span for span in SPANS if now - began <= span), longest)), now)
-
-
-def _whole(drawn: list[Point], now_at: int | None, window: Window) -> list[Point]:
-    """The points of the chart, with a start point even if nothing changed."""
-    if not drawn and now_at is not None:
-        return [(window.start, now_at)]
-    return drawn
+def score_now(row: PairReadiness | Readiness, now: datetime) -> int | None:
+    """The score; None without a recent check."""
+    return None if is_stale(row.checked_at, now) else row.score
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +108,9 @@ class EntityBoard:
 def entity_board(row: Readiness, now: datetime) -> EntityBoard:
     """The readiness of one entity."""
     reported = list(turns(changes(row.pair, row.entity, now - KEPT), row.entity))
-    window = _window(reported, now, KEPT)
-    drawn = _whole(points(reported), row.score, window)
-    scores = [Series("score", drawn, TOTAL)]
+    began = reported[0].at if reported else now - KEPT
+    window = Window.last(next((span for span in SPANS if now - began <= span), KEPT), now)  # the shortest with all
+    scores = [Series("score", [(turn.at, turn.score) for turn in reported] or [(window.start, row.score)], TOTAL)]
     shown = chart(scores, window, f"Readiness of {row.entity}", f"points of {FULL}", least_top=FULL)
     return EntityBoard(row, is_stale(row.checked_at, now), every_check(row), shown, reported[::-1][:20])
 

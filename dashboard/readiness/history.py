@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from dashboard.models import Pair, ReadinessChange
 from dashboard.models.readiness import WHOLE_PAIR
-from dashboard.readiness.score import OF_ENTITY, WEIGHTS, Result, score
-from dashboard.site.charts import Point
+from dashboard.readiness.score import FLAWLESS, WEIGHTS, Result, score
 
 KEPT = timedelta(days=30)
 MOST = 2_000
@@ -35,7 +34,7 @@ def changes(pair: Pair, entity: str, since: datetime) -> list[ReadinessChange]:
 
 def turns(kept: Iterable[ReadinessChange], entity: str) -> Iterator[Turn]:
     """The score after each change; an entity has none before it and its pair are checked."""
-    results: dict[str, Result] = {} if entity != WHOLE_PAIR else dict.fromkeys(OF_ENTITY, Result.GOOD)
+    results: dict[str, Result] = {} if entity != WHOLE_PAIR else dict(FLAWLESS)
     before: int | None = None
     for one in kept:
         reported = {name: Result(result) for name, result in one.results.items()}
@@ -47,8 +46,3 @@ def turns(kept: Iterable[ReadinessChange], entity: str) -> Iterator[Turn]:
         if turned:
             yield Turn(one.at, now, before, turned)
         before = now
-
-
-def points(reported: Sequence[Turn]) -> list[Point]:
-    """The scores as points of a chart."""
-    return [(turn.at, turn.score) for turn in reported]

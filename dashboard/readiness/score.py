@@ -48,6 +48,7 @@ WEIGHTS: Mapping[str, Weight] = {
 """By name of the check; 100 points in total."""
 OF_ENTITY = ("home", "sizes")
 """Checks of one entity; all others apply to a whole pair."""
+FLAWLESS = dict.fromkeys(OF_ENTITY, Result.GOOD)
 SHARES = {Result.GOOD: 1.0, Result.WEAK: 0.5, Result.BAD: 0.0, Result.UNKNOWN: 0.0}
 BOUNDS = {Result.BAD: 20, Result.UNKNOWN: 60}
 
@@ -95,7 +96,7 @@ def earned(results: Mapping[str, Result]) -> int:
 def capped(checks: Iterable[Check]) -> str:
     """The points of all checks, and the vital one that limits how many of them count; empty if all do."""
     known = list(checks)
-    results = dict.fromkeys(OF_ENTITY, Result.GOOD) | results_of(known)
+    results = FLAWLESS | results_of(known)
     vital = [check for check in faults_of(known) if check.is_vital and check.result in BOUNDS]
     points, bound = earned(results), score(results)
     if not vital or bound == points:

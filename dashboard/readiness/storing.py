@@ -12,11 +12,10 @@ from dashboard.models.readiness import WHOLE_PAIR
 from dashboard.readiness.checks import checks_of_entity, checks_of_pair
 from dashboard.readiness.facts import PairFacts
 from dashboard.readiness.gathering import entity_facts
-from dashboard.readiness.score import Check, Result, faults_of, results_of, score
+from dashboard.readiness.score import FLAWLESS, Check, faults_of, results_of, score
 from dashboard.site.database import BATCH, upsert
 
 CHANGING = ("reasons", "own", "score", "previous_score", "fell_at")
-_FLAWLESS = {"home": Result.GOOD, "sizes": Result.GOOD}
 
 
 def keep(row: PairReadiness, facts: PairFacts) -> bool:
@@ -51,7 +50,7 @@ def _keep_pair(row: PairReadiness, shared: Sequence[Check], now: datetime) -> bo
     before = {reported["name"]: reported["result"] for reported in row.checks}
     reported = [check.as_json() for check in shared]
     is_new = bool(reported != row.checks)
-    points = score({**results_of(shared), **_FLAWLESS})
+    points = score(results_of(shared) | FLAWLESS)
     PairReadiness.objects.filter(pk=row.pk).update(checks=reported, score=points, checked_at=now)
     if results != before:
         ReadinessChange.objects.create(pair=row.pair, at=now, results=results, entity=WHOLE_PAIR)

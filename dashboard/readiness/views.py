@@ -1,5 +1,7 @@
 """The pages of readiness of all pairs and entities."""
 
+from datetime import datetime
+
 from django import forms
 from django.conf import settings
 from django.db.models import QuerySet
@@ -10,7 +12,7 @@ from django.views.decorators.http import require_GET
 
 from dashboard.fleet.boards import worker_liveness
 from dashboard.models import EntityHealth, Pair, Readiness
-from dashboard.readiness.boards import STATES, entity_board, is_stale, pair_lines
+from dashboard.readiness.boards import STATES, entity_board, pair_lines, score_now
 from dashboard.readiness.score import Check, faults_of
 from dashboard.site.database import from_one_reading
 from dashboard.site.forms import Filter, Row
@@ -85,7 +87,6 @@ def _unchecked(request: HttpRequest, pair: str, path: str) -> HttpResponse:
     return page_or_part(request, "readiness/unchecked.html", context)
 
 
-def _row(row: Readiness, now: object) -> dict[str, object]:
-    stale = is_stale(row.checked_at, timezone.now())
+def _row(row: Readiness, now: datetime) -> dict[str, object]:
     faults = faults_of(Check.from_json(reported) for reported in row.reasons)
-    return {"row": row, "score": None if stale else row.score, "faults": faults, "first": faults[0] if faults else None}
+    return {"row": row, "score": score_now(row, now), "faults": faults, "first": faults[0] if faults else None}

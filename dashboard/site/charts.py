@@ -1,14 +1,25 @@
 """Charts over time: what they show, as data that `plots.py` draws and pages repeat in words. Pure."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 Point = tuple[datetime, int]
+Key = TypeVar("Key")
 STOPS, TABLE_ROWS, MOST_NAMED = 180, 12, 4
 NEAR, SAME_TIME = 0.03, timedelta(minutes=1)
 """Events nearer to each other, as a share of the window, have one mark; those of the same time are one moment."""
+
+
+def by_key(rows: Iterable[tuple[Key, datetime, int]]) -> Mapping[Key, list[Point]]:
+    """The points of each key, in their order."""
+    found: dict[Key, list[Point]] = defaultdict(list)
+    for key, at, value in rows:
+        found[key].append((at, value))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
-from dashboard.models import Alert, AlertRule
+from dashboard.models import Alert, AlertRule, Severity
 from dashboard.models.alert import ANY
 
 SILENCE = timedelta(seconds=60)
@@ -18,12 +18,6 @@ STILL = 0.8
 def key_of(kind: str, pair: str, entity: str = ANY, *more: object) -> str:
     """The identity of a condition: its kind, its place, and further distinguishing parts."""
     return ":".join([kind, pair, entity, *map(str, more)])
-
-
-def threshold_of(kind: str, key: str) -> int | None:
-    """The threshold at the end of a backlog's key."""
-    last = key.rpartition(":")[2]
-    return int(last) if kind == "backlog" and last.isdigit() else None
 
 
 def compared(now_so: Iterable[Alert], open_keys: Collection[str]) -> tuple[list[Alert], list[Alert], set[str]]:
@@ -39,9 +33,6 @@ def is_over(messages: int, threshold: int, was_over: bool) -> bool:
     return messages >= threshold if not was_over else messages >= max(1, round(threshold * STILL))
 
 
-SEVERITIES = ("info", "warning", "critical")
-
-
 def matches(rule: AlertRule, alert: Alert) -> bool:
     """Whether the rule matches the alert. A backlog matches only rules with exactly its threshold; a primary that is
     down is a failover of every entity.
@@ -51,7 +42,7 @@ def matches(rule: AlertRule, alert: Alert) -> bool:
         and rank(alert.severity) >= rank(rule.least_severity)
         and fits(rule.pair, alert.pair)
         and (fits(rule.entity, alert.entity) or (alert.kind, alert.entity) == ("failover", "*"))
-        and (alert.kind != "backlog" or rule.threshold == threshold_of(alert.kind, alert.key))
+        and (alert.kind != "backlog" or alert.key.endswith(f":{rule.threshold}"))
     )
 
 
@@ -68,7 +59,7 @@ def fits(pattern: str, name: str) -> bool:
 
 def rank(severity: str) -> int:
     """0 for the least severe."""
-    return SEVERITIES.index(severity)
+    return Severity.values.index(severity)
 
 
 def thresholds(rules: Iterable[AlertRule]) -> list[AlertRule]:

@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from dashboard.access.audited import ActionError
-from dashboard.costs.actions import about, compute_charges, set_budget, set_cost_rule
+from dashboard.costs.actions import NO_MONTH, about, compute_charges, set_budget, set_cost_rule
 from dashboard.costs.budgets import ALL, budget_states
 from dashboard.costs.files import CHANGES, COLUMNS, changes, charge_rows, reports_of, write_parquet
 from dashboard.costs.forms import BudgetForm
@@ -235,7 +235,7 @@ def rule(request: HttpRequest) -> HttpResponse:
 
 def no_month() -> NoReturn:
     """The response to an invalid month."""
-    raise BadRequest("There is no such month. Write it as YYYY-MM, for example 2026-10.")
+    raise BadRequest(NO_MONTH)
 
 
 @require_POST

@@ -8,7 +8,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
-from dashboard.access.rights import Right, may
+from dashboard.access.rights import may
+from dashboard.access.tokens import RIGHTS
 from dashboard.api.fields import Word, pair_or_404
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.schemas import PaceLimit, Pause, pace_limits
@@ -212,8 +213,7 @@ def workers(request: HttpRequest) -> list[dict[str, Any]]:
 @router.get("/me", response=Me, operation_id="me")
 def me(request: HttpRequest) -> dict[str, Any]:
     """The owner and permissions of this session or token."""
-    scopes = {"read": Right.VIEW, "operate": Right.OPERATE, "administer": Right.ADMINISTER}
-    rights = [scope for scope, right in scopes.items() if may(request.user, right)]
+    rights = [scope for scope, right in RIGHTS.items() if may(request.user, right)]
     return {"user": request.user.get_username(), "may": rights}
 
 

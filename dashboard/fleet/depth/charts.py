@@ -1,6 +1,5 @@
 """Charts of backlog depth over time, of pairs and of entities, read from the database."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
@@ -11,7 +10,7 @@ from dashboard.fleet.depth.marks import marks_of, with_drained
 from dashboard.fleet.depth.peaks import Span, largest, over
 from dashboard.models import EntityHealth, Pair, PairDepth, WaitingSample
 from dashboard.models.backlog import WHOLE_BACKLOG
-from dashboard.site.charts import Chart, Mark, Point, Series, Window, chart, thin
+from dashboard.site.charts import Chart, Mark, Point, Series, Window, by_key, chart, thin
 from dashboard.site.plots import TOTAL, hue, looks, sparkline
 
 HOUR, LEAST = timedelta(hours=1), timedelta(minutes=10)
@@ -36,7 +35,7 @@ def depths_and_samples(
     parts = samples.annotate(of=_boolean(False), key=F("entity_id"), value=F("waiting"))
     columns = ("of", "key", "at", "value")
     rows = list(whole.values_list(*columns).union(parts.values_list(*columns), all=True).order_by("at"))
-    return _grouped(row[1:] for row in rows if row[0]), _grouped(row[1:] for row in rows if not row[0])
+    return by_key(row[1:] for row in rows if row[0]), by_key(row[1:] for row in rows if not row[0])
 
 
 def _boolean(value: bool) -> Value:
@@ -47,7 +46,7 @@ def waiting_samples(entities: Iterable[EntityHealth], since: datetime) -> Sample
     """Messages in the backlog by entity key."""
     keys = [entity.pk for entity in entities]
     rows = WaitingSample.objects.filter(entity__in=keys, at__gte=since).order_by("at")
-    return _grouped(rows.values_list("entity_id", "at", "waiting"))
+    return by_key(rows.values_list("entity_id", "at", "waiting"))
 
 
 def last_hour(now: datetime, *measured: Samples) -> Window:
@@ -117,10 +116,3 @@ def spark(entity: EntityHealth, points: Sequence[Point], window: Window) -> Safe
 def _largest(parts: Mapping[str, Sequence[Point]]) -> list[str]:
     peaks = {path: max((value for _, value in points), default=0) for path, points in parts.items()}
     return sorted((path for path in peaks if peaks[path]), key=lambda path: -peaks[path])[:NAMED_LINES]
-
-
-def _grouped(rows: Iterable[tuple[int, datetime, int]]) -> Samples:
-    found: dict[int, list[Point]] = defaultdict(list)
-    for key, at, value in rows:
-        found[key].append((at, value))
-    return found

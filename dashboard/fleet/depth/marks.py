@@ -22,10 +22,7 @@ def marks_of(pairs: Iterable[str], since: datetime, until: datetime, entity: str
     events = FailoverEvent.objects.filter(pair__in=list(pairs), kind__in=MARKED, time__range=(since, until))
     if entity:
         events = events.filter(entity__in=(entity, WHOLE_PAIR))
-    found: dict[str, list[Mark]] = defaultdict(list)
-    for line in together(events[:MOST]):
-        found[line.event.pair].append(_mark(line, is_named=not entity))
-    return found
+    return _marks(events[:MOST], is_named=not entity)
 
 
 def lately(
@@ -35,17 +32,18 @@ def lately(
     events = FailoverEvent.objects.filter(pair=pair) if pair else FailoverEvent.objects.all()
     newest = Q(pk__in=events.values("pk")[: 4 * limit])
     found = list(events.filter(newest | Q(kind__in=MARKED, time__range=(since, until)))[:MOST])
-    marks: dict[str, list[Mark]] = defaultdict(list)
-    for line in together(event for event in found if event.kind in MARKED and since <= event.time <= until):
-        marks[line.event.pair].append(_mark(line, is_named=True))
-    return together(found[: 4 * limit])[:limit], marks
+    marked = (event for event in found if event.kind in MARKED and since <= event.time <= until)
+    return together(found[: 4 * limit])[:limit], _marks(marked, is_named=True)
 
 
-def _mark(line: EventLine, *, is_named: bool) -> Mark:
-    event, kind = line.event, KINDS[line.event.kind]
-    words = f"{kind.label} by {event.operator}" if event.operator else kind.label
-    subject = event.entity if is_named and event.entity != WHOLE_PAIR else ""
-    return Mark(event.time, words, kind.tone, subject, is_end=kind.outage == "ends")
+def _marks(events: Iterable[FailoverEvent], *, is_named: bool) -> Mapping[str, Sequence[Mark]]:
+    found: dict[str, list[Mark]] = defaultdict(list)
+    for line in together(events):
+        event, kind = line.event, KINDS[line.event.kind]
+        words = f"{kind.label} by {event.operator}" if event.operator else kind.label
+        subject = event.entity if is_named and event.entity != WHOLE_PAIR else ""
+        found[event.pair].append(Mark(event.time, words, kind.tone, subject, is_end=kind.outage == "ends"))
+    return found
 
 
 def drained_at(at: datetime) -> Mark:

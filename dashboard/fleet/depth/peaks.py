@@ -9,7 +9,7 @@ from django.db.models import Max
 
 from dashboard.models import DepthPeak, Pair, PairDepth, WaitingSample
 from dashboard.models.backlog import WHOLE_BACKLOG
-from dashboard.site.charts import Point
+from dashboard.site.charts import Point, by_key
 from dashboard.site.database import upsert
 
 FINE_S, COARSE_S = 300, 3600
@@ -90,10 +90,8 @@ def roll_up(pair: Pair) -> int:
     for step_s in (FINE_S, COARSE_S):
         since = _since(pair, step_s)
         totals = PairDepth.objects.filter(pair=pair, at__gte=since).order_by("at").values_list("at", "messages")
-        parts: dict[str, list[Point]] = defaultdict(list)
         samples = WaitingSample.objects.filter(entity__pair=pair, at__gte=since).order_by("at")
-        for path, at, waiting in samples.values_list("entity__path", "at", "waiting").iterator():
-            parts[path].append((at, waiting))
+        parts = by_key(samples.values_list("entity__path", "at", "waiting").iterator())
         rows = [_row(pair, WHOLE_BACKLOG, step_s, step) for step in steps(totals.iterator(), step_s)]
         rows += [_row(pair, path, step_s, step) for path, points in parts.items() for step in steps(points, step_s)]
         upsert(rows, ("pair", "path", "step_s", "at"), ("peak", "last"))
@@ -152,11 +150,7 @@ def filled(samples: Sequence[Point], known: Iterable[Step], step_s: int, since: 
 
 
 def _tails(pair: Pair, paths: Sequence[str], since: datetime) -> dict[str, list[Point]]:
-    tails: dict[str, list[Point]] = defaultdict(list)
-    if WHOLE_BACKLOG in paths:
-        totals = PairDepth.objects.filter(pair=pair, at__gte=since).order_by("at")
-        tails[WHOLE_BACKLOG] = list(totals.values_list("at", "messages"))
+    totals = PairDepth.objects.filter(pair=pair, at__gte=since).order_by("at").values_list("at", "messages")
     samples = WaitingSample.objects.filter(entity__pair=pair, entity__path__in=paths, at__gte=since).order_by("at")
-    for path, at, waiting in samples.values_list("entity__path", "at", "waiting"):
-        tails[path].append((at, waiting))
-    return tails
+    parts = by_key(samples.values_list("entity__path", "at", "waiting"))
+    return {**parts, **({WHOLE_BACKLOG: list(totals)} if WHOLE_BACKLOG in paths else {})}

@@ -1,6 +1,5 @@
 """Where a backlog is going: when it is drained or full, if it goes on as in the last minutes. Pure."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,7 +9,7 @@ from dashboard.fleet.depth.outlook import Outlook
 from dashboard.fleet.state.status import AWAY, Status
 from dashboard.models import Pair, PairDepth
 from dashboard.models.syphon import WHOLE_PAIR
-from dashboard.site.charts import Point
+from dashboard.site.charts import Point, by_key
 
 OVER, LEAST, SINCE_TURN = timedelta(minutes=2), timedelta(seconds=10), timedelta(seconds=30)
 LONGEST = timedelta(days=3650)
@@ -113,7 +112,5 @@ def trends(
     """The trends of pairs with these outlooks and entities, by key, in one query."""
     known = list(pairs)
     rows = PairDepth.objects.filter(pair__in=known, at__gte=now - OVER).order_by("at")
-    depths: dict[int, list[Point]] = defaultdict(list)
-    for key, at, messages in rows.values_list("pair_id", "at", "messages"):
-        depths[key].append((at, messages))
+    depths = by_key(rows.values_list("pair_id", "at", "messages"))
     return {pair.pk: trend_of(pair, depths[pair.pk], ahead[pair.pk], counts.get(pair.pk, {}), now) for pair in known}

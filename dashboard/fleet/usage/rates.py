@@ -7,9 +7,8 @@ none flow, the same hours of earlier days are expected.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from itertools import pairwise
 from math import sqrt
 from statistics import mean, stdev
@@ -28,34 +27,18 @@ Counts = Mapping[datetime, int]
 """Messages by start of a minute or an hour; those without messages may be missing."""
 
 
-class Basis(StrEnum):
-    """What a rate was derived from."""
-
-    LATEST = "latest"
-    EARLIER_DAYS = "earlier_days"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
     """Messages per hour that are expected over the next hours, and an interval.
 
-    `over`: the length of the last minutes; `days`: the number of earlier days, 0 if there are none.
+    `words`: what it was derived from, after "as"; `over`: the length of the last minutes.
     """
 
     per_hour: float
     low: float
     high: float
-    basis: Basis
+    words: str
     over: timedelta = LATEST
-    days: int = 0
-
-    @property
-    def words(self) -> str:
-        """What it was derived from, after "as"."""
-        if self.basis is Basis.LATEST:
-            minutes = round(self.over / MINUTE)
-            return f"in the last {minutes} minutes" if minutes > 1 else "in the last minute"
-        return f"at this time of the last {self.days} days" if self.days > 1 else "at this time of the previous day"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +56,7 @@ class Traffic:
         rhythm = _rhythm(self.hours, days)
         then, soon = _per_hour(rhythm, now - latest.over, latest.over), _per_hour(rhythm, now, ahead)
         change = soon / then if then and soon else 1.0
-        return Expected(
-            per_hour=latest.per_hour * change,
-            low=latest.low * change,
-            high=latest.high * change,
-            basis=Basis.LATEST,
-            over=latest.over,
-            days=len(days) if change != 1.0 else 0,
-        )
+        return replace(latest, per_hour=latest.per_hour * change, low=latest.low * change, high=latest.high * change)
 
     def lasts(self, room: float, now: datetime) -> timedelta | None:
         """How long so many messages take to arrive; None if nothing is known. At most ten years."""
@@ -99,18 +75,19 @@ class Traffic:
     def _latest(self, now: datetime) -> Expected | None:
         """The rate of the last minutes; None without messages."""
         end = (now - ARRIVED).replace(second=0, microsecond=0)
-        if not _sum(self.minutes, end - LATEST, end):
+        lately = _sum(self.minutes, end - LATEST, end)
+        if not lately:
             return None
-        over = LATEST if _sum(self.minutes, end - LATEST, end) >= FEW else LONGER
-        begin = max(end - over, self._first(end))
+        begin = max(end - (LATEST if lately >= FEW else LONGER), self._first(end))
         over = end - begin
         count = _sum(self.minutes, begin, end)
         per_hour = count / (over / HOUR)
         parts = [_sum(self.minutes, *part) / ((part[1] - part[0]) / HOUR) for part in _parts(begin, end)]
         by_chance = sqrt(count) / (over / HOUR)
         spread = 2 * max(by_chance, stdev(parts) / sqrt(len(parts)) if len(parts) > 1 else 0.0)
-        low, high = max(0.0, per_hour - spread), per_hour + spread
-        return Expected(per_hour=per_hour, low=low, high=high, basis=Basis.LATEST, over=over)
+        low, high, minutes = max(0.0, per_hour - spread), per_hour + spread, round(over / MINUTE)
+        words = f"in the last {minutes} minutes" if minutes > 1 else "in the last minute"
+        return Expected(per_hour=per_hour, low=low, high=high, words=words, over=over)
 
     def _first(self, end: datetime) -> datetime:
         """Since when an entity is known to send: its first minute is left out, which is not a whole one."""
@@ -124,7 +101,8 @@ class Traffic:
         if not days:
             return None
         found = [_between(self.hours, day + (now - _day(now)), ahead) / (ahead / HOUR) for day in days]
-        return Expected(per_hour=mean(found), low=min(found), high=max(found), basis=Basis.EARLIER_DAYS, days=len(days))
+        words = f"at this time of the last {len(days)} days" if len(days) > 1 else "at this time of the previous day"
+        return Expected(per_hour=mean(found), low=min(found), high=max(found), words=words)
 
     def _days(self, now: datetime) -> list[datetime]:
         """The earlier days with the whole time of the day known: from the first one with messages."""

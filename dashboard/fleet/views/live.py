@@ -1,5 +1,6 @@
 """The event stream of open pages."""
 
+import time
 from functools import partial
 
 from asgiref.sync import sync_to_async
@@ -8,7 +9,7 @@ from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 
 from dashboard.access.rights import Right, may
-from dashboard.access.sessions import is_over_by_now
+from dashboard.access.sessions import is_over
 from dashboard.fleet.state.live import stream as changes
 from dashboard.models import Pair
 
@@ -31,6 +32,6 @@ def _is_member_still(request: HttpRequest) -> bool:
     again = HttpRequest()
     try:
         again.session = type(request.session)(request.session.session_key)
-        return may(get_user(again), Right.VIEW) and not is_over_by_now(again.session)
+        return may(get_user(again), Right.VIEW) and not is_over(again.session, time.time())
     except DatabaseError:
         return True

@@ -7,7 +7,7 @@ import pytest
 from dashboard.costs.forecasts.current_month import traffic
 from dashboard.fleet.usage import metered
 from dashboard.fleet.usage.metered import OF_A_FAILOVER
-from dashboard.fleet.usage.rates import HOUR, MINUTE, Basis
+from dashboard.fleet.usage.rates import HOUR, MINUTE
 from dashboard.models import BacklogQueue, ChargeRun, MeteredRecord, MeteredUsage
 from dashboard.templatetags.dashboard import roughly
 from pairing.telemetry.metering import UsageRecord
@@ -78,7 +78,7 @@ def test_while_nothing_flows_it_is_that_of_the_same_time_of_earlier_days():
         numbers = {"operations": messages, "messages": messages, "bytes": 0, "billing_units": 0}
         MeteredUsage.objects.create(**place, **numbers, begins_at=midnight - HOUR * hours_ago)
     found = metered.sent(NOW, "contoso").traffic.expected(NOW)
-    assert (found.basis, found.days, found.per_hour) == (Basis.EARLIER_DAYS, 2, 900)
+    assert (found.words, found.per_hour) == ("at this time of the last 2 days", 900)
     assert (found.low, found.high) == (600, 1200)
 
 
