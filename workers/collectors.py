@@ -98,7 +98,8 @@ def collect_usage(stop: threading.Event) -> None:
         held += entries
         pages.add(entries)
         if len(held) >= MAX_HELD or time.monotonic() >= due:
-            held, due = save_usage(reader, held), time.monotonic() + settings.USAGE_FLUSH_S
+            save_usage(reader, held)
+            held, due = [], time.monotonic() + settings.USAGE_FLUSH_S
     save_usage(reader, held)
 
 
@@ -127,8 +128,8 @@ class LiveUsage:
         self._waiting = []
 
 
-def save_usage(reader: Reader, entries: Entries) -> Entries:
-    """Write to disk, then acknowledge. Returns the records that are still held: none.
+def save_usage(reader: Reader, entries: Entries) -> None:
+    """Write to disk, then acknowledge.
 
     If they cannot be written, the heartbeat says why; they remain in the stream, and are read again later.
     """
@@ -138,8 +139,7 @@ def save_usage(reader: Reader, entries: Entries) -> Entries:
     except (OSError, ArrowException, ValueError) as error:
         usage_problems[USAGE_PROBLEM] = f"The usage files cannot be written ({' '.join(str(error).split())[:300]})."
         log.error("usage not written", problem=usage_problems[USAGE_PROBLEM])
-        return []
+        return
     if written:
         usage_problems.clear()
     reader.acknowledge(entries)
-    return []

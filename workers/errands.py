@@ -13,7 +13,7 @@ from dashboard.alerts.sending import delivery
 from dashboard.backlog import deletions
 from dashboard.backlog.dead_letter_run import CLAIM_S, DeadLetterRun
 from dashboard.drills import hands
-from dashboard.drills.actions import START_DRILL
+from dashboard.drills.actions import begin_if_due
 from dashboard.models import DeadLetterJob, Drill, QueueDeletion, QueueDrain
 from dashboard.site.redis import announce_change
 from pairing import PairedServiceBusClient, Syphon
@@ -131,7 +131,7 @@ def drills() -> None:
         run_drill.apply_async((row.pk,), expires=5)
     for name, config in pairs().items():
         if config.drill is not None and config.drill.every_days is not None:
-            START_DRILL.begin_if_due(name, config.drill.entity, config.drill.every_days, now)
+            begin_if_due(name, config.drill.entity, config.drill.every_days, now)
 
 
 @app.task(name="backlog.run_drill")

@@ -40,17 +40,17 @@ _lock = threading.Lock()
 
 
 @before_task_publish.connect
-def stamp(headers: Any = None, **_: Any) -> None:
+def stamp(headers: Any, **_: Any) -> None:
     """Add the time of the request to a task's headers."""
-    if isinstance(headers, dict):
-        headers[SENT_AT] = time.time()
+    headers[SENT_AT] = time.time()
 
 
 @task_prerun.connect
 def begin(task_id: str = "", task: Any = None, **_: Any) -> None:
     """Counts a start and its delay, and names the task in the log."""
     structlog.contextvars.bind_contextvars(task_id=task_id, task=task.name)
-    count(task.name, delay_s=waited(vars(task.request), time.time()))
+    delay_s = waited(vars(task.request), time.time())
+    count({task.name: Count(starts=1, delay_s=delay_s, longest_s=delay_s, at=time.time())})
 
 
 @task_postrun.connect
@@ -62,24 +62,24 @@ def end(**_: Any) -> None:
 @task_failure.connect
 def fail(sender: Any = None, **_: Any) -> None:
     """Counts a task that ended with an error."""
-    with _lock:
-        _counts.setdefault(sender.name, Count()).failures += 1
+    count({sender.name: Count(failures=1)})
 
 
 def waited(request: Mapping[str, Any], now: float) -> float:
     """Seconds since the task was requested; 0 if unknown, and never negative despite clock skew."""
-    sent_at = request.get(SENT_AT)
-    return max(0.0, now - sent_at) if isinstance(sent_at, int | float) else 0.0
+    return max(0.0, now - float(request.get(SENT_AT, now)))
 
 
-def count(task: str, *, delay_s: float) -> None:
-    """One start."""
+def count(more: Mapping[str, Count]) -> None:
+    """Add these counts to those since the last heartbeat."""
     with _lock:
-        known = _counts.setdefault(task, Count())
-        known.starts += 1
-        known.delay_s += delay_s
-        known.longest_s = max(known.longest_s, delay_s)
-        known.at = time.time()
+        for task, one in more.items():
+            known = _counts.setdefault(task, Count())
+            known.starts += one.starts
+            known.failures += one.failures
+            known.delay_s += one.delay_s
+            known.longest_s = max(known.longest_s, one.longest_s)
+            known.at = max(known.at, one.at)
 
 
 @heartbeat_sent.connect
@@ -91,7 +91,7 @@ def report(**_: Any) -> None:
     try:
         add(connection(), counts)
     except RedisError:
-        _take_back(counts)
+        count(counts)
 
 
 def add(client: redis.Redis, counts: Mapping[str, Count]) -> None:
@@ -103,14 +103,3 @@ def add(client: redis.Redis, counts: Mapping[str, Count]) -> None:
             numbers = (one.starts, one.failures, one.delay_s, one.longest_s, one.at or time.time(), FRESH_S)
             cast("Any", pipe).eval(_ADD, 1, TASKS, task, *numbers)
         pipe.execute()
-
-
-def _take_back(counts: Mapping[str, Count]) -> None:
-    with _lock:
-        for task, one in counts.items():
-            known = _counts.setdefault(task, Count())
-            known.starts += one.starts
-            known.failures += one.failures
-            known.delay_s += one.delay_s
-            known.longest_s = max(known.longest_s, one.longest_s)
-            known.at = max(known.at, one.at)

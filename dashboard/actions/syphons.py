@@ -72,7 +72,7 @@ def _resume(request: Request, shared: SharedState, _: Rate) -> KnownSyphon:
 
 def _pace(request: Request, shared: SharedState, rate: Rate) -> KnownSyphon:
     rows = SyphonPace.objects.select_for_update().filter(pair=request.pair, target=request.target)
-    stored, pace = world.first(rows.values_list("rate", flat=True)), shared.paces().get(request.target)
+    stored, pace = rows.values_list("rate", flat=True).first(), shared.paces().get(request.target)
     found = KnownSyphon(stored_rate=stored, shared_rate=pace.rate if pace else None)
     if stored != rate:
         _store_pace(request, rate)

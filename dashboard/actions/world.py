@@ -4,7 +4,7 @@ State that Redis has lost and the database still has is valid here, but is not w
 action writes it back to Redis.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from django.utils import timezone
@@ -76,14 +76,9 @@ def read_syphon(shared: SharedState, pair: Pair, target: str) -> KnownSyphon:
     return KnownSyphon(
         is_pause_stored=SyphonPause.objects.filter(pair=pair, queue=target).exists(),
         is_pause_shared=target in shared.paused(),
-        stored_rate=first(rows.values_list("rate", flat=True)),
+        stored_rate=rows.values_list("rate", flat=True).first(),
         shared_rate=pace.rate if pace else None,
     )
-
-
-def first(rates: Iterable[float]) -> float | None:
-    """The first item, or None."""
-    return next(iter(rates), None)
 
 
 def _as_shared(row: EntityHealth) -> SharedHealth:

@@ -11,7 +11,7 @@ from django.contrib import admin, messages
 from django.contrib.admin import AdminSite
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
@@ -100,10 +100,8 @@ class BacklogQueueAdmin(ReadOnly):
         """A link to the page that checks its contents and asks for confirmation."""
         if queue.is_gone or not queue.is_orphan:
             return SafeString("")
-        query = QueryDict(mutable=True)
-        query["path"] = queue.path
-        address = reverse("pair-action", args=[queue.pair.name, DELETE_QUEUE.name])
-        return format_html('<a href="{}?{}">Delete…</a>', address, query.urlencode())
+        address = reverse("pair-action", args=[queue.pair.name, DELETE_QUEUE.name], query={"path": queue.path})
+        return format_html('<a href="{}">Delete…</a>', address)
 
     @admin.display(description="holds", ordering="active")
     def holds(self, queue: models.BacklogQueue) -> str:

@@ -23,6 +23,28 @@ LONGEST = timedelta(minutes=15)
 LEAST, USUAL, MOST = 9, 30, 300
 SCHEDULE = "schedule"
 """The operator name of scheduled drills."""
+ASKED_AGAIN_S = 60
+START_DRILL = Action(
+    name="start_drill",
+    label="Start drill",
+    is_atomic=False,
+    undo="Abort drill",
+    is_severe=True,
+    operation=Operation(
+        "/pairs/{pair}/start-drill",
+        "start_drill",
+        "Have a worker run a drill on a canary: fail it over, send, release, and drain.",
+    ),
+)
+ABORT_DRILL = Action(
+    name="abort_drill",
+    label="Abort drill",
+    operation=Operation(
+        "/drills/{drill}/abort", "abort_drill", "Abort a drill; a worker rolls it back within seconds."
+    ),
+)
+DRILL_ENDED = Verb(name="drill_ended", label="Drill ended")
+ACTIONS = (START_DRILL, ABORT_DRILL, DRILL_ENDED)
 
 
 def delegate(name: str) -> User:
@@ -40,6 +62,24 @@ class Wanted:
     creates: bool = False
     kind: str = Drill.Kind.QUEUE
     messages: int = USUAL
+
+
+@START_DRILL.audited
+def start_drill(request: Request, what: Wanted) -> Outcome:
+    """Request a drill on the request's target after looking at it."""
+    canary, named = look(request.pair.name, request.target), canary_of(request.pair.name)
+    return start(request, canary, moment(request.pair), what, is_marked=is_marked(request.target, named))
+
+
+def begin_if_due(name: str, path: str, every_days: float, now: datetime) -> None:
+    """Request a scheduled drill if one is due; while there is a reason against it, check once a minute."""
+    pair = Pair.objects.filter(name=name).first()
+    since = now - timedelta(days=every_days)
+    if pair is None or Drill.objects.filter(pair=pair, path=path, at__gt=since).exists():
+        return
+    is_first = claimed(connection(), f"workers:drill-asked:{name}", ASKED_AGAIN_S)
+    if is_first and not hindrances(look(name, path), moment(pair)):
+        start_drill(Request(delegate(SCHEDULE), pair, path, reason="by schedule"), Wanted())
 
 
 def start(request: Request, canary: Canary, now: Moment, what: Wanted, *, is_marked: bool) -> Outcome:
@@ -72,6 +112,7 @@ def _reserve(drill: Drill) -> None:
     EntityHealth.objects.filter(pk=entity.pk, is_configured=False).update(is_canary=True)
 
 
+@ABORT_DRILL.audited
 def abort(request: Request, drill: Drill) -> Outcome:
     """Abort a drill; a worker rolls it back within seconds."""
     mine = Drill.open_ones().filter(pk=drill.pk, abort_wanted_by="")
@@ -96,63 +137,3 @@ def as_json(drill: Drill) -> dict[str, Any]:
         "detail": drill.detail,
         "report": drill.report,
     }
-
-
-ASKED_AGAIN_S = 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartDrill(Action):
-    """Requests a drill on the request's target, which a worker executes."""
-
-    def run(self, request: Request, what: Wanted) -> Outcome:
-        """Request a drill after checking the canary. Raises ActionError if a drill is not possible."""
-        pair = request.pair
-
-        def run() -> Outcome:
-            canary, named = look(pair.name, request.target), canary_of(pair.name)
-            return start(request, canary, moment(pair), what, is_marked=is_marked(request.target, named))
-
-        return self.execute(request, run)
-
-    def begin_if_due(self, name: str, path: str, every_days: float, now: datetime) -> None:
-        """Request a scheduled drill if one is due; while there is a reason against it, check once a minute."""
-        pair = Pair.objects.filter(name=name).first()
-        since = now - timedelta(days=every_days)
-        if pair is None or Drill.objects.filter(pair=pair, path=path, at__gt=since).exists():
-            return
-        is_first = claimed(connection(), f"workers:drill-asked:{name}", ASKED_AGAIN_S)
-        if is_first and not hindrances(look(name, path), moment(pair)):
-            self.run(Request(delegate(SCHEDULE), pair, path, reason="by schedule"), Wanted())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AbortDrill(Action):
-    """Aborts a drill."""
-
-    def run(self, request: Request, drill: Drill) -> Outcome:
-        """Abort a drill; a worker rolls it back within seconds."""
-        return self.execute(request, lambda: abort(request, drill))
-
-
-START_DRILL = StartDrill(
-    name="start_drill",
-    label="Start drill",
-    is_atomic=False,
-    undo="Abort drill",
-    is_severe=True,
-    operation=Operation(
-        "/pairs/{pair}/start-drill",
-        "start_drill",
-        "Have a worker run a drill on a canary: fail it over, send, release, and drain.",
-    ),
-)
-ABORT_DRILL = AbortDrill(
-    name="abort_drill",
-    label="Abort drill",
-    operation=Operation(
-        "/drills/{drill}/abort", "abort_drill", "Abort a drill; a worker rolls it back within seconds."
-    ),
-)
-DRILL_ENDED = Verb(name="drill_ended", label="Drill ended")
-ACTIONS = (START_DRILL, ABORT_DRILL, DRILL_ENDED)

@@ -12,6 +12,7 @@ from dashboard.api.fields import WHOLE, Body, Number, Reason, Why, Word, pair_or
 from dashboard.api.idempotency import Key, perform
 from dashboard.api.operations import operation
 from dashboard.api.paging import Cursor, Page, page
+from dashboard.drills import actions
 from dashboard.drills.actions import ABORT_DRILL, LEAST, MOST, START_DRILL, USUAL, Wanted, as_json
 from dashboard.drills.canary import canary_of
 from dashboard.models import Drill
@@ -63,7 +64,7 @@ def start_drill(request: HttpRequest, pair: str, body: StartDrill, key: Key = ""
         require(request.user, START_DRILL.right)
         raise Http404(f"{pair} has no marked canary: name a queue or topic in `path`.")
     what = Wanted(body.typed, body.creates, body.kind, body.messages)
-    return perform(request, key, row, path, body.reason, lambda wanted: START_DRILL.run(wanted, what))
+    return perform(request, key, row, path, body.reason, lambda wanted: actions.start_drill(wanted, what))
 
 
 @operation(router, ABORT_DRILL)
@@ -72,4 +73,4 @@ def abort_drill(request: HttpRequest, drill: Number, body: Why, key: Key = "") -
     if row is None:
         require(request.user, ABORT_DRILL.right)
         raise Http404("No such drill.")
-    return perform(request, key, row.pair, row.path, body.reason, lambda wanted: ABORT_DRILL.run(wanted, row))
+    return perform(request, key, row.pair, row.path, body.reason, lambda wanted: actions.abort(wanted, row))

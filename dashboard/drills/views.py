@@ -11,7 +11,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from dashboard.access.audited import ActionError, Request
 from dashboard.access.rights import require
-from dashboard.drills.actions import ABORT_DRILL, LEAST, LONGEST, MOST, START_DRILL, USUAL, Wanted, as_json
+from dashboard.drills import actions
+from dashboard.drills.actions import LEAST, LONGEST, MOST, START_DRILL, USUAL, Wanted, as_json
 from dashboard.drills.boards import drill_board
 from dashboard.drills.canary import CANARY, canary_of, hindrances, is_marked, look, marked, moment
 from dashboard.fleet.boards import worker_liveness
@@ -105,7 +106,7 @@ def abort(request: HttpRequest, drill: int) -> HttpResponse:
     """Abort a drill; a worker rolls it back."""
     row = get_object_or_404(Drill.objects.select_related("pair"), pk=drill)
     wanted = Request(request.user, row.pair, row.path, reason=request.POST.get("reason", "")[:500])
-    messages.success(request, ABORT_DRILL.run(wanted, row).sentence)
+    messages.success(request, actions.abort(wanted, row).sentence)
     return redirect(row.get_absolute_url())
 
 
@@ -113,7 +114,7 @@ def _start(request: HttpRequest, form: DrillForm, pair: Pair) -> str:
     given = form.cleaned_data
     wanted = Request.sent(request.user, pair, form.canary(canary_of(pair.name)), given)
     what = Wanted(given["typed"], given["creates"], given["kind"] or Drill.Kind.QUEUE, form.count)
-    return START_DRILL.run(wanted, what).sentence
+    return actions.start_drill(wanted, what).sentence
 
 
 def _ask(

@@ -18,7 +18,7 @@ from azure.servicebus.management import ServiceBusAdministrationClient
 from dashboard.access.audited import Request
 from dashboard.drills import actions as wanting
 from dashboard.drills import hands
-from dashboard.drills.actions import START_DRILL
+from dashboard.drills.actions import begin_if_due
 from dashboard.drills.canary import CANARY, Canary, Moment
 from dashboard.drills.course import Course
 from dashboard.drills.hands import Exercise
@@ -271,16 +271,16 @@ def test_the_schedule_begins_a_drill_once_an_interval(pair, primary, fleet):
     now = datetime.now(UTC)
     projection.record_heartbeat("host:1:aaaa", "pings", now)
 
-    START_DRILL.begin_if_due("contoso", CANARY, 30, now)
+    begin_if_due("contoso", CANARY, 30, now)
     fleet.delete("workers:drill-asked:contoso")
-    START_DRILL.begin_if_due("contoso", CANARY, 30, now)
+    begin_if_due("contoso", CANARY, 30, now)
 
     first = Drill.objects.get()
     assert (first.is_scheduled, first.by) == (True, "schedule")
     assert AuditEntry.objects.get().operator == "schedule"
     Drill.objects.update(at=now - timedelta(days=31), ended_at=now, outcome="passed")
     fleet.delete("workers:drill-asked:contoso")
-    START_DRILL.begin_if_due("contoso", CANARY, 30, now)
+    begin_if_due("contoso", CANARY, 30, now)
     assert Drill.open_ones().exists()
 
 
@@ -289,10 +289,10 @@ def test_the_schedule_waits_while_something_speaks_against_and_asks_once_a_minut
     projection.record_heartbeat("host:1:aaaa", "pings", now)
     pause = SyphonPause.objects.create(pair=pair, by="ada", at=now)
 
-    START_DRILL.begin_if_due("contoso", CANARY, 30, now)
+    begin_if_due("contoso", CANARY, 30, now)
     pause.delete()
-    START_DRILL.begin_if_due("contoso", CANARY, 30, now)  # it was asked a moment ago
+    begin_if_due("contoso", CANARY, 30, now)  # it was asked a moment ago
     assert not Drill.objects.exists()
     fleet.delete("workers:drill-asked:contoso")
-    START_DRILL.begin_if_due("contoso", CANARY, 30, now)
+    begin_if_due("contoso", CANARY, 30, now)
     assert Drill.objects.exists()

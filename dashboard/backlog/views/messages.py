@@ -5,10 +5,9 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from django.contrib import messages as reported
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
@@ -23,7 +22,7 @@ from dashboard.backlog.orphans import meant_for
 from dashboard.backlog.places import Place, counted, destinations, in_the_primary, place
 from dashboard.fleet.pairs.namespaces import NamespaceError, namespace
 from dashboard.models import DeadLetterJob, EntityHealth, Pair, TopicSubscription
-from dashboard.site.pages import asked_again, only_as_part, page_or_part, wants_part
+from dashboard.site.pages import asked_again, done_page, only_as_part, page_or_part, wants_part
 from dashboard.site.queries import read, require_readable
 
 ADDRESSED = {"queue", "verb", "which", "request_id"}
@@ -114,7 +113,7 @@ def dead_letter_action(request: HttpRequest, pair: str) -> HttpResponse:
     given, numbers = form.cleaned_data, _numbers(data)
     if request.method == "GET" or form.errors:
         require(request.user, what.right)  # of what is to be done, the audited path decides and records it
-    back = f"{reverse('backlog-messages', args=[row.name])}?{_query(queue=given['queue'], show='dead')}"
+    back = reverse("backlog-messages", args=[row.name], query={"queue": given["queue"], "show": "dead"})
     if given["which"] != "all" and what is not STOP_DEAD_LETTERS and not numbers:
         return _answered(request, "Choose at least one dead letter first.", back, changed=False)
     if form.errors:
@@ -161,12 +160,9 @@ def _ask(
 
 
 def _answered(request: HttpRequest, sentence: str, back: str, *, changed: bool) -> HttpResponse:
-    if wants_part(request):
-        answer = render(request, "actions/confirm.html#result", {"sentence": sentence, "changed": changed})
-        answer["HX-Trigger"], answer["HX-Retarget"] = "refresh", "#toasts"
-        return answer
-    (reported.success if changed else reported.warning)(request, sentence)
-    return redirect(back)
+    answer = done_page(request, sentence, changed=changed, back=back, failed=not changed)
+    answer["HX-Retarget"] = "#toasts"
+    return answer
 
 
 def _found(pair: Pair, form: MessageFilter, queue: str, queues: list[str], dead: bool) -> Slice:
@@ -249,9 +245,3 @@ def _without_place(request: HttpRequest) -> QueryDict:
     for name in ("after", "at"):
         query.pop(name, None)
     return query
-
-
-def _query(**values: str) -> str:
-    query = QueryDict(mutable=True)
-    query.update(values)
-    return query.urlencode()

@@ -33,7 +33,7 @@ from dashboard.backlog import actions as queues
 from dashboard.backlog import cleanup
 from dashboard.command_line.operations import operations
 from dashboard.costs import actions as costs
-from dashboard.drills.actions import ABORT_DRILL, START_DRILL, Wanted
+from dashboard.drills.actions import Wanted, abort, start_drill
 from dashboard.drills.canary import CANARY
 from dashboard.models import Alert, AlertRule, ApiToken, AuditEntry, BacklogQueue, ChannelState, Drill, FailoverEvent
 from tests.dashboard.conftest import NOW
@@ -215,12 +215,12 @@ def owned(place: Place) -> None:
 
 
 def drilled(place: Place, role: str) -> Any:
-    return START_DRILL.run(place.request(role, CANARY), Wanted(messages=12))
+    return start_drill(place.request(role, CANARY), Wanted(messages=12))
 
 
 def aborted(place: Place, role: str) -> Any:
     row = Drill.objects.get(pk=7)
-    return ABORT_DRILL.run(place.request(role, row.path), row)
+    return abort(place.request(role, row.path), row)
 
 
 def made(place: Place, role: str) -> Any:
