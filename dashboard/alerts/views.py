@@ -99,8 +99,8 @@ def rule(request: HttpRequest, rule: int | None = None) -> HttpResponse:
         "rule": row,
         "known": known,
         "kinds": Alert.Kind.choices,
-        "chosen_kinds": _chosen(form, "kinds"),
-        "chosen_channels": _chosen(form, "channels"),
+        "chosen_kinds": form["kinds"].value() or (),
+        "chosen_channels": form["channels"].value() or (),
         "pairs": Pair.objects.values_list("name", flat=True),
         "entities": EntityHealth.objects.present().order_by("path").values_list("path", flat=True).distinct()[:500],
         "request_id": uuid.uuid4(),
@@ -158,8 +158,3 @@ def _open_ones() -> QuerySet[Alert]:
     return Alert.objects.filter(resolved_at__isnull=True).order_by(
         ordered, WORST_FIRST, F("opened_at").desc(), "entity"
     )
-
-
-def _chosen(form: RuleForm, name: str) -> list[str]:
-    value = form[name].value()
-    return [str(one) for one in value] if value else []

@@ -50,7 +50,7 @@ class Moved:
 def moved(incident: Incident, samples: Sequence[Point], waiting: int, now: datetime) -> Moved | None:
     """The ledger of the incident's entity, with these depths of it; None if nothing was metered."""
     ended = incident.ended_at(now)
-    since, until = _minute(incident.failed_over_at), _minute(ended) + MINUTE
+    since, until = metered.minute_of(incident.failed_over_at), metered.minute_of(ended) + MINUTE
     which = {"pair": incident.pair, "entity": incident.entity, "kind__in": ("send_backlog", "syphon_send")}
     rows = metered.since(since, until, **which)
     if not rows:
@@ -93,7 +93,3 @@ def _decided(incident: Incident, since: datetime, until: datetime) -> Counter[st
     within = {**which, "enqueued_at__gte": since, "enqueued_at__lt": until}
     resubmitted = ResubmittedMessage.objects.filter(**within).count()
     return Counter(resubmitted=resubmitted, discarded=DiscardedMessage.objects.filter(**within).count())
-
-
-def _minute(at: datetime) -> datetime:
-    return at.replace(second=0, microsecond=0)

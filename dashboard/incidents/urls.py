@@ -12,7 +12,7 @@ MENU = (
 urlpatterns = [
     path("incidents/", views.listing, name="incidents"),
     path("pairs/<slug:pair>/incidents/<slug:event_id>/", views.detail, name="incident"),
-    path("pairs/<slug:pair>/incidents/<slug:event_id>.json", views.as_json, name="incident-json"),
-    path("pairs/<slug:pair>/incidents/<slug:event_id>.csv", views.as_csv, name="incident-csv"),
-    path("pairs/<slug:pair>/incidents/<slug:event_id>.md", views.markdown, name="incident-markdown"),
+    path("pairs/<slug:pair>/incidents/<slug:event_id>.json", views.as_file, {"ending": "json"}, name="incident-json"),
+    path("pairs/<slug:pair>/incidents/<slug:event_id>.csv", views.as_file, {"ending": "csv"}, name="incident-csv"),
+    path("pairs/<slug:pair>/incidents/<slug:event_id>.md", views.as_file, {"ending": "md"}, name="incident-markdown"),
 ]

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django import forms
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
@@ -23,7 +23,7 @@ from dashboard.site.database import from_one_reading
 from dashboard.site.forms import Filter
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
-from dashboard.site.tables import csv_file
+from dashboard.site.tables import CSV, attachment, csv_lines
 from pipeline.months import is_month
 
 PAGE, MOST_LINES = 60, 60
@@ -98,36 +98,27 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
     return page_or_part(request, "incidents/detail.html", context)
 
 
-@require_GET
-@from_one_reading
-def as_json(request: HttpRequest, pair: str, event_id: str) -> JsonResponse:
-    """The content of the page as JSON."""
-    found = story(pair, event_id)
-    answer = JsonResponse(IncidentStory.model_validate(document(found)).model_dump(mode="json"))
-    answer["Content-Disposition"] = f'attachment; filename="{_name(found)}.json"'
-    return answer
+def _as_json(found: Story) -> str:
+    return IncidentStory.model_validate(document(found)).model_dump_json()
+
+
+def _as_csv(found: Story) -> str:
+    return "".join(csv_lines(COLUMNS, as_rows(found)))
+
+
+FILES = {
+    "json": ("application/json", _as_json),
+    "csv": (CSV, _as_csv),
+    "md": ("text/markdown; charset=utf-8", as_markdown),
+}
 
 
 @require_GET
 @from_one_reading
-def as_csv(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
-    """The timeline as CSV."""
-    found = story(pair, event_id)
-    return csv_file(_name(found), COLUMNS, as_rows(found))
-
-
-@require_GET
-@from_one_reading
-def markdown(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
-    """The page as Markdown, to begin a post-mortem with."""
-    found = story(pair, event_id)
-    answer = HttpResponse(as_markdown(found), content_type="text/markdown; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{_name(found)}.md"'
-    return answer
-
-
-def _name(found: Story) -> str:
-    return f"incident-{found.incident.id[:8]}"
+def as_file(request: HttpRequest, pair: str, event_id: str, ending: str) -> HttpResponse:
+    """The page as JSON or Markdown, or its timeline as CSV."""
+    found, (kind, write) = story(pair, event_id), FILES[ending]
+    return attachment(f"incident-{found.incident.id[:8]}.{ending}", write(found), kind)
 
 
 def _window(incident: Incident, now: datetime) -> Window:

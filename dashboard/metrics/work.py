@@ -12,7 +12,8 @@ from dashboard.models import Alert, AlertRound, ChannelState, ChargeRun, Notice
 
 def metrics(now: datetime) -> Iterator[Metric]:
     """Runs of the charges job, alerts and their messages."""
-    runs = list(_last_runs())
+    succeeded = ChargeRun.objects.filter(status="succeeded", finished_at__isnull=False)
+    runs = list(succeeded.order_by("-finished_at")[:1])
     yield counter("pipeline_runs_total", "Runs of the charges job, by result.", _runs())
     yield gauge(
         "pipeline_last_success_timestamp_seconds",
@@ -35,10 +36,6 @@ def metrics(now: datetime) -> Iterator[Metric]:
     about = "When the oldest unsent message was created."
     yield gauge("alert_outbox_oldest_timestamp_seconds", about, each(oldest, "channel"))
     yield gauge("alert_channel_failing", "1 if a channel accepts no messages.", _channels())
-
-
-def _last_runs() -> Iterator[ChargeRun]:
-    yield from ChargeRun.objects.filter(status="succeeded", finished_at__isnull=False).order_by("-finished_at")[:1]
 
 
 def _runs() -> Iterator[Sample]:

@@ -20,9 +20,12 @@ def csv_download(name: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 def csv_file(name: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> HttpResponse:
     """The same at once, for few rows that are of one reading of the database."""
-    answer = HttpResponse("".join(csv_lines(columns, rows)), content_type=CSV)
-    answer["Content-Disposition"] = f'attachment; filename="{name}.csv"'
-    return answer
+    return attachment(f"{name}.csv", "".join(csv_lines(columns, rows)), CSV)
+
+
+def attachment(name: str, content: str | bytes, kind: str) -> HttpResponse:
+    """A file that the browser stores under this name."""
+    return HttpResponse(content, content_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
 def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:

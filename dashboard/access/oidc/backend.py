@@ -47,7 +47,7 @@ def person_of(claims: Mapping[str, Any]) -> User:
     person = _person(claims, may_be_new=bool(wanted))
     if person is not None:
         teams = team_groups(settings.OIDC_PAIR_GROUPS)
-        _keep_groups(person, [*wanted, *teams_of(claims, settings.OIDC_GROUPS_CLAIM, teams)], {*GROUPS, *teams})
+        _keep_groups(person, [*wanted, *groups_of(claims, settings.OIDC_GROUPS_CLAIM, teams)], {*GROUPS, *teams})
     if person is None or not wanted:
         raise NoAccess(username_of(claims))
     return person
@@ -96,19 +96,13 @@ def _keep_groups(person: User, wanted: list[str], known: set[str]) -> None:
     log.info("the provider changed somebody's groups", user=person.username, groups=wanted)
 
 
-def groups_of(claims: Mapping[str, Any], claim: str, lets_in: Mapping[str, Sequence[str]]) -> list[str]:
-    """Our groups (viewer, operator, administrator) that the values of the claim map to; empty: no access.
+def groups_of(claims: Mapping[str, Any], claim: str, groups: Mapping[str, Sequence[str]]) -> list[str]:
+    """The groups that the values of the claim map to: roles, without which there is no access, or groups of pairs.
 
     The claim is a list of texts, or one text with words separated by spaces or commas. Any other type maps to no group.
     """
     given = set(_texts(claims.get(claim)))
-    return [group for group in GROUPS if given & set(lets_in.get(group, ()))]
-
-
-def teams_of(claims: Mapping[str, Any], claim: str, teams: Mapping[str, Sequence[str]]) -> list[str]:
-    """The groups of pairs that the values of the claim map to. They give no role, and so no access by themselves."""
-    given = set(_texts(claims.get(claim)))
-    return [group for group, values in teams.items() if given & set(values)]
+    return [group for group, values in groups.items() if given & set(values)]
 
 
 def _texts(value: Any) -> Iterable[str]:

@@ -60,7 +60,7 @@ def _key(one: Outage) -> Key:
 def _since(month: str, found: Sequence[Outage], read_at: datetime | None, now: datetime) -> dict[Key, Later]:
     """What was metered for each outage since the run began to read the usage."""
     begin, end = Month.parse(month).start, min(Month.parse(month).end, now)
-    cut = metered.cut_of(read_at) if read_at else begin
+    cut = metered.minute_of(read_at) if read_at else begin
     if not found or cut >= end:
         return {}
     rows = metered.minutes(cut, end, pair__in={one.pair for one in found}, kind__in=EXTRA_KINDS)
@@ -86,18 +86,14 @@ def _placed(rows: Iterable[Row], found: Sequence[Outage]) -> Iterator[tuple[Key,
             its = next((one for one in of_pair[row["pair"]] if _is_open(one, row["at"])), None)
         else:
             own = of_entity[row["pair"], row["entity"]]
-            place = bisect_right([_minute(one.started_at) for one in own], row["at"])
+            place = bisect_right([metered.minute_of(one.started_at) for one in own], row["at"])
             its = own[place - 1] if place else None
         if its is not None:
             yield _key(its), row
 
 
 def _is_open(one: Outage, at: datetime) -> bool:
-    return _minute(one.started_at) <= at and (one.ended_at is None or at < one.ended_at)
-
-
-def _minute(at: datetime) -> datetime:
-    return at.replace(second=0, microsecond=0)
+    return metered.minute_of(one.started_at) <= at and (one.ended_at is None or at < one.ended_at)
 
 
 def _pricing(month: str) -> Callable[[str, Iterable[Row]], Later]:

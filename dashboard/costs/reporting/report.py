@@ -187,7 +187,8 @@ class Report:
 
     @property
     def chart(self) -> DaysChart | None:
-        return days_chart(self.month, [_of_all(row) for row in self._days], self.currency)
+        of_all = [DayOf(row.date, OPERATIONS, row.operations, Fraction(row.exact)) for row in self._days]
+        return days_chart(self.month, of_all, self.currency)
 
     @property
     def failover_chart(self) -> DaysChart | None:
@@ -277,10 +278,6 @@ def _shown(run: ChargeRun) -> ChargeRun:
     shown.details = {name: run.details[name] for name in SHOWN_TO_ALL if name in run.details}
     shown.started_by = ""
     return shown
-
-
-def _of_all(row: DailyCharge) -> DayOf:
-    return DayOf(row.date, OPERATIONS, row.operations, Fraction(row.exact))
 
 
 def _of_failover(rows: Iterable[DailyCharge], added: Failover) -> list[DayOf]:

@@ -38,7 +38,7 @@ from dashboard.site.database import from_one_reading
 from dashboard.site.pages import only_as_part, query_without_page
 from dashboard.site.queries import choice_of, month_of, page_of, require_readable
 from dashboard.site.queries import report as reported
-from dashboard.site.tables import csv_file
+from dashboard.site.tables import CSV, attachment, csv_file
 from pipeline.months import is_month
 
 PAGE, MOST_LINES = 25, 10
@@ -201,18 +201,14 @@ def as_parquet(request: HttpRequest) -> HttpResponse:
     require_readable(request)
     out = BytesIO()
     write_parquet(out, month)
-    response = HttpResponse(out.getvalue(), content_type="application/vnd.apache.parquet")
-    response["Content-Disposition"] = f'attachment; filename="charges-{month}.parquet"'
-    return response
+    return attachment(f"charges-{month}.parquet", out.getvalue(), "application/vnd.apache.parquet")
 
 
 @require_GET
 def paid_report(request: HttpRequest, run: int) -> HttpResponse:
     """The rows of a month as a run computed them once."""
     found = get_object_or_404(MonthlyReport.objects.select_related("run"), run_id=run)
-    response = HttpResponse(found.csv, content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="charges-{found.run.month}-run-{run}.csv"'
-    return response
+    return attachment(f"charges-{found.run.month}-run-{run}.csv", found.csv, CSV)
 
 
 @require_GET

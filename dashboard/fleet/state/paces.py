@@ -9,10 +9,7 @@ from pairing.fleet.shared_health import Pace
 
 def paces(pair: str) -> dict[str, Pace]:
     """The paces of a pair by entity or queue; `*` is the whole pair. Empty if Redis does not answer."""
-    try:
-        return shared_state(pair).paces()
-    except RedisError:
-        return {}
+    return paces_of([pair]).get(pair, {})
 
 
 def paces_of(pairs: Iterable[str]) -> dict[str, dict[str, Pace]]:

@@ -30,7 +30,10 @@ def look(pair: str, leases: Mapping[str, str], now: datetime) -> int:
     over = [run for queue, run in known.items() if held.get(queue) != run.holder and run.seen_at <= now]
     changed = sum(_end(run, held.get(run.queue), now) for run in over)
     begun = held.keys() - (known.keys() - {run.queue for run in over})
-    fresh = [_begun(row, queue, held[queue], now) for queue in begun - _ended_later(row, begun, now)]
+    fresh = [
+        SyphonRun(pair=row, queue=queue, holder=held[queue], started_at=now, seen_at=now)
+        for queue in begun - _ended_later(row, begun, now)
+    ]
     SyphonRun.objects.bulk_create(fresh, ignore_conflicts=True)
     return changed + len(fresh)
 
@@ -58,10 +61,6 @@ def add_moved(pair: Pair, queue: str, reporter: str, fates: Mapping[str, int], n
 def seen(pair: str, now: datetime) -> None:
     """Update when active runs were last seen."""
     SyphonRun.objects.filter(pair__name=pair, ended_at__isnull=True, seen_at__lt=now).update(seen_at=now)
-
-
-def _begun(pair: Pair, queue: str, holder: str, now: datetime) -> SyphonRun:
-    return SyphonRun(pair=pair, queue=queue, holder=holder, started_at=now, seen_at=now)
 
 
 def _end(run: SyphonRun, taken_by: str | None, now: datetime) -> int:

@@ -91,13 +91,13 @@ def _add(key: Mapping[str, Any], numbers: Mapping[str, int]) -> None:
 def _begin(kind: str, minute: datetime, runs: Iterable[datetime]) -> datetime:
     """The start of the sum that a minute belongs to; a run of the charges divides its hour."""
     hour = minute.replace(minute=0, second=0, microsecond=0)
-    cuts = [cut_of(run) for run in runs]
+    cuts = [minute_of(run) for run in runs]
     return minute if kind in OF_A_FAILOVER else max([hour, *(cut for cut in cuts if hour <= cut <= minute)])
 
 
-def cut_of(run_started_at: datetime) -> datetime:
-    """The first minute that a run of the charges cannot have read completely."""
-    return run_started_at.astimezone(UTC).replace(second=0, microsecond=0)
+def minute_of(at: datetime) -> datetime:
+    """The start of the minute of this time: of a run of the charges, the first one that it cannot have read whole."""
+    return at.astimezone(UTC).replace(second=0, microsecond=0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import Group
 
-from dashboard.access.oidc.backend import NoAccess, person_of, teams_of
+from dashboard.access.oidc.backend import NoAccess, groups_of, person_of
 from dashboard.access.team_groups import problem_of, team_groups
 
 
@@ -48,7 +48,7 @@ def test_who_loses_the_roles_loses_the_groups_too(provider):
 
 @pytest.mark.parametrize("claim", [None, 7, {"orders": True}, [["orders"]], "orderss"])
 def test_another_claim_makes_nobody_a_member(claim):
-    assert teams_of({"groups": claim}, "groups", team_groups(["orders"])) == []
+    assert groups_of({"groups": claim}, "groups", team_groups(["orders"])) == []
 
 
 def test_several_values_may_lead_to_one_group():

@@ -57,7 +57,7 @@ def test_an_hour_is_divided_where_a_run_of_the_charges_began():
     ChargeRun.objects.create(month="2026-11", started_at=NOW - MINUTE * 10, heard_at=NOW)
     flowing(NOW, 20, 1)
     metered.roll_up(NOW + HOUR * 4)
-    (row,) = metered.since(metered.cut_of(NOW - MINUTE * 10), NOW)
+    (row,) = metered.since(metered.minute_of(NOW - MINUTE * 10), NOW)
     assert row["messages"] == 10
 
 
