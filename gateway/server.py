@@ -30,8 +30,7 @@ from pairing.fleet.presence import GatewayTraffic, Presence
 log = logging.getLogger("gateway")
 
 FINISH_S = 30.0
-_CLOSING_S, _LOOK_S = 2.0, 0.01
-_ANSWER_S = 5.0
+_CLOSING_S, _LOOK_S, _ANSWER_S = 2.0, 0.01, 5.0
 _STOPS = "The gateway is shutting down."
 _PAUSE_S = 1.0  # between looks at a primary that is away
 

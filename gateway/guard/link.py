@@ -37,10 +37,8 @@ class Kept:
     size: int
     delivery: Delivery
     began_at: float
-    pending: asyncio.TimerHandle | asyncio.Task[None] | None = None
-    """What ends the wait for the primary, or sends it by the rules."""
-    rejected: bytes | None = None
-    """What the primary said when it last refused it."""
+    pending: asyncio.TimerHandle | asyncio.Task[None] | None = None  # ends the wait, or sends by the rules
+    rejected: bytes | None = None  # what the primary said when it last refused it
 
 
 class GuardedLink:
@@ -187,9 +185,9 @@ class GuardedLink:
         if size > MOST_KEPT or (is_hopeless and not self._may_send):  # parts of the former are gone
             self._refuse(number, MessageSizeExceededError(message=f"The message has {size} bytes."))
             return
-        if self._sends.state is HEALTHY:
+        if is_healthy := self._sends.state is HEALTHY:
             self._attach_again()
-        is_healthy = self._sends.state is HEALTHY and self._may_send and not self._by_rules
+        is_healthy = is_healthy and self._may_send and not self._by_rules
         in_transaction = first.value("state") is not None
         if ((in_transaction or is_hopeless) and self._may_send) or (first.value("settled") and is_healthy):
             self._pass_on(parts, number)
@@ -241,7 +239,7 @@ class GuardedLink:
 
     def outcome(self, kept: Kept, state: bytes) -> None:
         """The primary's outcome of a delivery."""
-        code, name, description = outcome_of(state)
+        code, name, description = (p.ACCEPTED, None, "") if state == ACCEPTED else outcome_of(state)
         if code == p.ACCEPTED:
             self._sends.accepted(kept.delivery)
             self._settle(kept, state)

@@ -55,7 +55,7 @@ _DURABLE_AND_PRIORITY = 2
 _TTL = 2
 _TICKS_PER_MILLISECOND = 10_000
 _SCHEDULE = "x-opt-scheduled-enqueue-time"
-_NULL = b"\x40"
+_NULL, _LONG_BINARY = b"\x40", 0xB0
 _NAMES: dict[type, str] = {
     kind: kind.__name__.upper() for kind in (Timestamp, Long, ULong, UInt, Short, UShort, Byte, UByte, Symbol)
 } | {Float32: "FLOAT"}
@@ -68,7 +68,8 @@ def inner_messages(payload: bytes, message_format: int) -> list[bytes]:
     """The messages of a delivery: those of a batch, or the one that it is. Raises DecodeError."""
     if message_format != BATCH_FORMAT:
         return [payload]
-    return [decode(payload, section.value)[0] for section in split(payload) if section.code == DATA]
+    parts = [part for part in split(payload) if part.code == DATA]
+    return [payload[part.value + (5 if payload[part.value] == _LONG_BINARY else 2) : part.end] for part in parts]
 
 
 def rewritten(message: bytes, path: str) -> bytes:

@@ -14,6 +14,7 @@ from azure.servicebus.exceptions import (
     ServiceBusServerBusyError,
 )
 
+from amqp10.types import DecodeError
 from emulator.running import running
 from gateway.guard.backlog import SharedSender
 from gateway.guard.client import GatewayClient, GuardedSends, QueueLink
@@ -109,3 +110,11 @@ async def test_what_was_passed_on_and_failed_is_sent_to_the_backlog_without_anot
         failure = LinkFailure(ServiceBusQuotaExceededError(message="full"), reused=False)
         assert await send(client, sends, encoded(ServiceBusMessage("x")), failure=failure) is not None
         assert pair[0].stats()["orders"]["enqueued"] == 1  # the healthy one of before
+
+
+async def test_what_is_no_message_is_refused_before_the_primary_has_accepted_it(pair):
+    async with guarded(pair) as (_, sends):
+        for garbage in (b"garbage", b"\x00\x53\x73\x45\x00\x53\x70\x45"):
+            with pytest.raises(DecodeError):
+                sends.accepted(sends.delivery(garbage, 0))
+            assert not sends._has_warmed
