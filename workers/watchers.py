@@ -9,7 +9,7 @@ from dashboard.actions.syphons import restore_paces, restore_pauses
 from dashboard.backlog.places import count_subscriptions
 from dashboard.fleet import pruning
 from dashboard.fleet.depth import peaks, sampling
-from dashboard.fleet.state import ledgers, projection, syphon_runs
+from dashboard.fleet.state import entity_rows, ledgers, message_counts, projection, syphon_runs
 from dashboard.fleet.state.catching_up import catch_up
 from dashboard.fleet.usage import metered
 from dashboard.models import Pair, PairReadiness
@@ -108,8 +108,8 @@ def list_entities(pair: str) -> None:
             found |= {topic.name: "topic" for topic in connected.primary.administration.list_topics()}
             _metered(connected, connected.primary.namespace, 2)
             shared_state(pair).know(found)
-            projection.record_listed(pair, found, datetime.now(UTC))
-            projection.record_entities(pair, found)
+            entity_rows.record_listed(pair, found, datetime.now(UTC))
+            entity_rows.record_entities(pair, found)
 
 
 @app.task(name="samples.primaries")
@@ -128,7 +128,8 @@ def count_dead_letters(pair: str) -> None:
             counted = list(connected.primary.administration.list_queues_runtime_properties())
             _metered(connected, connected.primary.namespace, 1 + len(counted) // PAGE)
             shared_state(pair).know(one.name for one in counted)
-            projection.record_dead_letters(pair, {one.name: one.dead_letter_message_count or 0 for one in counted}, at)
+            dead = {one.name: one.dead_letter_message_count or 0 for one in counted}
+            message_counts.record_dead_letters(pair, dead, at)
             count_subscriptions(connected, pair, datetime.now(UTC), free)
             announce_change(pair)
 

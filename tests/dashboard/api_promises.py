@@ -32,7 +32,7 @@ def headers(people, redis_here, pair, alive, settings, monkeypatch):
     settings.ALLOWED_HOSTS = ["*"]
     monkeypatch.setattr("dashboard.api.authentication.MOST_FAILURES", 10**9)
     projection.record_events([event(), event("b" * 32, "recovered")])
-    projection.apply_health("contoso", health())
+    projection.apply_all_health("contoso", [health()])
     BacklogQueue.objects.create(pair=pair, path=QUEUE, index=0, seen_at=NOW, dead_lettered=1)
     ChargeRun.objects.create(month="2026-10", status="succeeded", started_at=NOW, heard_at=NOW)
     Budget.objects.create(pair="*", cents=100, set_by="operator", set_at=NOW)

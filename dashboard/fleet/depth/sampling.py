@@ -9,7 +9,7 @@ from django.db import transaction
 
 from dashboard.fleet.depth.censuses import Counted, as_counted, count, is_named_after, keep, kept
 from dashboard.fleet.pairs.pairs_file import PairConfig
-from dashboard.fleet.state import projection
+from dashboard.fleet.state import message_counts
 from dashboard.site.redis import shared_state
 from pairing import PairedServiceBusClient
 from pairing.backlog.administration import BacklogQueueInfo, describe_queues, listed
@@ -28,7 +28,7 @@ def sample(connected: PairedServiceBusClient, pair: str, pairs: Mapping[str, Pai
     counted = _counted(connected, pair, queues)
     with transaction.atomic():  # pages see all of one sample, or all of the one before
         used = {path for paths in rotations for path in paths}
-        projection.record_depths(pair, as_counted(queues, counted), at, used=used)
+        message_counts.record_depths(pair, as_counted(queues, counted), at, used=used)
         _record_waiting(pair, counted, at)
 
 
@@ -79,5 +79,5 @@ def _record_waiting(pair: str, counted: list[Counted], at: datetime) -> None:
             oldest[path] = min(since, oldest.get(path, since))
     waiting.pop("", None)
     exact, seen = all(one.census.is_exact for one in counted), all(one.census.is_caught_up for one in counted)
-    projection.record_waiting(pair, waiting, at, complete=exact, all_seen=seen, oldest=oldest)
-    projection.record_deliverable(pair, {one.queue: one.waiting for one in counted}, at)
+    message_counts.record_waiting(pair, waiting, at, complete=exact, all_seen=seen, oldest=oldest)
+    message_counts.record_deliverable(pair, {one.queue: one.waiting for one in counted}, at)

@@ -13,8 +13,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
-from dashboard.fleet.state.entity_rows import entity_rows, record_entities, record_listed
-from dashboard.fleet.state.message_counts import record_dead_letters, record_deliverable, record_depths, record_waiting
+from dashboard.fleet.state.entity_rows import entity_rows
 from dashboard.models import EntityHealth, FailoverEvent, Heartbeat
 from dashboard.models.records import GATEWAY
 from dashboard.site.fitting import counted, fit, fitted, word
@@ -22,28 +21,8 @@ from pairing.events import Event
 from pairing.fleet.presence import ReportedStates
 from pairing.fleet.shared_health import PingRecord, SharedHealth
 
-__all__ = [
-    "apply_all_health",
-    "apply_health",
-    "entity_rows",
-    "record_dead_letters",
-    "record_deliverable",
-    "record_depths",
-    "record_entities",
-    "record_events",
-    "record_heartbeat",
-    "record_listed",
-    "record_pings",
-    "record_reported_states",
-    "record_waiting",
-]
 FEW = 20
 """Up to this many changes are written in one statement each; more are written in bulk."""
-
-
-def apply_health(pair: str, health: SharedHealth) -> bool:
-    """Store one entity's health. False if the stored health is as new or newer."""
-    return bool(apply_all_health(pair, [health]))
 
 
 def apply_all_health(pair: str, reported: Iterable[SharedHealth]) -> int:

@@ -11,7 +11,7 @@ LONELY, OTHER = Presence(sends=True), Presence(sends=True, disputed=("orders",))
 
 @pytest.fixture
 def failed_over(pair, orders):
-    projection.apply_health("contoso", health())
+    projection.apply_all_health("contoso", [health()])
     return orders
 
 
@@ -40,7 +40,7 @@ def test_reports_of_one_pair_are_none_of_another(failed_over):
 
 def test_an_entity_that_is_back_says_nothing_of_processes(failed_over):
     projection.record_reported_states("contoso", reported_states([LONELY, OTHER]))
-    projection.apply_health("contoso", health(state="healthy", version=9_000))
+    projection.apply_all_health("contoso", [health(state="healthy", version=9_000)])
     assert disagreement(failed_over) == ""
 
 

@@ -9,7 +9,7 @@ from redis.exceptions import ConnectionError as RedisGone
 
 from dashboard.actions import entities
 from dashboard.fleet.depth.marks import lately
-from dashboard.fleet.state import projection
+from dashboard.fleet.state import message_counts, projection
 from dashboard.models import AuditEntry, EntityHealth, FailoverEvent, SyphonPace
 from pairing.fleet.coordination import SharedState
 from tests.dashboard.actions.test_actions import act
@@ -180,12 +180,12 @@ def test_the_way_home_to_one_entity_is_paused_and_resumed_on_its_page(pair, shar
 
 
 def test_what_waits_for_an_entity_to_which_the_syphon_is_paused_does_not_stall(pair, queue, shared, as_role):
-    projection.record_deliverable("contoso", {queue.path: {"orders": 1}}, timezone.now())
+    message_counts.record_deliverable("contoso", {queue.path: {"orders": 1}}, timezone.now())
     queue.refresh_from_db()
     assert queue.deliverable_since
 
     act(as_role("operator"), "pause_syphon", "orders")
-    projection.record_deliverable("contoso", {queue.path: {"orders": 1}}, timezone.now())
+    message_counts.record_deliverable("contoso", {queue.path: {"orders": 1}}, timezone.now())
     queue.refresh_from_db()
     assert queue.deliverable_since is None
 

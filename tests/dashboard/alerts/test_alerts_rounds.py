@@ -64,7 +64,7 @@ def test_an_entity_that_comes_back_and_fails_over_again_between_two_looks_has_a_
 
 def test_a_forced_failover_says_who_forced_it(pair):
     fail_over_by_hand = health(origin="forced", held_by="ada", reason="maintenance")
-    projection.apply_health("contoso", fail_over_by_hand)
+    projection.apply_all_health("contoso", [fail_over_by_hand])
     look(NOW + S)
 
     alert = Alert.objects.get()
@@ -228,7 +228,7 @@ def test_a_syphon_that_brings_nothing_home_is_reported(pair):
 
 
 def test_a_hold_that_ends_soon_is_reported_before(pair):
-    projection.apply_health("contoso", health(held_by="ada", origin="forced", expires=NOW + 15 * M))
+    projection.apply_all_health("contoso", [health(held_by="ada", origin="forced", expires=NOW + 15 * M)])
     look(NOW)
     assert not Alert.objects.filter(kind="forced_expiring").exists()
 

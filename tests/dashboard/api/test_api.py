@@ -160,7 +160,7 @@ def test_throttling_outlives_redis(program, settings, redis_away):
 
 
 def test_health_shows_the_headline_and_the_pairs(program, pair):
-    projection.apply_health("contoso", health())
+    projection.apply_all_health("contoso", [health()])
 
     reported = program("viewer", "read").get("/health").json()
 
@@ -171,7 +171,7 @@ def test_health_shows_the_headline_and_the_pairs(program, pair):
 
 
 def test_entities_show_state_reason_and_what_can_be_done(program):
-    projection.apply_health("contoso", health())
+    projection.apply_all_health("contoso", [health()])
 
     (one,) = program().get("/entities", status="failed-over").json()["items"]
 

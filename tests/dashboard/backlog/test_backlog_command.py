@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from dashboard.fleet.state import projection
+from dashboard.fleet.state import message_counts
 from tests.dashboard.conftest import NOW
 from tests.dashboard.fleet.test_projection import Queue
 
@@ -21,7 +21,7 @@ def run(*arguments: str) -> str:
 def seen(pair) -> None:
     deviating = {"LockDuration": ("PT1M", "PT30S")}
     orphan = Queue("contoso/x-servicebus-transfer/12", 12, status="SendDisabled")
-    projection.record_depths("contoso", [Queue(active=1234, deviations=deviating), orphan], NOW)
+    message_counts.record_depths("contoso", [Queue(active=1234, deviations=deviating), orphan], NOW)
 
 
 def test_queues_are_listed_with_what_is_wrong_with_them(seen):

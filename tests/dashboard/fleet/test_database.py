@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
 
 from dashboard.fleet.pruning import prune
-from dashboard.fleet.state import projection
+from dashboard.fleet.state import message_counts, projection
 from dashboard.models import (
     Alert,
     ApiToken,
@@ -57,9 +57,9 @@ def test_what_is_too_long_is_stored_and_stays_apart(pair):
 
 
 def test_a_path_that_is_too_long_has_one_row(pair):
-    projection.apply_health("contoso", health(LONG, version=1))
-    projection.apply_health("contoso", health(LONG, state="healthy", version=2))
-    projection.record_waiting("contoso", {LONG: 7}, NOW)
+    projection.apply_all_health("contoso", [health(LONG, version=1)])
+    projection.apply_all_health("contoso", [health(LONG, state="healthy", version=2)])
+    message_counts.record_waiting("contoso", {LONG: 7}, NOW)
 
     row = EntityHealth.objects.get(path__startswith="orders/x")
     assert (row.state, row.waiting) == ("healthy", 7)
@@ -71,14 +71,14 @@ def test_a_kind_of_event_from_tomorrow_is_kept(pair):
 
 
 def test_json_comes_back_as_it_went(pair):
-    projection.record_depths("contoso", [Queue(deviations={"LockDuration": ("PT1M", "PT30S")})], NOW)
+    message_counts.record_depths("contoso", [Queue(deviations={"LockDuration": ("PT1M", "PT30S")})], NOW)
 
     assert BacklogQueue.objects.filter(deviations__LockDuration__0="PT1M").count() == 1
 
 
 def test_only_what_changed_is_sampled(pair):
     for number in range(3):
-        projection.record_waiting("contoso", {"orders": 5 - 5 * (number > 0)}, NOW + timedelta(seconds=number))
+        message_counts.record_waiting("contoso", {"orders": 5 - 5 * (number > 0)}, NOW + timedelta(seconds=number))
 
     assert list(WaitingSample.objects.filter(entity__path="orders").values_list("waiting", flat=True)) == [5, 0]
     assert set(EntityHealth.objects.values_list("waiting_at", flat=True)) == {NOW + timedelta(seconds=2)}
@@ -88,7 +88,7 @@ def test_a_sample_of_a_thousand_entities_takes_few_statements(pair, django_asser
     EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"entity-{n}", waiting_at=NOW) for n in range(1000))
 
     with django_assert_max_num_queries(12):
-        projection.record_waiting("contoso", {"orders": 5}, NOW + timedelta(seconds=1))
+        message_counts.record_waiting("contoso", {"orders": 5}, NOW + timedelta(seconds=1))
 
 
 @pytest.fixture
@@ -109,13 +109,13 @@ def test_two_collectors_with_the_same_facts_store_each_once(committed_pair):
 
 
 def test_of_many_that_report_the_same_change_one_is_first(committed_pair):
-    changed = at_once(lambda: projection.apply_health("contoso", health(version=5)), 4)
+    changed = at_once(lambda: projection.apply_all_health("contoso", [health(version=5)]), 4)
 
     assert sorted(changed) == [False, False, False, True]
 
 
 def test_an_entity_first_heard_of_by_many_at_once_is_one_row(committed_pair):
-    at_once(lambda: projection.apply_health("contoso", health("brand/new")))
+    at_once(lambda: projection.apply_all_health("contoso", [health("brand/new")]))
 
     assert EntityHealth.objects.filter(path="brand/new").count() == 1
 
@@ -288,6 +288,6 @@ def test_whatever_length_and_letters_reports_have_they_are_stored_short(pair):
     assert projection.record_pings("contoso", {"orders": ping, ENDLESS: ping}) == 2
     projection.record_heartbeat(ENDLESS, ENDLESS, NOW, {ENDLESS: ENDLESS})
     projection.record_reported_states("contoso", ReportedStates(1, {ENDLESS: 1}))
-    projection.record_depths("contoso", [], NOW)
+    message_counts.record_depths("contoso", [], NOW)
     orders = EntityHealth.objects.get(path="orders")
     assert max(map(len, (orders.reason, orders.last_ping_reason, FailoverEvent.objects.get().reason))) <= LONGEST

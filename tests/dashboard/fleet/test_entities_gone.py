@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from dashboard.fleet.pruning import prune
-from dashboard.fleet.state import projection
+from dashboard.fleet.state import entity_rows, message_counts, projection
 from dashboard.models import EntityHealth
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.fleet.test_projection import event
@@ -19,7 +19,7 @@ def present() -> set[str]:
 
 def listed(*paths: str) -> set[str]:
     """Those to look at once the primary's own list has named these alone."""
-    projection.record_listed("contoso", paths, NOW)
+    entity_rows.record_listed("contoso", paths, NOW)
     return present()
 
 
@@ -38,25 +38,25 @@ def test_an_empty_list_says_nothing_and_names_in_upper_and_lower_case_are_the_sa
 
 @pytest.mark.parametrize("state", ["failing", "failed_over"])
 def test_an_entity_that_is_away_is_not_given_up(pair, state):
-    projection.apply_health("contoso", health(state=state))
+    projection.apply_all_health("contoso", [health(state=state)])
     assert listed("payments") == {"orders", "payments"}
     assert EntityHealth.objects.get(path="orders").gone_at is None
 
-    projection.apply_health("contoso", health(state="healthy", version=2))
+    projection.apply_all_health("contoso", [health(state="healthy", version=2)])
     assert listed("payments") == {"payments"}
 
-    projection.apply_health("contoso", health(state=state, version=3))
+    projection.apply_all_health("contoso", [health(state=state, version=3)])
     assert present() == {"orders", "payments"}
 
 
 def test_an_entity_that_messages_wait_for_is_not_given_up(pair):
-    projection.record_waiting("contoso", {"orders": 3}, NOW)
+    message_counts.record_waiting("contoso", {"orders": 3}, NOW)
     assert listed("payments") == {"orders", "payments"}
 
-    projection.record_waiting("contoso", {}, LATER)
+    message_counts.record_waiting("contoso", {}, LATER)
     assert listed("payments") == {"payments"}
 
-    projection.record_waiting("contoso", {"orders": 1}, LATER + timedelta(minutes=1))
+    message_counts.record_waiting("contoso", {"orders": 1}, LATER + timedelta(minutes=1))
     assert present() == {"orders", "payments"}
 
 

@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from dashboard.fleet.state import ledgers, projection
+from dashboard.fleet.state import ledgers, message_counts
 from dashboard.models import AuditEntry, FailoverEvent, SyphonLedger, SyphonPause
 from pairing.drain.ledger import Ledger
 from tests.dashboard.actions.test_actions import act
@@ -78,8 +78,8 @@ def test_the_pair_s_page_shows_its_ledgers(pair, redis_here, alive, as_role):
 def holding(entity: str, since, queue: str = QUEUE) -> None:
     """The sampler saw messages for the entity in a backlog queue, first at `since`, and looked again just now."""
     for at in (since, timezone.now()):
-        projection.record_depths("contoso", [Queue(queue, active=1)], at)
-        projection.record_deliverable("contoso", {queue: {entity: 1}}, at)
+        message_counts.record_depths("contoso", [Queue(queue, active=1)], at)
+        message_counts.record_deliverable("contoso", {queue: {entity: 1}}, at)
 
 
 @pytest.mark.parametrize(
@@ -111,12 +111,12 @@ def test_what_a_frozen_sampler_saw_does_not_overwrite_what_was_seen_since(pair):
     began, now = timezone.now() - timedelta(minutes=9), timezone.now()
     holding("orders", began)
 
-    projection.record_deliverable("contoso", {QUEUE: {}}, began)
+    message_counts.record_deliverable("contoso", {QUEUE: {}}, began)
     assert pair.backlog_queues.get().deliverable_since == began
 
-    projection.record_deliverable("contoso", {}, timezone.now())
-    projection.record_depths("contoso", [Queue(QUEUE)], timezone.now())
-    projection.record_deliverable("contoso", {QUEUE: {"orders": 1}}, now)
+    message_counts.record_deliverable("contoso", {}, timezone.now())
+    message_counts.record_depths("contoso", [Queue(QUEUE)], timezone.now())
+    message_counts.record_deliverable("contoso", {QUEUE: {"orders": 1}}, now)
     assert pair.backlog_queues.get().deliverable_since is None
 
 
@@ -134,7 +134,7 @@ def test_a_queue_is_not_stalled_the_moment_its_entity_recovers(pair, redis_here,
     holding("orders", long_ago)
     ledgers.keep("contoso", ledger_texts(3, lost=1), long_ago)
     pair.entities.filter(path="orders").update(state="healthy")
-    projection.record_deliverable("contoso", {QUEUE: {"orders": 1}}, timezone.now())
+    message_counts.record_deliverable("contoso", {QUEUE: {"orders": 1}}, timezone.now())
 
     assert "receives but does not deliver" not in as_role("viewer").get("/").text
 
@@ -145,9 +145,9 @@ def test_a_queue_is_not_stalled_the_moment_a_long_pause_is_over(pair, redis_here
     holding("orders", long_ago)
     ledgers.keep("contoso", ledger_texts(3, lost=1), long_ago)
     pause = SyphonPause.objects.create(pair=pair, queue=paused, by="ada", at=long_ago)
-    projection.record_deliverable("contoso", {QUEUE: {"orders": 1}}, timezone.now())
+    message_counts.record_deliverable("contoso", {QUEUE: {"orders": 1}}, timezone.now())
     pause.delete()
-    projection.record_deliverable("contoso", {QUEUE: {"orders": 1}}, timezone.now())
+    message_counts.record_deliverable("contoso", {QUEUE: {"orders": 1}}, timezone.now())
 
     assert "receives but does not deliver" not in as_role("viewer").get("/").text
 

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from dashboard.fleet.depth.outlook import Outlook
-from dashboard.fleet.state import projection
+from dashboard.fleet.state import message_counts, projection
 from dashboard.fleet.usage import metered
 from dashboard.models import AuditEntry, EntityHealth, Pair
 from dashboard.templatetags.dashboard import verb
@@ -60,7 +60,7 @@ def test_a_primary_that_is_down_is_one_sentence_with_its_evidence(viewer, alive,
 
 
 def test_the_overview_of_several_pairs_names_the_pair_of_an_entity(viewer, alive):
-    projection.apply_health("contoso", health(reason="no answer"))
+    projection.apply_all_health("contoso", [health(reason="no answer")])
     projection.record_events([event()])
     alone = one_line(viewer.get("/").text)
     Pair.objects.create(name="fabrikam", primary_namespace="f", secondary_namespace="f-dr", synced_at=NOW)
@@ -81,7 +81,7 @@ def test_a_pair_without_entities_offers_no_action_on_all_of_them(pair, redis_her
 
 def test_a_hold_is_shown_with_who_and_until_when(viewer, alive):
     end = timezone.now() + timedelta(hours=1, seconds=30)
-    projection.apply_health("contoso", health(held_by="ada", origin="forced", expires=end))
+    projection.apply_all_health("contoso", [health(held_by="ada", origin="forced", expires=end)])
 
     page = viewer.get("/").text
     said = row(page, "orders")
@@ -130,7 +130,7 @@ FOUND = {
 
 
 def test_entities_are_searched_and_filtered(viewer):
-    projection.apply_health("contoso", health())
+    projection.apply_all_health("contoso", [health()])
 
     pages = {query: viewer.get(f"/?{query}").text for query in FOUND}
 
@@ -157,7 +157,7 @@ def test_the_headline_says_when_the_backlog_is_drained_or_full(viewer, alive, mo
     now = timezone.now()
     monkeypatch.setattr("dashboard.fleet.boards.outlooks", lambda pairs, at: {one.pk: ROOM for one in pairs})
     for ago_s, depth in ((60, first), (30, (first + last) // 2), (0, last)):
-        projection.record_depths("contoso", [Queue(active=depth)], now - timedelta(seconds=ago_s))
+        message_counts.record_depths("contoso", [Queue(active=depth)], now - timedelta(seconds=ago_s))
 
     said = " ".join(viewer.get("/").text.split())
 
@@ -167,7 +167,7 @@ def test_the_headline_says_when_the_backlog_is_drained_or_full(viewer, alive, mo
 def test_the_plain_cause_stands_before_the_sentence_of_the_sdk(viewer, alive):
     reason = "ServiceBusError: Fault 0a6a: reject. Error condition: amqp:internal-error."
     for path in ("orders", "payments"):
-        projection.apply_health("contoso", health(path, reason=reason))
+        projection.apply_all_health("contoso", [health(path, reason=reason)])
 
     page = viewer.get("/").text
 
@@ -180,7 +180,7 @@ def test_the_plain_cause_stands_before_the_sentence_of_the_sdk(viewer, alive):
 
 def test_many_healthy_entities_are_folded_until_somebody_looks_for_one(viewer, pair, alive):
     EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"entity-{n:02}") for n in range(38))
-    projection.apply_health("contoso", health())
+    projection.apply_all_health("contoso", [health()])
 
     page, found = viewer.get("/").text, viewer.get("/?q=entity").text
 
@@ -194,13 +194,13 @@ def test_many_healthy_entities_are_folded_until_somebody_looks_for_one(viewer, p
 
 def test_a_fold_that_goes_on_on_the_next_page_says_how_many_it_holds(viewer, pair, alive):
     EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"entity-{n:02}") for n in range(60))
-    projection.apply_health("contoso", health())
+    projection.apply_all_health("contoso", [health()])
 
     assert "61 healthy entities, 49 on this page" in viewer.get("/").text
 
 
 def test_an_entity_s_page_shows_its_pings_and_its_past(viewer, alive):
-    projection.apply_health("contoso", health(reason="no answer for 5 s", process="web-3:77:abcd"))
+    projection.apply_all_health("contoso", [health(reason="no answer for 5 s", process="web-3:77:abcd")])
     projection.record_pings("contoso", {"orders": PingRecord(NOW, False, "the link was refused", 41, None)})
     projection.record_events([event(), event("b" * 32, kind="failing", time=NOW - timedelta(seconds=5))])
 
@@ -265,7 +265,7 @@ def test_the_csv_has_the_contract_s_columns_and_utc_times(viewer):
 
 def test_the_backlog_page_shows_deviations_orphans_and_dead_letters(viewer):
     now = datetime.now(UTC)
-    projection.record_depths(
+    message_counts.record_depths(
         "contoso",
         [
             Queue(active=7, dead_lettered=3, deviations={"LockDuration": ("PT1M", "PT30S")}),
@@ -283,7 +283,7 @@ def test_the_backlog_page_shows_deviations_orphans_and_dead_letters(viewer):
 def test_empty_backlog_queues_are_one_line_below_those_that_hold_or_lack_something(viewer):
     paths = [f"contoso/x-servicebus-transfer/{index}" for index in range(4)]
     queues = [Queue(paths[0], 0), Queue(paths[1], 1, active=7), Queue(paths[2], 2), Queue(paths[3], 3, dead_lettered=1)]
-    projection.record_depths("contoso", queues, datetime.now(UTC))
+    message_counts.record_depths("contoso", queues, datetime.now(UTC))
 
     shown, folded = viewer.get("/backlog/").text.split('<details class="calm"')
 
@@ -310,8 +310,8 @@ def test_the_backlog_queues_of_many_pairs_are_pages_and_the_first_has_what_is_wr
 
 
 def test_a_paused_syphon_is_reported_wherever_its_backlog_is_shown(viewer, alive, pair):
-    projection.apply_health("contoso", health(state="healthy"))
-    projection.record_waiting("contoso", {"orders": 3}, timezone.now())
+    projection.apply_all_health("contoso", [health(state="healthy")])
+    message_counts.record_waiting("contoso", {"orders": 3}, timezone.now())
     pair.pauses.create(queue="*", by="ada", reason="look first", at=timezone.now())
 
     page = viewer.get("/backlog/").text
@@ -345,7 +345,7 @@ def test_readiness_with_everything_there(pair, redis_here, alive, client):
 def test_charts_hold_all_that_was_measured_and_hardly_more(viewer, alive):
     now = timezone.now()
     for minutes in (19, 1):
-        projection.record_depths("contoso", [Queue(active=4)], now - timedelta(minutes=minutes))
+        message_counts.record_depths("contoso", [Queue(active=4)], now - timedelta(minutes=minutes))
 
     page = viewer.get("/").text
 
@@ -356,7 +356,7 @@ def test_charts_hold_all_that_was_measured_and_hardly_more(viewer, alive):
 @pytest.mark.parametrize("address", ["/", "/pairs/contoso/"])
 def test_a_long_table_is_paged_with_its_filter_kept(viewer, pair, alive, address):
     EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"entity-{n:04}") for n in range(250))
-    projection.apply_health("contoso", health("entity-0249"))
+    projection.apply_all_health("contoso", [health("entity-0249")])
 
     page = viewer.get(f"{address}?q=entity").text
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from dashboard.fleet.state import projection
+from dashboard.fleet.state import message_counts, projection
 from dashboard.models import (
     BacklogQueue,
     DepthSample,
@@ -45,26 +45,26 @@ def event(identity="a" * 32, kind="failed_over", **changes):
 
 
 def test_health_is_taken_over_once(pair, orders):
-    assert projection.apply_health("contoso", health(version=7))
-    assert not projection.apply_health("contoso", health(version=7))
+    assert projection.apply_all_health("contoso", [health(version=7)])
+    assert not projection.apply_all_health("contoso", [health(version=7)])
 
     orders.refresh_from_db()
     assert (orders.state, orders.since, orders.reason, orders.version) == ("failed_over", NOW, "no answer", 7)
 
 
 def test_an_entity_nobody_configured_appears_when_it_is_heard_of_and_a_pair_is_refused(pair):
-    projection.apply_health("contoso", health("letters"))
+    projection.apply_all_health("contoso", [health("letters")])
 
     assert EntityHealth.objects.get(path="letters").is_configured is False
     with pytest.raises(Pair.DoesNotExist):
-        projection.apply_health("unheard-of", health())
+        projection.apply_all_health("unheard-of", [health()])
 
 
 def test_depths_are_kept_by_queue_and_for_the_pair(pair):
     queues = [Queue(active=3, size_bytes=900), Queue("contoso/x-servicebus-transfer/1", 1, active=4, scheduled=2)]
 
-    projection.record_depths("contoso", queues, NOW)
-    projection.record_depths("contoso", queues, NOW)
+    message_counts.record_depths("contoso", queues, NOW)
+    message_counts.record_depths("contoso", queues, NOW)
 
     assert DepthSample.objects.count() == 2
     assert PairDepth.objects.get().messages == 9
@@ -72,11 +72,11 @@ def test_depths_are_kept_by_queue_and_for_the_pair(pair):
 
 
 def test_an_older_look_overwrites_no_newer_one_and_a_queue_that_is_no_longer_there_is_gone_and_empty(pair):
-    projection.record_depths("contoso", [Queue(active=3)], NOW)
-    projection.record_depths("contoso", [Queue(active=99)], NOW - timedelta(seconds=5))
+    message_counts.record_depths("contoso", [Queue(active=3)], NOW)
+    message_counts.record_depths("contoso", [Queue(active=99)], NOW - timedelta(seconds=5))
     assert BacklogQueue.objects.get().active == 3
 
-    projection.record_depths("contoso", [], NOW + timedelta(seconds=5))
+    message_counts.record_depths("contoso", [], NOW + timedelta(seconds=5))
 
     queue = BacklogQueue.objects.get()
     assert (queue.is_gone, queue.active) == (True, 0)
@@ -84,20 +84,20 @@ def test_an_older_look_overwrites_no_newer_one_and_a_queue_that_is_no_longer_the
 
 @pytest.mark.parametrize(("index", "is_orphan"), [(0, False), (9, False), (10, True), (None, True)])
 def test_a_queue_beyond_the_pair_s_count_is_an_orphan(pair, index, is_orphan):
-    projection.record_depths("contoso", [Queue(index=index)], NOW)
+    message_counts.record_depths("contoso", [Queue(index=index)], NOW)
 
     assert BacklogQueue.objects.get().is_orphan is is_orphan
 
 
 def test_deviations_are_kept_as_text(pair):
-    projection.record_depths("contoso", [Queue(deviations={"LockDuration": (timedelta(minutes=1), None)})], NOW)
+    message_counts.record_depths("contoso", [Queue(deviations={"LockDuration": (timedelta(minutes=1), None)})], NOW)
 
     assert BacklogQueue.objects.get().deviations == {"LockDuration": ["0:01:00", "None"]}
 
 
 def test_entities_left_out_of_a_complete_count_have_nothing_waiting(pair, orders):
-    projection.record_waiting("contoso", {"orders": 12}, NOW, oldest={"orders": NOW})
-    projection.record_waiting("contoso", {}, NOW + timedelta(seconds=5))
+    message_counts.record_waiting("contoso", {"orders": 12}, NOW, oldest={"orders": NOW})
+    message_counts.record_waiting("contoso", {}, NOW + timedelta(seconds=5))
 
     orders.refresh_from_db()
     assert (orders.waiting, orders.oldest_waiting_at) == (0, None)
@@ -105,7 +105,7 @@ def test_entities_left_out_of_a_complete_count_have_nothing_waiting(pair, orders
 
 
 def test_an_estimate_says_so(pair, orders):
-    projection.record_waiting("contoso", {"orders": 500}, NOW, complete=False)
+    message_counts.record_waiting("contoso", {"orders": 500}, NOW, complete=False)
 
     orders.refresh_from_db()
     assert (orders.waiting, orders.waiting_is_complete) == (500, False)
@@ -113,17 +113,17 @@ def test_an_estimate_says_so(pair, orders):
 
 @pytest.mark.parametrize(("all_seen", "left"), [(True, 0), (False, 7)])
 def test_entities_left_out_keep_what_they_had_only_until_all_was_seen(pair, orders, all_seen, left):
-    projection.record_waiting("contoso", {"orders": 7}, NOW, oldest={"orders": NOW})
+    message_counts.record_waiting("contoso", {"orders": 7}, NOW, oldest={"orders": NOW})
     later = NOW + timedelta(seconds=5)
-    projection.record_waiting("contoso", {"payments": 9}, later, complete=False, all_seen=all_seen)
+    message_counts.record_waiting("contoso", {"payments": 9}, later, complete=False, all_seen=all_seen)
 
     orders.refresh_from_db()
     assert (orders.waiting, orders.oldest_waiting_at) == (left, None if all_seen else NOW)
 
 
 def test_the_latest_ping_and_the_latest_count_of_dead_letters_stay(pair, orders):
-    projection.record_dead_letters("contoso", {"orders": 3}, NOW)
-    projection.record_dead_letters("contoso", {"orders": 7}, NOW - timedelta(seconds=1))
+    message_counts.record_dead_letters("contoso", {"orders": 3}, NOW)
+    message_counts.record_dead_letters("contoso", {"orders": 7}, NOW - timedelta(seconds=1))
     due = NOW + timedelta(seconds=60)
     earlier = PingRecord(NOW - timedelta(seconds=1), accepted=True, reason="", count=2, next_due=NOW)
     assert projection.record_pings("contoso", {"orders": PingRecord(NOW, False, "silent", 3, due)}) == 1

@@ -9,7 +9,7 @@ from django.contrib.sessions.models import Session
 
 from dashboard.fleet import pruning
 from dashboard.fleet.pruning import prune
-from dashboard.fleet.state import counters, projection
+from dashboard.fleet.state import counters, message_counts, projection
 from dashboard.metrics import exposition
 from dashboard.models import (
     AuditEntry,
@@ -33,8 +33,8 @@ pytestmark = pytest.mark.postgres
 
 def remember(age: timedelta, identity: str) -> None:
     at = NOW - age
-    projection.record_depths("contoso", [Queue(active=3)], at)
-    projection.record_waiting("contoso", {"orders": 3}, at)
+    message_counts.record_depths("contoso", [Queue(active=3)], at)
+    message_counts.record_waiting("contoso", {"orders": 3}, at)
     projection.record_events([event(identity * 32, time=at)])
     projection.record_heartbeat(f"host:{identity}:aaaa", "pings", at)
     AuditEntry(request_id=identity, at=at, operator="ada", verb="hold", pair="contoso").save()

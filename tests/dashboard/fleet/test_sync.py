@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from dashboard.fleet.pairs.pairs_file import load_pairs
 from dashboard.fleet.pairs.sync import sync
-from dashboard.fleet.state import projection
+from dashboard.fleet.state import entity_rows, message_counts, projection
 from dashboard.models import EntityHealth
 from tests.dashboard.conftest import NOW, health
 
@@ -67,7 +67,7 @@ def test_what_is_as_the_file_says_is_not_written_again(read):
 
 
 def test_kinds_and_names_follow_the_file(pair, read):
-    projection.entity_rows("contoso", ["heard-of-by-a-sender"])
+    entity_rows.entity_rows("contoso", ["heard-of-by-a-sender"])
     read(["orders", "topic:payments", "topic:heard-of-by-a-sender"])
     assert stored() == {
         "orders": ("queue", True, False),
@@ -90,8 +90,8 @@ def test_kinds_and_names_follow_the_file(pair, read):
 
 def test_an_entity_with_a_failover_or_a_backlog_is_kept_when_the_file_names_it_no_longer(read):
     read(["orders", "payments", "refunds"])
-    projection.apply_health("contoso", health("orders"))
-    projection.record_waiting("contoso", {"payments": 3}, NOW)
+    projection.apply_all_health("contoso", [health("orders")])
+    message_counts.record_waiting("contoso", {"payments": 3}, NOW)
 
     read([])
 
@@ -108,7 +108,7 @@ def test_an_entity_that_a_sender_reports_meanwhile_is_taken_as_the_file_says(rea
 
     def insert(execute, sql, params, many, context):
         if "dashboard_entityhealth" in sql and sql.startswith("INSERT") and meanwhile:
-            projection.entity_rows("contoso", [meanwhile.pop()])
+            entity_rows.entity_rows("contoso", [meanwhile.pop()])
         return execute(sql, params, many, context)
 
     read([])
@@ -121,7 +121,7 @@ def test_an_entity_that_a_sender_reports_meanwhile_is_taken_as_the_file_says(rea
 
 def test_the_canary_of_drills_is_reserved_whatever_its_case_unless_the_file_names_it(read):
     read([])
-    projection.entity_rows("contoso", ["Drills", "orders"])
+    entity_rows.entity_rows("contoso", ["Drills", "orders"])
 
     read(["orders"], 'drill = { entity = "drills" }\n')
     assert set(EntityHealth.objects.filter(is_canary=True).values_list("path", flat=True)) == {"Drills"}

@@ -8,7 +8,7 @@ import redis
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from dashboard.fleet.state import catching_up, projection
+from dashboard.fleet.state import catching_up, entity_rows, message_counts, projection
 from dashboard.models import EntityHealth
 from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health
@@ -37,9 +37,9 @@ def test_the_overview_asks_at_most_twelve_questions(
 
 
 def test_trouble_is_on_the_first_page_whatever_its_name(many, as_role, alive, redis_here):
-    projection.apply_health("contoso", health("region-3/store-239", state="failing"))
-    projection.apply_health("contoso", health("region-3/store-235"))
-    projection.record_waiting("contoso", {"region-2/store-238": 4}, NOW)
+    projection.apply_all_health("contoso", [health("region-3/store-239", state="failing")])
+    projection.apply_all_health("contoso", [health("region-3/store-235")])
+    message_counts.record_waiting("contoso", {"region-2/store-238": 4}, NOW)
 
     shown = re.findall('data-entity="([^"]+)"', as_role("viewer").get("/").text)
 
@@ -59,7 +59,7 @@ def test_every_entity_is_on_exactly_one_page(many, as_role, redis_here):
 def listed(count: int, second: int, fleet: redis.Redis) -> None:
     """As a worker lists the primary; each time all are of the other kind."""
     kind = ("queue", "topic")[second % 2]
-    projection.record_entities("contoso", {f"listed/{n}": kind for n in range(count)})
+    entity_rows.record_entities("contoso", {f"listed/{n}": kind for n in range(count)})
 
 
 def pinged(count: int, second: int, fleet: redis.Redis) -> None:

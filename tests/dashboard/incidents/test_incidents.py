@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from dashboard.fleet.depth.peaks import roll_up
 from dashboard.fleet.pruning import prune
-from dashboard.fleet.state import projection
+from dashboard.fleet.state import message_counts, projection
 from dashboard.fleet.usage import metered
 from dashboard.incidents.folding import LONGEST, drain, drained, incidents
 from dashboard.models import AuditEntry, DeadLetterJob, DiscardedMessage, FailoverEvent, ResubmittedMessage
@@ -131,8 +131,8 @@ def story(pair, redis_here, alive):
         [then(0, "failing", "1"), then(5, "failed_over", "2", reason="no answer"), then(60, "recovered", "3")]
     )
     for second, waiting in ((10, 40), (59, 400), (65, 100), (75, 0)):
-        projection.record_depths("contoso", [Queue(active=waiting)], began + timedelta(seconds=second))
-        projection.record_waiting("contoso", {"orders": waiting}, began + timedelta(seconds=second))
+        message_counts.record_depths("contoso", [Queue(active=waiting)], began + timedelta(seconds=second))
+        message_counts.record_waiting("contoso", {"orders": waiting}, began + timedelta(seconds=second))
     AuditEntry(
         request_id="1", at=began + timedelta(seconds=30), operator="ada", verb="hold", pair="contoso", target="orders"
     ).save()
@@ -164,8 +164,8 @@ def test_a_pace_of_the_whole_pair_is_reported_where_one_entity_waits_for_it(pair
             event("6" * 32, "recovered", time=recovered),
         ]
     )
-    projection.record_waiting("contoso", {"orders": 180}, recovered)
-    projection.record_waiting("contoso", {"orders": 90}, recovered + timedelta(seconds=30))
+    message_counts.record_waiting("contoso", {"orders": 180}, recovered)
+    message_counts.record_waiting("contoso", {"orders": 90}, recovered + timedelta(seconds=30))
     shared_state("contoso").pace_syphon(None, 3.0, "ada", "the primary is weak")
 
     entity, incident = "/pairs/contoso/entities/orders/", f"/pairs/contoso/incidents/{'5' * 32}/"
@@ -264,10 +264,10 @@ def decide(pair, queue, entity, enqueued_at, *, resubmitted, discarded):
 def test_what_an_earlier_outage_left_in_the_backlog_is_in_the_ledger_of_the_next(pair, redis_here, alive, as_role):
     minute = timedelta(minutes=1)
     began = timezone.now().replace(second=0, microsecond=0) - 30 * minute
-    projection.record_waiting("contoso", {"orders": 30}, began - minute)
+    message_counts.record_waiting("contoso", {"orders": 30}, began - minute)
     projection.record_events([event("1" * 32, "failed_over", time=began)])
     metered.store([record(began, 100, kind="send_backlog")], timezone.now())
-    projection.record_waiting("contoso", {"orders": 130}, began + minute)
+    message_counts.record_waiting("contoso", {"orders": 130}, began + minute)
 
     def ledger():
         return as_role("viewer").get(f"/pairs/contoso/incidents/{'1' * 32}.json").json()["moved"]
@@ -276,8 +276,8 @@ def test_what_an_earlier_outage_left_in_the_backlog_is_in_the_ledger_of_the_next
 
     projection.record_events([event("2" * 32, "recovered", time=began + 2 * minute)])
     metered.store([record(began + 3 * minute, 130, kind="syphon_send")], timezone.now())
-    projection.record_depths("contoso", [Queue(active=0)], began + 4 * minute)
-    projection.record_waiting("contoso", {"orders": 0}, began + 4 * minute)
+    message_counts.record_depths("contoso", [Queue(active=0)], began + 4 * minute)
+    message_counts.record_waiting("contoso", {"orders": 0}, began + 4 * minute)
     assert (ledger()["to_primary"], ledger()["waiting"], ledger()["unexplained"]) == (130, 0, 0)
     page = one_line(as_role("viewer").get(f"/pairs/contoso/incidents/{'1' * 32}/").text)
     assert "<dt>In the backlog before</dt> <dd>30</dd>" in page
@@ -302,7 +302,7 @@ def test_the_json_says_what_holds_up_the_way_home(pair, redis_here, alive, as_ro
     recovered = timezone.now() - timedelta(minutes=1)
     beginning = event("5" * 32, "failed_over", time=recovered - timedelta(seconds=9))
     projection.record_events([beginning, event("6" * 32, "recovered", time=recovered)])
-    projection.record_waiting("contoso", {"orders": 180}, recovered)
+    message_counts.record_waiting("contoso", {"orders": 180}, recovered)
     shared_state("contoso").pace_syphon(None, 3.0, "ada", "the primary is weak")
     pair.pauses.create(queue="orders", by="bob", reason="ticket 8", at=recovered)
 
@@ -323,8 +323,8 @@ def long_ago(request, pair, orders, redis_here, alive):
     known = [("1", "failed_over", began), ("2", "recovered", then)]
     projection.record_events([event(identity * 32, kind, time=at) for identity, kind, at in known])
     for second, waiting in ((-1200, 0), (10, 40), (59, 400), (65, 100), (75, 0), (3000, 0)):
-        projection.record_depths("contoso", [Queue(active=waiting)], began + timedelta(seconds=second))
-        projection.record_waiting("contoso", {"orders": waiting}, began + timedelta(seconds=second))
+        message_counts.record_depths("contoso", [Queue(active=waiting)], began + timedelta(seconds=second))
+        message_counts.record_waiting("contoso", {"orders": waiting}, began + timedelta(seconds=second))
     roll_up(pair)
     assert prune(timezone.now())["WaitingSample"] == 3
     return "1" * 32
@@ -344,8 +344,8 @@ def test_an_earlier_outage_in_the_same_hour_lends_it_no_peak(pair, orders, redis
     for minute, kind in ((5, "failed_over"), (10, "recovered"), (40, "failed_over"), (45, "recovered")):
         projection.record_events([event(f"{minute:032}", kind, time=hour + timedelta(minutes=minute))])
     for minute, waiting in ((6, 900), (11, 0), (41, 20), (46, 0)):
-        projection.record_depths("contoso", [Queue(active=waiting)], hour + timedelta(minutes=minute))
-        projection.record_waiting("contoso", {"orders": waiting}, hour + timedelta(minutes=minute))
+        message_counts.record_depths("contoso", [Queue(active=waiting)], hour + timedelta(minutes=minute))
+        message_counts.record_waiting("contoso", {"orders": waiting}, hour + timedelta(minutes=minute))
     roll_up(pair)
 
     reported = as_role("viewer").get(f"/pairs/contoso/incidents/{40:032}.json").json()

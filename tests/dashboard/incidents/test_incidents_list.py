@@ -8,7 +8,7 @@ from django.db import connection
 from django.utils import timezone
 
 from dashboard.costs.reporting.live_outages import live_outages
-from dashboard.fleet.state import projection
+from dashboard.fleet.state import message_counts, projection
 from dashboard.incidents.listing import beginnings, in_month, lines, still_open
 from dashboard.models import EntityHealth, Pair
 from dashboard.site.database import note_sizes
@@ -28,8 +28,8 @@ def outage(number: int, began: datetime, lasted: timedelta | None, entity: str =
 
 
 def drained(at: datetime) -> None:
-    projection.record_depths("contoso", [Queue(active=0)], at)
-    projection.record_waiting("contoso", {"orders": 0}, at)
+    message_counts.record_depths("contoso", [Queue(active=0)], at)
+    message_counts.record_waiting("contoso", {"orders": 0}, at)
 
 
 def ids(page: str) -> list[str]:

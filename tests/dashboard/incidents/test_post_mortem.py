@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from dashboard.fleet.state import projection
+from dashboard.fleet.state import message_counts, projection
 from dashboard.fleet.state.event_lines import EventLine
 from dashboard.fleet.usage import metered
 from dashboard.incidents.folding import Incident
@@ -85,8 +85,8 @@ def story(pair, redis_here, alive):
         [event("4" * 32, "syphon_paused", time=paused, entity="*", operator="@bob", reason="hush")]
     )
     for second, waiting in ((10, 40), (59, 400), (65, 100), (75, 0)):
-        projection.record_depths("contoso", [Queue(active=waiting)], began + second * SECOND)
-        projection.record_waiting("contoso", {"orders": waiting}, began + second * SECOND)
+        message_counts.record_depths("contoso", [Queue(active=waiting)], began + second * SECOND)
+        message_counts.record_waiting("contoso", {"orders": waiting}, began + second * SECOND)
     metered.store([record(began, 450, kind="send_backlog"), record(began, 450, kind="syphon_send")], timezone.now())
     AuditEntry(
         request_id="1", at=began + 30 * SECOND, operator="ada", verb="hold", pair="contoso", target="orders",

@@ -26,7 +26,7 @@ def labels(one: Sample) -> dict[str, str]:
 
 
 def test_what_is_not_healthy_is_listed_with_its_beginning(pair, redis_here):
-    projection.apply_health("contoso", health(held_by="ada"))
+    projection.apply_all_health("contoso", [health(held_by="ada")])
     text = exposition(NOW)
 
     assert samples(text, "paired_entities") == [
@@ -87,7 +87,7 @@ def test_backlog_pings_and_ledgers_are_reported(pair, redis_here):
 
 def test_of_a_pair_that_left_the_pairs_file_only_counters_remain(pair, redis_here):
     backlog_queue(pair, active=7, size_bytes=100, max_size_bytes=1000)
-    projection.apply_health("contoso", health())
+    projection.apply_all_health("contoso", [health()])
     pair.entities.update(pings_ever=4, next_ping_at=NOW - 60 * S, waiting=7, oldest_waiting_at=NOW - 90 * S)
     pair.ledgers.create(
         queue=QUEUE, began_at=NOW, home=5, enqueued=6, missing=1, ended_at=NOW, moved_at=NOW, seen_at=NOW
@@ -104,7 +104,7 @@ def test_the_control_planes_own_work_is_reported(pair, redis_here):
     )
     AlertRule.objects.create(name="r", channels=["mail"], changed_at=NOW)
     ChannelState.objects.create(channel="mail", failing_since=NOW)
-    projection.apply_health("contoso", health())
+    projection.apply_all_health("contoso", [health()])
     look(NOW + S)
     found = samples(exposition(NOW + 60 * S))
 

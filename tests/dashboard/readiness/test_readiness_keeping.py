@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from dashboard.alerts.watching.conditions_now import less_ready
 from dashboard.fleet import pruning
-from dashboard.fleet.state import projection
+from dashboard.fleet.state import entity_rows, projection
 from dashboard.models import (
     BacklogQueue,
     Charge,
@@ -101,7 +101,7 @@ def test_the_fall_of_an_entity_that_is_gone_troubles_nobody(ready_pair):
     Readiness.objects.filter(entity="orders").update(fell_at=timezone.now())
     assert [one.kind for one in less_ready(timezone.now())] == ["readiness"]
 
-    projection.record_listed("contoso", ["payments"], timezone.now())
+    entity_rows.record_listed("contoso", ["payments"], timezone.now())
     checked(ready_pair)
 
     assert list(less_ready(timezone.now())) == []
@@ -220,7 +220,7 @@ def test_an_entity_that_is_away_is_not_blamed_for_its_primary(ready_pair):
     checked(ready_pair)
     assert Readiness.objects.get(entity="orders").own["home"] == "bad"
 
-    projection.apply_health("contoso", health())
+    projection.apply_all_health("contoso", [health()])
     checked(ready_pair)
 
     assert Readiness.objects.get(entity="orders").own["home"] == "unknown"

@@ -30,7 +30,7 @@ from dashboard.alerts.sending.channels.base import Post
 from dashboard.alerts.sending.delivery import deliver
 from dashboard.alerts.sending.transport import post
 from dashboard.alerts.watching.conditions import fits
-from dashboard.fleet.state import live, projection
+from dashboard.fleet.state import live, message_counts, projection
 from dashboard.models import AlertRule, AuditEntry, FailoverEvent
 from dashboard.site import processes
 from dashboard.site.redis import announce_change
@@ -307,8 +307,8 @@ def test_an_event_with_markup_is_text_on_every_page_that_shows_it(pair, redis_he
         reason="<img src=x onerror=alert(1)>{{7*7}}${7*7}", process='"><script>alert(2)</script>', operator="<b>root",
     )  # fmt: skip
     name = 'a"><script>alert(1)</script>'
-    projection.apply_health("contoso", health(name, reason=name))
-    projection.record_waiting("contoso", {name: 5}, timezone.now())
+    projection.apply_all_health("contoso", [health(name, reason=name)])
+    message_counts.record_waiting("contoso", {name: 5}, timezone.now())
     look(timezone.now())  # the alert repeats the reason
     entity, incident = "/pairs/contoso/entities/orders/", f"/pairs/contoso/incidents/{'e' * 32}/"
     for path in ("/", "/events/", "/alerts/", "/pairs/contoso/", entity, incident):

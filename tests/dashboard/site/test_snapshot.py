@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 
 from dashboard.fleet.boards import board, watched_pairs
-from dashboard.fleet.state import projection
+from dashboard.fleet.state import message_counts
 from dashboard.models import EntityHealth, Pair
 from dashboard.site.database import one_reading
 from tests import forked, migrated
@@ -47,8 +47,8 @@ def in_another_thread(change: Callable[[], object]) -> None:
 
 def store(messages: int, second: int) -> None:
     at = NOW + timedelta(seconds=second)
-    projection.record_depths("contoso", [Queue(active=messages)], at)
-    projection.record_waiting("contoso", {"orders": messages}, at)
+    message_counts.record_depths("contoso", [Queue(active=messages)], at)
+    message_counts.record_waiting("contoso", {"orders": messages}, at)
 
 
 def waiting(pair: Pair) -> tuple[int, int]:
