@@ -81,8 +81,7 @@ class GuardedSends(SendOperations):
         """What a client sent, measured. Raises DecodeError and MessageSizeExceededError."""
         made = Delivery(data, message_format, self.entity_name, self._limit)
         self._measured(made)
-        if not self._has_warmed:
-            _ = made.messages[0].session_id  # which the library wants to know once it is accepted
+        _ = self._has_warmed or made.messages[0].session_id  # which the library wants to know once it is accepted
         return made
 
     def deliver(self, delivery: Delivery, failure: LinkFailure | None, began_at: float) -> Operation[str | None]:

@@ -171,7 +171,7 @@ class GuardedSession(Generic[L]):
 
     def settle(self, number: int, state: bytes) -> None:
         """Tell the client the outcome of a delivery."""
-        fields = [_TRUE, encode(UInt(number)), _NULL, _TRUE, state]  # a disposition's
+        fields = [_TRUE, encode(UInt(number)), _NULL, _TRUE, state, _NULL]  # a disposition's, as others write it
         self.relay.to_client(self.back, b"\x00\x53\x15" + encode_list(fields))
 
     # --- flows -----------------------------------------------------------------------------------------------------
