@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from random import Random
 from typing import NamedTuple
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
@@ -65,16 +64,14 @@ class Change(NamedTuple):
 class Pair:
     """The state of one paired client."""
 
-    def __init__(
-        self, options: SendAvailabilityOptions, name: str, process: str, clock: Clock, random: Random | None = None
-    ) -> None:
+    def __init__(self, options: SendAvailabilityOptions, name: str, process: str, clock: Clock) -> None:
         self.options = options
         self.name = name
         self.process = process
         self.clock = clock
         self.condition = threading.Condition()
         """Held for every change."""
-        self.rotation = Rotation((), probation_s=options.backlog_probation.total_seconds(), random=random)
+        self.rotation = Rotation((), probation_s=options.backlog_probation.total_seconds())
         self.on_change: Callable[[Change], None] = lambda change: None
         """Called for each state change that this process caused, in order; must not block."""
         self.on_report: Callable[[Event], None] = lambda event: None

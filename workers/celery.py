@@ -44,9 +44,9 @@ app = Celery(
 )
 
 
-def every(seconds: float, task: str, *, expires: float | None = None) -> dict[str, Any]:
-    """One entry of the schedule; the tick expires when the next one is due, or after `expires` seconds."""
-    return {"task": task, "schedule": timedelta(seconds=seconds), "options": {"expires": expires or max(seconds, 2.0)}}
+def every(seconds: float, task: str) -> dict[str, Any]:
+    """One entry of the schedule; the tick expires when the next one is due."""
+    return {"task": task, "schedule": timedelta(seconds=seconds), "options": {"expires": max(seconds, 2.0)}}
 
 
 app.conf.update(

@@ -11,7 +11,7 @@ from django.db import DatabaseError
 from pyarrow import ArrowException
 
 from dashboard.alerts.watching.conditions_now import USAGE_PROBLEM
-from dashboard.fleet.state import catching_up, projection
+from dashboard.fleet.state import projection
 from dashboard.fleet.state.catching_up import catch_up, parsed
 from dashboard.fleet.usage import metered
 from dashboard.models import Pair
@@ -81,7 +81,7 @@ def take_over(channel: str, text: str) -> None:
     """Adopt one published change of health, if its pair is known."""
     pair = channel.removeprefix("pairing:{").removesuffix("}:health")
     for fact in parsed([(channel, text)], SharedHealth.from_json):
-        if Pair.objects.filter(name=pair).exists() and catching_up.take_over(pair, [fact]):
+        if Pair.objects.filter(name=pair).exists() and projection.apply_all_health(pair, [fact]):
             announce_change(pair)
 
 

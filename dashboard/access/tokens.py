@@ -26,11 +26,6 @@ SENT_TWICE = (
 )
 
 
-def right_of(token: ApiToken) -> Right:
-    """The highest right of the token."""
-    return RIGHTS[token.scope]
-
-
 MAKE_TOKEN = Action(
     name="make_token",
     label="Create token",
@@ -68,7 +63,7 @@ def make(
 
 @MAKE_TOKEN.audited
 def _make(request: Request, row: ApiToken, owner: User) -> Outcome:
-    require(owner, right_of(row))
+    require(owner, RIGHTS[row.scope])
     if not row.name or row.expires_at == row.made_at:
         raise ActionError(f"Enter a name, and a lifetime of 1 to {LONGEST.days} days.")
     if usable(owner, request.at) >= MOST_OF_A_PERSON:

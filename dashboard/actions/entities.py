@@ -19,7 +19,6 @@ from dashboard.actions import world
 from dashboard.actions.events import event_of, process
 from dashboard.actions.world import KnownEntity
 from dashboard.fleet.state import projection
-from dashboard.fleet.state.catching_up import take_over
 from dashboard.fleet.state.status import Status
 from dashboard.models import Pair
 from dashboard.models.audit import NEW_END
@@ -158,7 +157,7 @@ class EntityAction(Action):
         )
         with transaction.atomic():
             projection.record_events(events.values())
-            take_over(request.pair.name, changed)
+            projection.apply_all_health(request.pair.name, changed)
         return changed
 
 

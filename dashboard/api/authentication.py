@@ -75,7 +75,7 @@ class Bearer(HttpBearer):
             note_failure(address_of(request))
             return None
         count("token", row.prefix)
-        limit(row.owner, tokens.right_of(row))
+        limit(row.owner, tokens.RIGHTS[row.scope])
         require(row.owner, Right.VIEW)
         request.user = row.owner
         request.via = f"token {row.name}"  # type: ignore[attr-defined]

@@ -139,13 +139,12 @@ def take(
     dead: bool,
     after: int = 0,
     chosen: Sequence[int] = (),
-    now: Callable[[], float] = time.monotonic,
 ) -> Whole:
     """The next matching messages of one queue, or the selected ones, bounded in number, bytes and time.
 
     Raises NamespaceError.
     """
-    found, size, scanned, until = Whole(), 0, 0, now() + SCAN_S
+    found, size, scanned, until = Whole(), 0, 0, time.monotonic() + SCAN_S
     number = _following(chosen, after)
     while number is not None and (page := here.peek(queue, number, _PEEKED_WHOLE, dead=dead)):
         for message in page:
@@ -158,7 +157,7 @@ def take(
             if is_full:
                 break
         number = _following(chosen, number)
-        if is_full or scanned >= MOST_SCANNED or now() >= until:
+        if is_full or scanned >= MOST_SCANNED or time.monotonic() >= until:
             found.goes_on_at = number
             break
     return found

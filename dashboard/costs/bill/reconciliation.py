@@ -166,7 +166,7 @@ def against_bill(month: str) -> Against | None:
     billed = _operations_by_day(ours)
     known = _Known.of(invoices)
     both = [(_computed(invoices, known, rule, until), rule != invoices[0].rule) for rule in (PUBLISHED, SETTLEMENTS)]
-    computed, _ = min(both, key=lambda one: (_unexplained(_days(one[0], billed)), one[1]))
+    computed, _ = min(both, key=lambda one: (sum(not day.is_explained for day in _days(one[0], billed)), one[1]))
     own = {row.pk for row in ours}
     elsewhere = _elsewhere(row for row in rows if row.pk not in own)
     return Against(
@@ -180,10 +180,6 @@ def against_bill(month: str) -> Against | None:
         currencies=(invoices[0].currency, statement.currency),
         has_premium=computed.has_premium,
     )
-
-
-def _unexplained(days: Iterable[Range]) -> int:
-    return sum(not day.is_explained for day in days)
 
 
 def _namespaces(month: str) -> set[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
@@ -110,12 +111,8 @@ def compute_month(
     `tell` is called after each change of the run's progress; `run` is a claimed request.
     """
     run = run or _begin(request.month, request.started_by)
-    try:
-        with TemporaryDirectory(prefix="charges-") as folder:
-            _compute(request, run, Path(folder), tell)
-    except BaseException as error:
-        finish(run, ChargeRun.Status.FAILED, _why(error))
-        raise
+    with _closed(run), TemporaryDirectory(prefix="charges-") as folder:
+        _compute(request, run, Path(folder), tell)
     return run
 
 
@@ -143,21 +140,22 @@ def store_result(result: Path, rule: str, started_by: str, *, allow_empty: bool 
     if not is_month(month):
         raise JobFailed(f"The result {result} names no month.")
     run = _begin(month, started_by)
-    try:
+    with _closed(run):
         run.rule, run.allocation = rule or next_rule(month), head["allocation"]
         run.save(update_fields=["rule", "allocation"])
         store(run, result, may_be_empty=allow_empty)
-    except BaseException as error:
-        finish(run, ChargeRun.Status.FAILED, _why(error))
-        raise
     return run
 
 
-def _why(error: BaseException) -> str:
-    """Why a run failed, for the page that requested it."""
-    if not isinstance(error, Exception):
-        return "It was interrupted."
-    return str(error) if isinstance(error, JobFailed) else f"{describe(error)}."
+@contextmanager
+def _closed(run: ChargeRun) -> Iterator[None]:
+    """Stores why the run failed, for the page that requested it."""
+    try:
+        yield
+    except BaseException as error:
+        why = str(error) if isinstance(error, JobFailed) else f"{describe(error)}."
+        finish(run, ChargeRun.Status.FAILED, why if isinstance(error, Exception) else "It was interrupted.")
+        raise
 
 
 def outages_for(folder: Path, month: str) -> list[str]:
@@ -215,10 +213,9 @@ def _note(run: ChargeRun, said: dict[str, Any], tell: Callable[[ChargeRun], None
     tell(run)
 
 
-def latest_run(month: str, status: ChargeRun.Status | None = None) -> ChargeRun | None:
-    """The month's newest run, optionally of one status."""
-    runs = ChargeRun.objects.filter(month=month)
-    return (runs.filter(status=status) if status else runs).first()
+def latest_run(month: str) -> ChargeRun | None:
+    """The month's newest run."""
+    return ChargeRun.objects.filter(month=month).first()
 
 
 def is_stalled(run: ChargeRun, now: datetime) -> bool:

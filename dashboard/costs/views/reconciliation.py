@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -13,7 +14,6 @@ from dashboard.access.audited import ActionError
 from dashboard.costs.actions import about, reconcile_export
 from dashboard.costs.bill.reconciliation import against_bill
 from dashboard.costs.reporting import report as cost_report
-from dashboard.costs.views.report import no_month
 from dashboard.models import Invoice, Statement
 from dashboard.site.forms import LARGEST_BYTES
 from dashboard.site.queries import month_of
@@ -49,5 +49,7 @@ def upload(request: HttpRequest) -> HttpResponse:
     try:
         reconcile_export(about(request.user, month), name, data)
     except ActionError as error:
-        return _page(request, month, str(error), 400) if is_month(month) else no_month()
+        if not is_month(month):
+            raise BadRequest(str(error)) from None
+        return _page(request, month, str(error), 400)
     return redirect(f"{reverse('costs-reconcile')}?month={month}")

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import reduce
 from io import BytesIO
 from operator import or_
-from typing import Any, NoReturn
+from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import BadRequest
@@ -229,11 +229,6 @@ def rule(request: HttpRequest) -> HttpResponse:
     return redirect(f"{reverse('costs')}?tab=terms")
 
 
-def no_month() -> NoReturn:
-    """The response to an invalid month."""
-    raise BadRequest(NO_MONTH)
-
-
 @require_POST
 def budget(request: HttpRequest) -> HttpResponse:
     """Set the monthly budget of a pair or of all pairs; an empty amount removes it."""
@@ -244,7 +239,9 @@ def budget(request: HttpRequest) -> HttpResponse:
     try:
         done = set_budget(about(request.user, pair=given.get("pair") or ALL), cents, given.get("alert_percent") or 80)
     except ActionError:
-        return _page(request, month, "pairs", budget_form=form, status=400) if is_month(month) else no_month()
+        if not is_month(month):
+            raise BadRequest(NO_MONTH) from None
+        return _page(request, month, "pairs", budget_form=form, status=400)
     messages.success(request, done.sentence)
     return redirect(f"{reverse('costs')}?month={month}&tab=pairs#budget")
 

@@ -145,22 +145,19 @@ class Me(Schema):
 @router.get("/health", response=Health, operation_id="health")
 def health(request: HttpRequest) -> dict[str, Any]:
     """The headline, and every pair with its entities by status."""
+    now = timezone.now()
     with one_reading():
-        return _health(timezone.now())
-
-
-def _health(now: datetime) -> dict[str, Any]:
-    beat, known = last_heartbeat(), list(watched_pairs(now))
-    silent = is_silent(beat, now)
-    reported = headline_of(known, now, silent)
-    return {
-        "status": reported.status,
-        "headline": reported.sentence,
-        "detail": reported.detail,
-        "last_heartbeat_at": beat,
-        "is_silent": silent,
-        "pairs": _pairs(known, now, silent),
-    }
+        beat, known = last_heartbeat(), list(watched_pairs(now))
+        silent = is_silent(beat, now)
+        reported = headline_of(known, now, silent)
+        return {
+            "status": reported.status,
+            "headline": reported.sentence,
+            "detail": reported.detail,
+            "last_heartbeat_at": beat,
+            "is_silent": silent,
+            "pairs": _pairs(known, now, silent),
+        }
 
 
 @router.get("/pairs", response=list[PairState], operation_id="pairs")

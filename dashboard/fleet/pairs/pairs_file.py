@@ -130,12 +130,9 @@ class PairConfig(Table):
         """The queues and topics that are named; none if all are watched."""
         return () if self.watched == "*" else tuple(map(_entity, self.watched))
 
-    def endpoints(self, variables: Mapping[str, str] | None = None) -> tuple[Endpoint, Endpoint]:
+    def endpoints(self) -> tuple[Endpoint, Endpoint]:
         """Primary and secondary as the library connects to them, without a credential. Raises PairsFileError."""
-        return (
-            self.primary.endpoint("primary", variables=variables),
-            self.secondary.endpoint("secondary", variables=variables),
-        )
+        return self.primary.endpoint("primary"), self.secondary.endpoint("secondary")
 
     @property
     def crosses_regions(self) -> bool:
@@ -166,15 +163,15 @@ def _tags(file: Path, *version: int) -> Mapping[str, Mapping[str, str]]:
         return {}
 
 
-def require_connection_strings(pairs: Iterable[PairConfig], variables: Mapping[str, str] | None = None) -> None:
+def require_connection_strings(pairs: Iterable[PairConfig]) -> None:
     """Raise PairsFileError if the variable of a connection string is not set, or holds something else."""
     for pair in pairs:
-        pair.endpoints(variables)
+        pair.endpoints()
 
 
-def require_two_namespaces(pair: PairConfig, variables: Mapping[str, str] | None = None) -> None:
+def require_two_namespaces(pair: PairConfig) -> None:
     """Raise PairsFileError if both ends of the pair are one namespace, with which no process connects."""
-    primary, secondary = pair.endpoints(variables)
+    primary, secondary = pair.endpoints()
     if primary.address == secondary.address:
         raise PairsFileError(
             f"The primary and the secondary of pair {pair.name} are the same namespace, {primary.address}: an outage "

@@ -1,8 +1,7 @@
-"""The only two functions that copy the shared health of a pair to the database.
+"""Copies the shared health of a pair to the database: everything that the database lacks.
 
-Redis holds the current state. `take_over` stores what Redis has just published or returned; `catch_up` stores
-everything that the database lacks. Collectors call both and then notify the open pages. An operator's action takes over
-the state that Redis returned, so that the operator's next page shows it. Pages never write.
+Redis holds the current state. What it has just published, or returned to an operator's action, collectors and actions
+store at once, so that the operator's next page shows it. Pages never write.
 """
 
 import time
@@ -33,11 +32,6 @@ class Progress:
 _progress: dict[str, Progress] = {}
 
 
-def take_over(pair: str, healths: Iterable[SharedHealth]) -> bool:
-    """Store the health of entities that Redis published or returned. Returns whether any of it was new."""
-    return bool(projection.apply_all_health(pair, healths))
-
-
 def catch_up(pair: str, pinged: Collection[str] | None = None) -> bool:
     """Copy the shared health of a pair to the database. Returns whether anything was new. Raises RedisError.
 
@@ -48,7 +42,7 @@ def catch_up(pair: str, pinged: Collection[str] | None = None) -> bool:
     shared = shared_state(pair)
     progress = _progress.get(pair)
     news = shared.news(progress.seen if progress and time.monotonic() < progress.until else None)
-    changed = take_over(pair, parsed(news.texts.items(), SharedHealth.from_json))
+    changed = bool(projection.apply_all_health(pair, parsed(news.texts.items(), SharedHealth.from_json)))
     changed |= bool(projection.record_pings(pair, shared.pings(pinged)))
     if progress is None or news.is_everything:
         _progress[pair] = Progress(news.seen, time.monotonic() + READ_ALL_S)

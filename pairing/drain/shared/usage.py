@@ -76,9 +76,9 @@ class Tally:
         """A send was attempted, and not accepted."""
         self._count("syphon_send", self._primary, path)
 
-    def managed(self, calls: int = 1) -> None:
-        """Requests about the backlog queue."""
-        self._count("manage", self._secondary, self._queue, operations=calls, billing_units=calls)
+    def managed(self) -> None:
+        """A request about the backlog queue."""
+        self._count("manage", self._secondary, self._queue, operations=1, billing_units=1)
 
     def asked(self, path: str, calls: int) -> None:
         """Administration calls about an entity of the primary."""

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from dashboard.access import tokens
 from dashboard.access.audited import ActionError
 from dashboard.access.rights import Right, limit, may
-from dashboard.access.tokens import right_of
+from dashboard.access.tokens import RIGHTS
 from dashboard.models import ApiToken
 from tests.dashboard.conftest import NOW
 
@@ -68,7 +68,7 @@ def test_none_lives_for_ever_or_longer_than_a_year(made, days):
 )
 def test_a_token_gives_its_scope_and_no_more(made, people, role, scope, rights):
     row, _ = made(role, scope)
-    person = limit(User.objects.get(pk=row.owner_id), right_of(row))
+    person = limit(User.objects.get(pk=row.owner_id), RIGHTS[row.scope])
 
     assert {right for right in Right if may(person, right)} == rights
 
@@ -77,7 +77,7 @@ def test_a_token_gives_less_as_soon_as_its_owner_may_less(made, people):
     row, _ = made("administrator", "administer")
     people["administrator"].groups.clear()
 
-    person = limit(User.objects.get(pk=row.owner_id), right_of(row))
+    person = limit(User.objects.get(pk=row.owner_id), RIGHTS[row.scope])
     assert not any(may(person, right) for right in Right)
 
 

@@ -77,14 +77,17 @@ def test_a_subscription_has_one_spelling(tmp_path):
     assert pair.scope("contoso") == guid.lower()
 
 
-def test_a_bare_address_takes_the_pair_s_name_for_the_primary(tmp_path):
+def test_a_bare_address_takes_the_pair_s_name_for_the_primary(tmp_path, monkeypatch):
     text = (
         '[pairs.local]\nprimary = {connection_string_env = "LOCAL"}\nsecondary = {connection_string_env = "SECONDARY"}'
     )
     pair = read(tmp_path, text)["local"]
 
+    for name, text in VARIABLES.items():
+        monkeypatch.setenv(name, text)
+
     assert pair.primary.namespace == "local"
-    assert [end.emulator for end in pair.endpoints(VARIABLES)] == [True, False]
+    assert [end.emulator for end in pair.endpoints()] == [True, False]
 
 
 def test_a_connection_string_may_come_from_a_file(tmp_path):
