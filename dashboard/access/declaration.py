@@ -44,6 +44,11 @@ class Operation:
         return self.title or self.id.replace("_", " ").title()
 
 
+def of_pair(name: str, description: str, title: str = "") -> Operation:
+    """The operation of the action with this name on something of a pair."""
+    return Operation(f"/pairs/{{pair}}/{name.replace('_', '-')}", name, description, title)
+
+
 @dataclass(frozen=True, slots=True)
 class ListAction:
     """The action on selected rows in Django's admin: its name, its label below the list, and the title of the question.

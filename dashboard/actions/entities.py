@@ -14,7 +14,7 @@ from typing import cast
 from django.db import transaction
 
 from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
-from dashboard.access.declaration import Action, Argument, Operation
+from dashboard.access.declaration import Action, Argument, of_pair
 from dashboard.actions import world
 from dashboard.actions.events import event_of, process
 from dashboard.actions.world import KnownEntity
@@ -190,8 +190,7 @@ FAIL_OVER = EntityAction(
     arguments=(Argument.EXPIRES,),
     is_severe=True,
     event="forced",
-    operation=Operation(
-        "/pairs/{pair}/fail-over",
+    operation=of_pair(
         "fail_over",
         "Send the messages of entities to the backlog; held until released or for the given number of minutes.",
     ),
@@ -210,8 +209,7 @@ HOLD = EntityAction(
     undo="Release",
     arguments=(Argument.EXPIRES,),
     event="held",
-    operation=Operation(
-        "/pairs/{pair}/hold",
+    operation=of_pair(
         "hold",
         "Keep entities failed over even if pings are accepted, until released or for the given number of minutes.",
     ),
@@ -229,10 +227,8 @@ RELEASE = EntityAction(
     preview=("The hold of {it} ends. A ping is sent immediately. The failover continues until a ping is accepted."),
     undo="Hold",
     event="released",
-    operation=Operation(
-        "/pairs/{pair}/release",
-        "release",
-        "End holds: each entity is pinged immediately, and an accepted ping ends its failover.",
+    operation=of_pair(
+        "release", "End holds: each entity is pinged immediately, and an accepted ping ends its failover."
     ),
     offered={Status.HELD: 0},
     is_so=lambda known, _: not known.held_by,
@@ -250,10 +246,8 @@ MARK_HEALTHY = EntityAction(
     undo="Fail over",
     is_severe=True,
     event="recovered",
-    operation=Operation(
-        "/pairs/{pair}/mark-healthy",
-        "mark_healthy",
-        "End hold and failover together: sends go to the primary from now on, without a ping.",
+    operation=of_pair(
+        "mark_healthy", "End hold and failover together: sends go to the primary from now on, without a ping."
     ),
     offered={Status.FAILED_OVER: 1, Status.HELD: 2, Status.FAILING: 1},
     is_so=lambda known, _: not known.is_failed_over,

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from dashboard.access.audited import Outcome, Request, done, unchanged
-from dashboard.access.declaration import Action, Argument, Operation
+from dashboard.access.declaration import Action, Argument, of_pair
 from dashboard.actions import world
 from dashboard.actions.events import record
 from dashboard.actions.world import KnownSyphon
@@ -110,8 +110,7 @@ PAUSE_SYPHON = SyphonAction(
     preview=("Draining of {it} stops within two seconds. No message is lost: they wait in the backlog."),
     undo="Resume syphon",
     event="syphon_paused",
-    operation=Operation(
-        "/pairs/{pair}/pause-syphon",
+    operation=of_pair(
         "pause_syphon",
         "Stop draining the whole pair, one backlog queue or the messages of one entity, within two seconds.",
     ),
@@ -128,7 +127,7 @@ RESUME_SYPHON = SyphonAction(
     undo="Pause syphon",
     asks_reason=False,
     event="syphon_resumed",
-    operation=Operation("/pairs/{pair}/resume-syphon", "resume_syphon", "Resume draining."),
+    operation=of_pair("resume_syphon", "Resume draining."),
     is_so=lambda known, _: not (known.is_pause_stored or known.is_pause_shared),
     change=_resume,
     already="The syphon of {it} was not paused.",
@@ -143,11 +142,7 @@ PACE_SYPHON = SyphonAction(
     ),
     undo="the same action with an empty rate",
     arguments=(Argument.RATE,),
-    operation=Operation(
-        "/pairs/{pair}/pace-syphon",
-        "pace_syphon",
-        "Limit how many messages per second the whole fleet drains.",
-    ),
+    operation=of_pair("pace_syphon", "Limit how many messages per second the whole fleet drains."),
     is_so=_has_pace,
     change=_pace,
     already="The syphon of {it} already has this pace.",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dashboard.access.audited import ActionError, Outcome, Request, unchanged
-from dashboard.access.declaration import Action, Argument, ListAction, Operation
+from dashboard.access.declaration import Action, Argument, ListAction, Operation, of_pair
 from dashboard.access.rights import Right
 from dashboard.backlog import cleanup, dead_letters, deletions, orphans
 from dashboard.backlog.cleanup import Look
@@ -113,11 +113,7 @@ QUARANTINE_QUEUE = QueueAction(
         "Its messages stay, and can be received and drained."
     ),
     undo="End quarantine",
-    operation=Operation(
-        "/pairs/{pair}/quarantine-queue",
-        "quarantine_queue",
-        "Stop sends to an orphan; its messages stay.",
-    ),
+    operation=of_pair("quarantine_queue", "Stop sends to an orphan; its messages stay."),
     check=cleanup.check_quarantine,
     change=cleanup.quarantine,
     hinders=_is_used,
@@ -129,7 +125,7 @@ REOPEN_QUEUE = QueueAction(
     preview="It accepts messages again.",
     undo="Quarantine",
     asks_reason=False,
-    operation=Operation("/pairs/{pair}/reopen-queue", "reopen_queue", "End a quarantine."),
+    operation=of_pair("reopen_queue", "End a quarantine."),
     check=cleanup.check_reopen,
     change=cleanup.reopen,
 )
@@ -141,7 +137,7 @@ DRAIN_QUEUE = QueueAction(
         "are failed over. Dead letters stay; resubmit or discard them separately."
     ),
     undo="Stop drain",
-    operation=Operation("/pairs/{pair}/drain-queue", "drain_queue", "Have a worker drain an orphan."),
+    operation=of_pair("drain_queue", "Have a worker drain an orphan."),
     check=cleanup.check_drain,
     change=cleanup.drain,
     hinders=_hinders_drain,
@@ -154,11 +150,7 @@ STOP_DRAIN = QueueAction(
     preview="The drain stops within seconds; the remaining messages stay in the queue.",
     undo="Drain queue",
     asks_reason=False,
-    operation=Operation(
-        "/pairs/{pair}/stop-drain",
-        "stop_drain",
-        "Stop the drain of an orphan; the remaining messages stay in it.",
-    ),
+    operation=of_pair("stop_drain", "Stop the drain of an orphan; the remaining messages stay in it."),
     check=cleanup.check_stop_drain,
     change=cleanup.stop_drain,
     proves=False,
@@ -171,7 +163,7 @@ TAKE_BACK = QueueAction(
     preview="The queue is not deleted; its quarantine ends.",
     undo="Delete",
     asks_reason=False,
-    operation=Operation("/pairs/{pair}/take-back", "take_back", "Cancel a deletion during its undo window."),
+    operation=of_pair("take_back", "Cancel a deletion during its undo window."),
     check=cleanup.check_take_back,
     change=cleanup.take_back,
     proves=False,
@@ -180,10 +172,8 @@ REPAIR_QUEUE = QueueAction(
     name="repair_queue",
     label="Repair",
     preview="The properties of the queue are set to the expected values. Its messages do not change.",
-    operation=Operation(
-        "/pairs/{pair}/repair-queue",
-        "repair_queue",
-        "Set the properties of a backlog queue to the expected values, as far as an update can.",
+    operation=of_pair(
+        "repair_queue", "Set the properties of a backlog queue to the expected values, as far as an update can."
     ),
     check=cleanup.check_repair,
     change=cleanup.repair,
@@ -196,10 +186,8 @@ DELETE_QUEUE = QueueAction(
     undo="Cancel deletion",
     arguments=(Argument.CONFIRMATION,),
     is_severe=True,
-    operation=Operation(
-        "/pairs/{pair}/delete-queue",
-        "delete_queue",
-        "Quarantine an orphan immediately, and delete it after the undo window if it has not changed.",
+    operation=of_pair(
+        "delete_queue", "Quarantine an orphan immediately, and delete it after the undo window if it has not changed."
     ),
     administration=ListAction(
         "delete_empty_orphans",
@@ -253,8 +241,7 @@ STOP_DEAD_LETTERS = LetterAction(
     name="stop_dead_letters",
     label="Stop dead-letter job",
     preview="The remaining messages would stay dead letters.",
-    operation=Operation(
-        "/pairs/{pair}/stop-dead-letters",
+    operation=of_pair(
         "stop_dead_letters",
         "Stop the job on the dead letters of a queue; the remaining messages stay dead letters.",
         "Stop",

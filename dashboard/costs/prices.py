@@ -56,15 +56,8 @@ def prices_of(month: str) -> Prices:
 def listed(month: str) -> Prices:
     """The month's prices from PRICES_FILE, or the sample list. Raises JobFailed."""
     path = configured_prices()
-    return _listed(month, tuple(price_arguments(path)), _changed(path))
-
-
-def _changed(path: str) -> int:
-    """The modification time of the file, so that a new list is read again; 0 if unreadable, which the job reports."""
-    try:
-        return Path(path).stat().st_mtime_ns if path else 0
-    except OSError:
-        return 0
+    changed = Path(path).stat().st_mtime_ns if path and Path(path).exists() else 0  # a new list is read again
+    return _listed(month, tuple(price_arguments(path)), changed)
 
 
 @lru_cache(maxsize=8)

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
-from dashboard.access.declaration import Action, Operation, Verb
+from dashboard.access.declaration import Action, Operation, Verb, of_pair
 from dashboard.drills.canary import Canary, Moment, canary_of, hindrances, is_marked, look, moment
 from dashboard.drills.course import Course, Step
 from dashboard.models import Drill, EntityHealth, Pair
@@ -30,11 +30,7 @@ START_DRILL = Action(
     is_atomic=False,
     undo="Abort drill",
     is_severe=True,
-    operation=Operation(
-        "/pairs/{pair}/start-drill",
-        "start_drill",
-        "Have a worker run a drill on a canary: fail it over, send, release, and drain.",
-    ),
+    operation=of_pair("start_drill", "Have a worker run a drill on a canary: fail it over, send, release, and drain."),
 )
 ABORT_DRILL = Action(
     name="abort_drill",

@@ -55,24 +55,16 @@ def pair_facts(
     )
 
 
-def entity_facts(
-    pair: Pair, entities: Iterable[EntityHealth], probes: Mapping[str, Any]
-) -> Iterable[tuple[str, EntityFacts]]:
-    """The facts of each entity by path; `probes` as stored in the entities' rows."""
-    sizes, limit = (
-        message_bytes(pair),
-        min(LIMITS.get(tier, 262_144) for tier in (pair.primary_tier, pair.secondary_tier)),
-    )
+def entity_facts(pair: Pair, entities: Iterable[EntityHealth], probes: Mapping[str, Any]) -> Iterable[EntityFacts]:
+    """The facts of each entity; `probes` as stored in the entities' rows, by path."""
+    sizes, limit = message_bytes(pair), min(LIMITS[tier] for tier in (pair.primary_tier, pair.secondary_tier))
     for entity in entities:
-        yield (
-            entity.path,
-            EntityFacts(
-                path=entity.path,
-                is_away=entity.state in ("failing", "failed_over"),
-                home=Probe.from_json(probes.get(entity.path)),
-                message_bytes=sizes.get(entity.path),
-                limit=limit,
-            ),
+        yield EntityFacts(
+            path=entity.path,
+            is_away=entity.state in ("failing", "failed_over"),
+            home=Probe.from_json(probes.get(entity.path)),
+            message_bytes=sizes.get(entity.path),
+            limit=limit,
         )
 
 

@@ -28,7 +28,7 @@ def keep(row: PairReadiness, facts: PairFacts) -> bool:
         entities = EntityHealth.objects.present().filter(pair=pair).only("path", "state")
         probes = {path: one.probe for path, one in known.items()}
         reported = entity_facts(pair, entities, probes)
-        judged = [judge(path, shared, checks_of_entity(one, now)) for path, one in reported]
+        judged = [judge(one.path, shared, checks_of_entity(one, now)) for one in reported]
         changed |= _keep_entities(row, known, judged, now)
         gone = known.keys() - {one.entity for one in judged}
         if gone:

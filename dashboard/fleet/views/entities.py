@@ -24,7 +24,7 @@ from dashboard.fleet.state.paces import limits
 from dashboard.fleet.state.primaries import primaries_down
 from dashboard.models import EntityHealth, FailoverEvent, TopicSubscription
 from dashboard.models.syphon import WHOLE_PAIR
-from dashboard.site.charts import Chart, Point, Window
+from dashboard.site.charts import Point
 from dashboard.site.database import from_one_reading
 from dashboard.site.pages import page_or_part
 from dashboard.site.queries import choice_of
@@ -50,7 +50,9 @@ def detail(request: HttpRequest, pair: str, path: str, outages_of: OutagesOf) ->
         "entity": entity,
         "pair": entity.pair,
         "row": entity_rows([entity], samples, window, board.is_silent, primaries_down(now, [entity.pair]))[0],
-        "chart": entity_chart_over(entity, span, now) if span.step_s else _last_hour(entity, points, window),
+        "chart": entity_chart_over(entity, span, now)
+        if span.step_s
+        else entity_chart(entity, points, window, marks_of_entity(entity, points, window)),
         "span": span,
         "spans": SPANS.values(),
         "limits": limits(pair, path),
@@ -61,10 +63,6 @@ def detail(request: HttpRequest, pair: str, path: str, outages_of: OutagesOf) ->
         "events": together(FailoverEvent.objects.filter(pair=pair, entity=path)[:200])[:50],
     }
     return page_or_part(request, "fleet/entity.html", context)
-
-
-def _last_hour(entity: EntityHealth, points: Sequence[Point], window: Window) -> Chart:
-    return entity_chart(entity, points, window, marks_of_entity(entity, points, window))
 
 
 def _subscriptions(entity: EntityHealth) -> list[TopicSubscription]:
