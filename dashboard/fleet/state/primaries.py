@@ -44,8 +44,8 @@ class PrimaryDown:
         """What matters to somebody who is woken by it."""
         return (
             f"{self.cause.capitalize()}. Nothing is lost: applications go on, and their messages wait in the backlog. "
-            f"Since {self.quiet:%H:%M} UTC the primary has accepted no message, and entities without traffic are not "
-            "probed. Look at the namespace in Azure; each entity comes back when the primary accepts a ping."
+            f"Since {self.quiet:%H:%M} UTC the primary has accepted no message; entities without traffic are not "
+            "probed. Look at the namespace in Azure; each entity comes back with its first accepted ping."
         )
 
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.dashboard.access.test_browser_roles import PARTS, addresses, sample
 from tests.dashboard.fitting import CLIPPED, unfit
 from tests.dashboard.outage_states import ENTER, STATES
-from tests.dashboard.sample_data import SampleSite
+from tests.dashboard.sample_data import OWN, SampleSite
 from tests.dashboard.site.test_browser import sign_in
 from tests.pictures import keep_for_sheet, sheet_folder, write_sheet
 from tests.selection import nightly
@@ -186,6 +186,38 @@ def test_a_long_name_of_an_entity_leaves_what_can_be_pressed_in_sight(page: Page
     page.goto("/")  # an open page would refresh the entity's old address
     place.shell(rename.format(name, "payments"))
     assert {where: what for where, what in cut.items() if what} == {}
+
+
+TASKS = (
+    ("/", "Mark healthy: orders", "Mark healthy"),
+    ("/", "Hold: orders", "Hold"),
+    ("/", "Fail over all", re.compile(r"^Fail over \d+ entities")),
+    ("/", "Pause syphon", "Pause"),
+    ("/", "Pace syphon", "Set the pace"),
+    ("/", "incident", "Markdown"),
+    ("/", "Costs", "CSV"),
+    ("/costs/", "Outages", "orders"),
+    (f"/backlog/contoso/messages/?show=dead&queue={OWN}", "Resubmit all", "Resubmit"),
+    ("/drills/", "Drill …", "Start the drill"),
+)
+"""Where a task begins, its first click, and its last, which is there at once."""
+UNFILLED = "() => [...document.querySelectorAll(':is(dialog, .narrow) :invalid:not(form)')].map((each) => each.name)"
+
+
+def pressed(page: Page, name: str | re.Pattern[str]) -> Locator:
+    return page.get_by_role("link", name=name, exact=True).or_(page.get_by_role("button", name=name, exact=True))
+
+
+@pytest.mark.parametrize(("start", "first", "last"), TASKS, ids=lambda value: str(value))
+def test_a_task_takes_two_clicks_and_at_most_a_reason(
+    page: Page, place: SampleSite, start: str, first: str, last: str | re.Pattern[str]
+) -> None:
+    place.shell(ENTER.format("failed-over"))
+    page.goto(start)
+    pressed(page, first).first.click()
+    expect(pressed(page, last).last).to_be_visible()
+    assert set(page.evaluate(UNFILLED)) <= {"reason", "rate"}
+    page.goto("/")  # an open incident would be fetched again when its events are no more
 
 
 @pytest.mark.parametrize("state", nightly(*STATES))
