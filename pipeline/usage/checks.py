@@ -17,7 +17,7 @@ COUNTS = ("operations", "messages", "bytes", "billing_units")
 
 def usage_reason(not_after: datetime | None) -> Column:
     """Why a record is not billed; null for a good one. `not_after`: later minutes come from a fast clock."""
-    (first, its_reason), *others = (*of_row(not_after), *of_key())
+    (first, its_reason), *others = (*of_id(), *of_row(not_after), *of_key())
     return reduce(lambda so_far, rule: so_far.when(*rule), others, F.when(first, its_reason))
 
 
@@ -38,9 +38,14 @@ def of_key() -> Iterator[tuple[Column, str]]:
             yield F.contains(F.col(name), F.lit("\0")), f"{name} contains a zero byte"
 
 
+def of_id() -> Iterator[tuple[Column, str]]:
+    """The rule about a record's id."""
+    yield F.col("record_id").isNull(), "record_id is missing"
+
+
 def of_row(not_after: datetime | None) -> Iterator[tuple[Column, str]]:
     """The other rules."""
-    for name in (name for name in USAGE if name not in KEY):
+    for name in (name for name in USAGE if name not in (*KEY, "record_id")):
         yield F.col(name).isNull(), f"{name} is missing"
     for name in COUNTS:
         yield F.col(name) < 0, f"{name} is negative"

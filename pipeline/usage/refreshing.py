@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # loaded when something has changed: it takes longer than to 
 CLOCK_SKEW = timedelta(hours=1)
 LATE = timedelta(days=1)
 ROWS_AT_ONCE = 25_000_000
+Files = Mapping[str, SourceFile | str]
+"""The checked files of a day by name, each as it is or why it is left out."""
 
 
 @dataclass(slots=True)
@@ -52,7 +54,7 @@ class Refreshing:
         """The sums of the month's days, up to date, and the results of all rows and files."""
         while stale := self._stale(listing := Listing(self.folder, self.table.headers())):
             self.late |= {day for day in stale if day in listing.headers and day < f"{self.now - LATE:%Y-%m-%d}"}
-            for some in self._portions(listing, stale):
+            for some in _portions((day, self._checked(listing.sources(day))) for day in stale):
                 self._sum(listing, some)
         days = [self.table.open(day) for day in listing.of_month(str(self.month))]
         rejected = len(listing.others)
@@ -71,24 +73,10 @@ class Refreshing:
         """In a future month no minute is refused as being in the future."""
         return self.now + CLOCK_SKEW if self.month.start <= self.now else None
 
-    def _portions(self, listing: Listing, days: list[str]) -> Iterator[dict[str, dict[str, SourceFile | str]]]:
-        """By day its checked files, each as it is or why it is left out: as many days as have ROWS_AT_ONCE."""
-        portion: dict[str, dict[str, SourceFile | str]] = {}
-        rows = 0
-        for day in days:
-            files = self._checked(listing.sources(day))
-            more = sum(file.rows for file in files.values() if isinstance(file, SourceFile))
-            if portion and rows + more > ROWS_AT_ONCE:
-                yield portion
-                portion, rows = {}, 0
-            portion[day] = files
-            rows += more
-        yield portion
-
-    def _checked(self, sources: Mapping[str, Child]) -> dict[str, SourceFile | str]:
+    def _checked(self, sources: Mapping[str, Child]) -> Files:
         return {name: self.left_out.get(name) or check(self.folder, child, USAGE) for name, child in sources.items()}
 
-    def _records(self, days: Mapping[str, Mapping[str, SourceFile | str]]) -> Records | None:
+    def _records(self, days: Mapping[str, Files]) -> Records | None:
         """The records of the days; nothing where no file has any."""
         from pipeline.usage.summing import Records
 
@@ -102,7 +90,7 @@ class Refreshing:
         self.progress("summing by hour", 0.1, sum(file.rows for file in files))
         return Records(spark, f"{self.folder.address}/usage", files, set(map(day_number, days)), self._not_after)
 
-    def _sum(self, listing: Listing, days: Mapping[str, Mapping[str, SourceFile | str]]) -> None:
+    def _sum(self, listing: Listing, days: Mapping[str, Files]) -> None:
         """Sum the days into the table."""
         sums: pa.Table = NO_SUMS
         odd: list[Odd] = []
@@ -145,18 +133,33 @@ class Refreshing:
 
     def _minutes_of(self, missing: Mapping[str, tuple[Day, set[int]]]) -> pa.Table:
         """The sums of these hours of the days, from the records that this run has found already, or from the files."""
-        unknown = {name: self._as_before(day) for name, (day, _) in missing.items() if name not in self.summed}
-        self.summed |= dict.fromkeys(unknown, self._records(unknown))
+        unknown = [day for name, (day, _) in missing.items() if name not in self.summed]
+        for some in _portions((day.day, self._as_before(day)) for day in unknown):
+            self.summed |= dict.fromkeys(some, self._records(some))
         wanted: dict[Records | None, set[int]] = defaultdict(set)
         for name, (_, hours) in missing.items():
             wanted[self.summed[name]] |= hours
         parts = [NO_MINUTES, *(records.sums("minute", hours) for records, hours in wanted.items() if records)]
         return pa.concat_tables([part.select(NO_MINUTES.column_names).cast(NO_MINUTES.schema) for part in parts])
 
-    def _as_before(self, day: Day) -> dict[str, SourceFile | str]:
+    def _as_before(self, day: Day) -> Files:
         """The files that the day's sums were made of."""
         listing = Listing(self.folder, self.table.headers())
         if listing.marks(day.day) != day.header.sources:
             raise FilesChangedError(f"The folder of {day.day}")
         without = {place_of(path): reason for path, reason in day.header.counts.rejected}
         return {name: without.get(name) or file for name, file in self._checked(listing.sources(day.day)).items()}
+
+
+def _portions(days: Iterable[tuple[str, Files]]) -> Iterator[dict[str, Files]]:
+    """By day its files: as many days as have ROWS_AT_ONCE."""
+    portion: dict[str, Files] = {}
+    rows = 0
+    for day, files in days:
+        more = sum(file.rows for file in files.values() if isinstance(file, SourceFile))
+        if portion and rows + more > ROWS_AT_ONCE:
+            yield portion
+            portion, rows = {}, 0
+        portion[day] = files
+        rows += more
+    yield portion

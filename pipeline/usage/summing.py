@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from pipeline.errors import FilesChangedError, UnreadableFilesError
 from pipeline.schemas import KEY, SUMS, USAGE, ddl
-from pipeline.usage.checks import COUNTS, is_none_of, of_key, of_row, usage_reason
+from pipeline.usage.checks import COUNTS, is_none_of, of_id, of_key, of_row, usage_reason
 from pipeline.usage.files import SourceFile, place_of
 
 MICROS = {"minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000}
@@ -28,6 +28,8 @@ OF_ALL = ("read", "misplaced")
 NUMBERS = (*SUMS, *OF_ALL)
 IDENTITY = ("day", "record_id")
 MOST_OF_AN_ID, EXAMPLES = 200, 20
+PARTS = 8
+"""A power of two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +61,14 @@ class Records:
         self.files, self.days = files, days
         self.rows = _read(spark, root, files)
         self.reason = usage_reason(not_after)
-        self.is_good = is_none_of(of_row(not_after)) & F.col("day").cast("int").isin(*days)
         # Eight bytes of each row are counted here, which takes Spark three times as long; only rows whose hash is there
-        # twice are compared.
-        hashed = self.rows.withColumn("h", F.xxhash64(*IDENTITY))
-        hashes = hashed.select("h").toArrow().group_by("h", use_threads=False).aggregate([([], "count_all")])
-        repeated = spark.createDataFrame(hashes.filter(pc.greater(hashes["count_all"], 1)))
+        # twice are compared. Of rows without an id there is none; where all have one, ids are not read again.
+        hash_of = F.when(F.col("record_id").isNotNull(), F.xxhash64(*IDENTITY))
+        hashed = self.rows.withColumn("h", hash_of)
+        hashes = hashed.select("h").toArrow()
+        of_ids = of_id() if hashes["h"].null_count else ()
+        self.is_good = is_none_of([*of_ids, *of_row(not_after)]) & F.col("day").cast("int").isin(*days)
+        repeated = spark.createDataFrame(_repeated(hashes))
         suspects = hashed.join(repeated, "h", "left_semi").withColumn("is_good", self.is_good & is_none_of(of_key()))
         self.superseded = _superseded(suspects).cache()
 
@@ -108,6 +112,15 @@ class Records:
             if file.rows != counted.get(file.name, 0)
         }
         raise UnreadableFilesError(liars) if liars else FilesChangedError("A usage file")
+
+
+def _repeated(hashes: pa.Table) -> pa.Table:
+    """The hashes that are there more than once, found by PARTS: what is known of one stays in the processor's cache."""
+    part_of = pc.bit_wise_and(hashes["h"], PARTS - 1)
+    parts = (hashes.filter(pc.equal(part_of, part)) for part in range(PARTS))
+    counts = (part.group_by("h", use_threads=False).aggregate([([], "count_all")]) for part in parts)
+    repeated = pa.concat_tables(count.filter(pc.field("count_all") > 1) for count in counts)
+    return repeated.select(["h"]).combine_chunks()  # Spark reads as far as the first empty chunk
 
 
 def _superseded(rows: DataFrame) -> DataFrame:

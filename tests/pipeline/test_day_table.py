@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,12 @@ from pipeline.charges import compute_readable
 from pipeline.errors import PipelineError
 from pipeline.results import Outcome
 from pipeline.schemas import CONNECTIONS, USAGE
+from pipeline.usage import refreshing
 from pipeline.usage.compaction import compact
 from pipeline.usage.folder import UsageFolder
 from pipeline.usage.listing import changed_days
+from pipeline.usage.refreshing import Files, Refreshing
+from pipeline.usage.summing import Records
 from pipeline.usage.table import DayTable
 from tests.pipeline.conftest import Write, write_table
 from tests.pipeline.test_charges_on_spark import MILLION, NOW, OCTOBER, computed, invoice_of, record, request
@@ -152,6 +155,26 @@ def test_of_runs_at_once_each_has_a_whole_state_of_every_day(
 
     first = compute_readable(lambda: spark, request(usage, table), NOW, another)
     assert [outcome_of(each) for each in (first, *others.values())] == [expected] * 3
+
+
+def test_hours_are_summed_by_minute_from_as_many_days_at_once_as_are_summed_by_hour(
+    spark: SparkSession, usage: Path, write: Write, table: Path, monkeypatch: pytest.MonkeyPatch, expected: object
+) -> None:
+    write(month(), USAGE)
+    computed(spark, usage, table)
+    for kept in table.rglob("*.minutes.parquet"):
+        kept.unlink()
+    at_once: list[int] = []
+    records = Refreshing._records
+
+    def noted(self: Refreshing, days: Mapping[str, Files]) -> Records | None:
+        at_once.append(len(days))
+        return records(self, days)
+
+    monkeypatch.setattr(Refreshing, "_records", noted)
+    monkeypatch.setattr(refreshing, "ROWS_AT_ONCE", len(month()) // len(DAYS))
+    assert outcome_of(computed(spark, usage, table)) == expected
+    assert at_once == [1, 1]
 
 
 @pytest.mark.parametrize("stage", ["summing by hour", "pricing"])
