@@ -127,8 +127,10 @@ def start_redis(directory: Path, port: int, *more: str) -> subprocess.Popen[byte
 
 
 @pytest.fixture(scope="session")
-def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a Redis server that lives as long as this test session."""
+def lasting_redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Redis server that lives as long as this test session. For what several tests share: a test asks for
+    `redis_url`.
+    """
     port = free_port()
     process = start_redis(tmp_path_factory.mktemp("redis"), port)
     yield f"redis://127.0.0.1:{port}/0"
@@ -138,9 +140,9 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def kept_redis_client(redis_url: str) -> Iterator["redis.Redis"]:
+def kept_redis_client(lasting_redis_url: str) -> Iterator["redis.Redis"]:
     """Connected once: that takes a millisecond, which thousands of tests would spend."""
-    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+    with redis.Redis.from_url(lasting_redis_url, decode_responses=True) as client:
         yield client
 
 
@@ -149,6 +151,12 @@ def redis_client(kept_redis_client: "redis.Redis") -> "redis.Redis":
     """A client of that Redis, emptied before the test."""
     kept_redis_client.flushall()
     return kept_redis_client
+
+
+@pytest.fixture
+def redis_url(lasting_redis_url: str, redis_client: "redis.Redis") -> str:
+    """The URL of that Redis, emptied before the test."""
+    return lasting_redis_url
 
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")

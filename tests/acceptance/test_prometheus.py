@@ -121,12 +121,12 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[Place]:
+def place(tmp_path_factory: pytest.TempPathFactory, lasting_redis_url: str) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("watched")
     (folder / "channels.toml").write_text(CHANNELS)
     with site.namespaces() as strings, http_server() as receiver, smtp_server() as mailbox:
         environment = {
-            **site.environment_of(folder, strings, redis_url),
+            **site.environment_of(folder, strings, lasting_redis_url),
             "CHANNELS_FILE": str(folder / "channels.toml"),
             "HOOK_URL": receiver.url,
             "HOOK_SECRETS": "whsec_" + "QUFB" * 8,
@@ -134,8 +134,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[
         }
         with site.serve(folder, environment, free_port()) as address:
             forked.run(("manage.py", "shell", "-v0", "-c", RULE), environment, check=True)
-            client = redis.Redis.from_url(redis_url, decode_responses=True)
-            client.flushall()  # tasks that wait since an earlier test would be counted as late ones
+            client = redis.Redis.from_url(lasting_redis_url, decode_responses=True)
             started = time.monotonic()
             celery = ("-m", "celery", "-A", "workers")
             commands = ((*celery, "worker", "--concurrency", "8"), (*celery, "beat", "-l", "WARNING"))

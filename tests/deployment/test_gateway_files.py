@@ -80,7 +80,6 @@ def started(way: Way, folder: Path) -> Iterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("redis_client")  # emptied: another test's failover would send to the backlog
 @pytest.mark.parametrize("name", WAYS)
 def test_what_a_file_starts_is_ready_on_its_ports_and_accepts_a_send(name: str, tmp_path: Path, redis_url: str) -> None:
     authority = trustme.CA()

@@ -206,7 +206,6 @@ def await_that(what: str, condition: Callable[[], bool], processes: list[subproc
 def test_what_the_units_start_becomes_ready_and_runs_tasks(kind: str, tmp_path: Path, redis_url: str) -> None:
     if kind == "postgres" and programs() is None:
         pytest.skip("there is no PostgreSQL here")
-    redis.Redis.from_url(redis_url).flushall()
     port = free_port()
     with ExitStack() as stack:
         url = stack.enter_context(database(kind, tmp_path))

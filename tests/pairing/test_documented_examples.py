@@ -188,7 +188,6 @@ def test_the_examples_of_the_options() -> None:
     assert names["options"].classify(OSError("planned maintenance"), known=True) is names["Fault"].BUSY
 
 
-@pytest.mark.usefixtures("redis_client")  # empties it: the names are those of other tests
 def test_the_examples_of_the_syphon(pair, strings, redis_url) -> None:
     before = enqueued(pair[0])
     drain, ledger, pace = examples("docs/syphon.md")

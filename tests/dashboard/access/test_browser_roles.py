@@ -47,9 +47,9 @@ def addresses() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def sample(of_group, tmp_path_factory, redis_url) -> SampleSite:
+def sample(of_group, tmp_path_factory, lasting_redis_url) -> SampleSite:
     """The same for the files of this group. The roles come first: they know how many dead letters there are."""
-    return of_group.get("sample", lambda: sample_site(tmp_path_factory.mktemp("sample"), redis_url))
+    return of_group.get("sample", lambda: sample_site(tmp_path_factory.mktemp("sample"), lasting_redis_url))
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +58,8 @@ def place(sample) -> SampleSite:
 
 
 @pytest.fixture
-def shared(redis_url) -> Iterator[SharedState]:
-    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+def shared(lasting_redis_url) -> Iterator[SharedState]:
+    with redis.Redis.from_url(lasting_redis_url, decode_responses=True) as client:
         yield SharedState(client, "contoso")
 
 

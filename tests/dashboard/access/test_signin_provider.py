@@ -50,7 +50,7 @@ def provider(folder: Path, port: int, home: str, secret: str = SECRET) -> Iterat
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, redis_url) -> Iterator[Place]:
+def place(tmp_path_factory, lasting_redis_url) -> Iterator[Place]:
     folder, ports = tmp_path_factory.mktemp("sign-in"), (free_port(), free_port())
     home = f"http://127.0.0.1:{ports[0]}"
     (folder / "client-secret").write_text(SECRET)
@@ -63,7 +63,7 @@ def place(tmp_path_factory, redis_url) -> Iterator[Place]:
             "OIDC_VIEWERS": "platform-viewers",
             "OIDC_ADMINISTRATORS": "",
         }
-        with serve(folder, environment_of(folder, STRINGS, redis_url) | sso, ports[0]) as address:
+        with serve(folder, environment_of(folder, STRINGS, lasting_redis_url) | sso, ports[0]) as address:
             yield Place(address, issuer, folder)
 
 
@@ -84,12 +84,12 @@ def sign_in(page, name: str) -> None:
     page.get_by_role("button", name="Sign in at the provider").click()
 
 
-def shell(place: Place, redis_url: str, script: str) -> str:
-    environment = environment_of(place.folder, STRINGS, redis_url)
+def shell(place: Place, lasting_redis_url: str, script: str) -> str:
+    environment = environment_of(place.folder, STRINGS, lasting_redis_url)
     return forked.run(("manage.py", "shell", "-v0", "-c", script), environment, check=True).stdout
 
 
-def test_an_operator_of_the_provider_may_operate_under_a_name_of_their_own(page, place, redis_url):
+def test_an_operator_of_the_provider_may_operate_under_a_name_of_their_own(page, place, lasting_redis_url):
     sign_in(page, "alice")
 
     page.get_by_role("heading", level=1).first.wait_for()
@@ -98,19 +98,19 @@ def test_an_operator_of_the_provider_may_operate_under_a_name_of_their_own(page,
     assert page.goto(f"{place.address}/pairs/contoso/actions/hold/?path=orders").status == 200
     reported = shell(
         place,
-        redis_url,
+        lasting_redis_url,
         "from dashboard.models import Identity\n"
         "for one in Identity.objects.all(): print(one.user.username, one.user.has_usable_password(), one.user.email)",
     )
     assert reported == f"{name} False \n"
 
 
-def test_who_is_in_no_group_gets_a_page_that_says_so_and_no_account(page, place, redis_url):
+def test_who_is_in_no_group_gets_a_page_that_says_so_and_no_account(page, place, lasting_redis_url):
     sign_in(page, "mallory")
 
     page.get_by_text("none of your groups has access here").wait_for()
     script = "from django.contrib.auth.models import User; print(User.objects.filter(username='mallory').count())"
-    assert shell(place, redis_url, script).strip() == "0"
+    assert shell(place, lasting_redis_url, script).strip() == "0"
     page.goto(place.address)
     assert "/login/" in page.url
 
@@ -155,7 +155,7 @@ def test_a_password_of_the_control_plane_still_opens_it_in_an_emergency(page, pl
     assert page.locator(".who").inner_text() == "viewer"
 
 
-def test_a_renewal_asks_nobody_and_takes_the_groups_of_today(page, place, redis_url):
+def test_a_renewal_asks_nobody_and_takes_the_groups_of_today(page, place, lasting_redis_url):
     sign_in(page, "alice")
     page.locator(".who").wait_for()
     hold = f"{place.address}/pairs/contoso/actions/hold/?path=orders"
@@ -168,12 +168,12 @@ def test_a_renewal_asks_nobody_and_takes_the_groups_of_today(page, place, redis_
     )
     try:
         place.regroup("alice", "platform-viewers")
-        shell(place, redis_url, age)
+        shell(place, lasting_redis_url, age)
         assert page.goto(f"{place.address}/events/").status == 200
         assert page.url == f"{place.address}/events/"
         assert page.goto(hold).status == 403
         place.regroup("alice", "guests")
-        shell(place, redis_url, age)
+        shell(place, lasting_redis_url, age)
         assert page.goto(f"{place.address}/events/").status == 403
         page.goto(place.address)
         assert "/login/" in page.url

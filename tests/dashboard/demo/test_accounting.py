@@ -24,7 +24,6 @@ class Accounts:
 @pytest.fixture
 def accounts(redis_url):
     with redis.Redis.from_url(redis_url) as client:
-        client.flushall()
         yield Accounts(client)
 
 

@@ -17,14 +17,14 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def site(of_group, tmp_path_factory, redis_url) -> str:
-    return of_group.get("site", lambda: served(tmp_path_factory.mktemp("site"), redis_url, free_port()))
+def site(of_group, tmp_path_factory, lasting_redis_url) -> str:
+    return of_group.get("site", lambda: served(tmp_path_factory.mktemp("site"), lasting_redis_url, free_port()))
 
 
 @pytest.fixture
-def shared(redis_url) -> Iterator[SharedState]:
+def shared(lasting_redis_url) -> Iterator[SharedState]:
     """The fleet's state, with every entity healthy."""
-    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+    with redis.Redis.from_url(lasting_redis_url, decode_responses=True) as client:
         state = SharedState(client, "contoso")
         for path in ("orders", "payments", "shipments/eu-west"):
             state.mark_healthy(path, operator="the test", process="test:1:aaaa")

@@ -73,11 +73,11 @@ def way(url: str) -> Iterator[Relay]:
 
 
 @pytest.fixture(scope="module")
-def address(way: Relay, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(way: Relay, lasting_redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A control plane on that PostgreSQL."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "pairs.toml").write_text("")
-    environment = served.environment_of(folder, {}, redis_url) | {
+    environment = served.environment_of(folder, {}, lasting_redis_url) | {
         "DATABASE_URL": f"postgres://tests@127.0.0.1:{way.port}/postgres"
     }
     forked.run(("manage.py", "migrate", "-v0"), environment, check=True)
