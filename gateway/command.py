@@ -99,9 +99,6 @@ async def _listen(
     print(*lines, sep="\n", flush=True)
 
 
-# --- options ---------------------------------------------------------------------------------------------------------
-
-
 def _keys(given: argparse.Namespace) -> Mapping[str, str]:
     """The keys of clients: from the file, or one that is made for this process where plain clients need one."""
     if given.key_file:
@@ -120,7 +117,10 @@ def _tls(given: argparse.Namespace) -> ssl.SSLContext | None:
     if not (given.tls_cert and given.tls_key):
         raise PairError("--listen-tls and --listen-websocket need --tls-cert and --tls-key.")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(given.tls_cert, given.tls_key)
+    try:
+        context.load_cert_chain(given.tls_cert, given.tls_key)
+    except OSError as error:
+        raise PairError(f"The certificate {given.tls_cert} and its key cannot be used: {error}.") from None
     return context
 
 

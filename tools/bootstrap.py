@@ -25,6 +25,7 @@ from host_packages import (
     can_wait_for_java,
     ensure_browser,
     ensure_faketime,
+    ensure_image_builder,
     ensure_java,
     ensure_java_classes,
     ensure_nginx,
@@ -133,6 +134,8 @@ def install_host_packages(command: str) -> None:
         if command not in ("campaign", "soak"):
             ensure_browser()
         ensure_postgres()
+    if command == "nightly":
+        ensure_image_builder()
 
 
 def build_clients(command: str) -> None:

@@ -172,3 +172,9 @@ def ensure_faketime() -> None:
         unpack("libfaketime")
     for library in unpacked.rglob("libfaketime.so.1"):
         os.environ["CAMPAIGN_FAKETIME"] = str(library)
+
+
+def ensure_image_builder() -> None:
+    """What builds the images of deploy/container without a registry. Without it they are not tried."""
+    if not all(which(name) or apt_install(name) for name in ("buildah", "debootstrap")):
+        say("warning: images are not tried: there is no buildah or no debootstrap (apt install buildah debootstrap)")

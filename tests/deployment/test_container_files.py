@@ -1,4 +1,4 @@
-"""The image and the compose file, held to the product: no engine builds or starts them here."""
+"""The Dockerfile and the compose file, held to the product. test_image_build.py builds and starts the images."""
 
 import os
 import re
