@@ -30,16 +30,16 @@ ROWS = [
     ),
 ]
 SEED = """
+from django.contrib.auth import login
 from django.contrib.auth.models import Group, User
 from django.contrib.sessions.backends.db import SessionStore
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-user = User.objects.create_user("viewer")
+from django.http import HttpRequest
+request, user = HttpRequest(), User.objects.create_user("viewer")
 user.groups.add(Group.objects.get(name="viewer"))
-session = SessionStore()
-session.update({SESSION_KEY: str(user.pk), BACKEND_SESSION_KEY: "dashboard.access.visibility.GroupBackend",
-                HASH_SESSION_KEY: user.get_session_auth_hash()})
-session.create()
-print(session.session_key)
+request.session = SessionStore()
+login(request, user, backend="dashboard.access.visibility.GroupBackend")
+request.session.save()
+print(request.session.session_key)
 """
 
 
@@ -122,8 +122,7 @@ class Stream:
 
     async def reported(self) -> None:
         """Until the next word of a change."""
-        while b"event: changed" not in await self.reader.readline():
-            pass
+        await self.reader.readuntil(b"event: changed")
 
 
 async def _one_event(
