@@ -40,7 +40,8 @@ DAMAGED_FILE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
 GONE = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
 MOST_ATTEMPTS = 20
 FOLDERS = ("usage", "connections")
-Session = Callable[[], "SparkSession"]
+Session = Callable[[int], "SparkSession"]
+"""Gives the session, started for so many rows if it was not yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

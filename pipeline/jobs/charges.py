@@ -133,12 +133,12 @@ def _sessions(progress: Progress) -> Iterator[Session]:
     """What gives the session of this job, which is started when it is first asked for, and ends with the block."""
     started: list[SparkSession] = []
 
-    def session() -> SparkSession:
+    def session(rows: int) -> SparkSession:
         if not started:
-            from pipeline.usage.spark import build_session  # takes longer than to see that nothing has changed
+            from pipeline.usage.spark import build_session, quick  # takes longer than to see that nothing has changed
 
             progress("starting Spark", 0.0, 0)
-            started.append(build_session("charges"))
+            started.append(build_session("charges", **quick(rows)))
         return started[0]
 
     try:

@@ -36,15 +36,16 @@ Files = Mapping[str, SourceFile | str]
 
 @dataclass(slots=True)
 class Refreshing:
-    """A run's way to the sums of a month. `session`: starts Spark when it is needed; `left_out`: files that an earlier
-    attempt could not read, by name, and why; `late`: the days before yesterday that it sums although they had been.
+    """A run's way to the sums of a month. `session`: starts Spark for so many rows, when it is needed; `left_out`:
+    files that an earlier attempt could not read, by name, and why; `late`: the days before yesterday that it sums
+    although they had been.
     """
 
     folder: UsageFolder
     table: DayTable
     month: Month
     now: datetime
-    session: Callable[[], SparkSession]
+    session: Callable[[int], SparkSession]
     progress: Progress
     left_out: Mapping[str, str]
     summed: dict[str, Records | None] = field(default_factory=dict)
@@ -84,10 +85,11 @@ class Refreshing:
         files = [file for file in every.values() if file.rows]
         if not files:
             return None
-        spark = self.session()
+        rows = sum(file.rows for file in files)
+        spark = self.session(rows)
         for name, value in self.folder.settings.items():  # not of the session's JVM, whose arguments others can read
             spark.conf.set(name, value)
-        self.progress("summing by hour", 0.1, sum(file.rows for file in files))
+        self.progress("summing by hour", 0.1, rows)
         return Records(spark, f"{self.folder.address}/usage", files, set(map(day_number, days)), self._not_after)
 
     def _sum(self, listing: Listing, days: Mapping[str, Files]) -> None:

@@ -44,7 +44,7 @@ class Figures(dict[str, Any]):
 def table(results: dict[str, dict[str, Any]]) -> str:
     """All rows of these benchmarks."""
     rows = [
-        f"| `{name}` | {what} | {goal} | {text.format_map(Figures(found))} |"
+        f"| `{name}` | {what} | {goal} | {text} |".format_map(Figures(found))
         for name, found in results.items()
         for what, goal, text in module(name).ROWS
     ]

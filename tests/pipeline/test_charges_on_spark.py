@@ -60,7 +60,7 @@ def request(usage: Path, table: Path | None = None, **terms: Any) -> Request:
 
 
 def computed(spark: SparkSession, usage: Path, table: Path | None = None, **terms: Any) -> Outcome:
-    return compute_readable(lambda: spark, request(usage, table, **terms), NOW)
+    return compute_readable(lambda rows: spark, request(usage, table, **terms), NOW)
 
 
 def invoice_of(outcome: Outcome, rule: str = "published", scope: str = "sub") -> Invoice:

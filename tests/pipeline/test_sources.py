@@ -99,7 +99,7 @@ def test_a_clock_that_runs_ahead_is_noticed_in_the_running_month(
 ) -> None:
     now = OCTOBER.start + timedelta(days=3)
     write([record(f"a{n}") for n in range(30)] + [record("b", now + timedelta(days=1))], USAGE)
-    outcome = compute(lambda: spark, request(usage), now)
+    outcome = compute(lambda rows: spark, request(usage), now)
     assert outcome.counts.reasons == {"the minute lies in the future": 1}
 
 

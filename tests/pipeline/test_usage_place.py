@@ -145,7 +145,7 @@ def test_the_settings_of_a_store_reach_hadoop_at_run_time(spark: SparkSession, w
     settings = {"fs.viewfs.mounttable.stored.link./metering": f"file://{usage}"}
     asked = request(usage)
     elsewhere = replace(asked.usage, address="viewfs://stored/metering", settings=settings)
-    assert compute(lambda: spark, replace(asked, usage=elsewhere), NOW).counts.accepted == 1
+    assert compute(lambda rows: spark, replace(asked, usage=elsewhere), NOW).counts.accepted == 1
 
 
 @pytest.mark.spark
