@@ -34,14 +34,13 @@ TOGETHER = {
     "tests/dashboard/site/test_browser.py": "pages, first half",
     "tests/dashboard/site/test_browser_unanswered.py": "pages, first half",
     "tests/dashboard/access/test_signin_provider.py": "pages, first half",
-    "tests/dashboard/costs/test_costs_command.py": "charges",
     "tests/pairing/test_syphon.py": "syphon",
     "tests/pairing/test_bounded_time.py": "bounded time",
     "tests/emulator/clients/test_dotnet.py": "client for .NET",
     "tests/gateway/test_transparency.py": "clients through a gateway",
 }
 """Files that one worker of a parallel run (`make test`) takes together, because they share a demo, a Spark session, a
-control plane or Chromium. They and five that are as long begin first."""
+control plane or Chromium. They and four that are as long begin first."""
 
 
 def _scope(nodeid: str) -> str:
@@ -73,7 +72,7 @@ CLASSES = Path(sys.prefix, f"pyspark-{version('pyspark')}.jsa")
 def _quick_java() -> str:
     """A JVM of the tests ends before code that is optimized further has paid for it."""
     kept = CLASSES.exists() and CLASSES.stat().st_size
-    return "-XX:TieredStopAtLevel=1" + (f" -XX:SharedArchiveFile={CLASSES}" if kept else "")
+    return "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" + (f" -XX:SharedArchiveFile={CLASSES}" if kept else "")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

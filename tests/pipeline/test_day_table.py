@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -59,17 +60,33 @@ def summed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return days
 
 
+@pytest.fixture(scope="module")
+def first_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Outcome]:
+    """The month's usage, the table that a run has left, and its outcome."""
+    usage, table = (tmp_path_factory.mktemp("first") / name for name in ("usage-dir", "table"))
+    for day in DAYS:
+        write_table(usage / "usage" / f"date={day:%Y-%m-%d}" / "first.parquet", month(day), USAGE)
+    return usage, table, computed(spark, usage, table)
+
+
+@pytest.fixture
+def before(usage: Path, table: Path, first_run: tuple[Path, Path, Outcome]) -> Outcome:
+    """The month and its table are here, as that run has left them."""
+    first_usage, first_table, outcome = first_run
+    shutil.copytree(first_usage, usage, dirs_exist_ok=True)
+    known = (DayTable.of(at, f"file://{url}") for at, url in ((first_table, first_usage), (table, usage)))
+    shutil.copytree(*(each.folder for each in known))
+    return outcome
+
+
 def test_what_has_not_changed_is_priced_without_spark_and_only_changed_days_are_summed_again(
-    spark: SparkSession, usage: Path, write: Write, table: Path, summed: list[str]
+    spark: SparkSession, usage: Path, write: Write, table: Path, summed: list[str], before: Outcome
 ) -> None:
-    write(month(), USAGE)
-    before = computed(spark, usage, table)
     assert compute_readable(lambda: pytest.fail("Spark was started"), request(usage, table), NOW) == before
     corrected = [row | {"seq": 2, "billing_units": 9 * MILLION} for row in month(DAYS[2])]
     write([*corrected, *month(DAYS[2])], USAGE)
     next((usage / "usage" / "date=2026-10-09").iterdir()).unlink()
     write([record("new", OCTOBER.start + timedelta(days=3))], USAGE)
-    summed.clear()
     after = computed(spark, usage, table)
     assert summed == ["2026-10-04", "2026-10-21"]
     assert after.late_days == ("2026-10-21",)
@@ -83,20 +100,15 @@ def outcome_of(outcome: Outcome) -> tuple[object, ...]:
 
 
 @pytest.fixture(scope="module")
-def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
+def expected(first_run: tuple[Path, Path, Outcome]) -> tuple[object, ...]:
     """The outcome of the month, which no table was there for."""
-    usage = tmp_path_factory.mktemp("expected") / "usage-dir"
-    for day in DAYS:
-        write_table(usage / "usage" / f"date={day:%Y-%m-%d}" / "0.parquet", month(day), USAGE)
-    return outcome_of(computed(spark, usage))
+    return outcome_of(first_run[2])
 
 
+@pytest.mark.usefixtures("before")
 def test_a_file_with_rows_of_another_day_changes_both(
-    spark: SparkSession, usage: Path, write: Write, table: Path, summed: list[str]
+    spark: SparkSession, usage: Path, table: Path, summed: list[str]
 ) -> None:
-    write(month(), USAGE)
-    computed(spark, usage, table)
-    summed.clear()
     other_month = record("september", OCTOBER.start - timedelta(days=1))
     elsewhere = usage / "usage" / "date=2026-10-21" / "elsewhere.parquet"
     rows = [record("1-send", DAYS[0], seq=2, units=5, kind="send"), other_month, *month(DAYS[2])]
@@ -104,7 +116,7 @@ def test_a_file_with_rows_of_another_day_changes_both(
     write_table(usage / "usage" / "date=2026-09-02" / "0.parquet", [record("s", OCTOBER.start - timedelta(29))], USAGE)
     outcome = computed(spark, usage, table)
     assert summed == ["2026-10-21", "2026-10-01"]
-    assert outcome_of(outcome) == outcome_of(computed(spark, usage))
+    assert (outcome.counts.read, outcome.counts.accepted, outcome.counts.copies) == (9, 6, 3)
     assert {day.date: day.units for day in outcome.priced[0].days if day.kind == "send"}["2026-10-01"] == 5
     known = UsageFolder.of(str(usage)), DayTable.of(table, f"file://{usage}")
     assert changed_days(*known) == ["2026-09-02", "2026-09-30"]
@@ -157,11 +169,10 @@ def test_of_runs_at_once_each_has_a_whole_state_of_every_day(
     assert [outcome_of(each) for each in (first, *others.values())] == [expected] * 3
 
 
+@pytest.mark.usefixtures("before")
 def test_hours_are_summed_by_minute_from_as_many_days_at_once_as_are_summed_by_hour(
-    spark: SparkSession, usage: Path, write: Write, table: Path, monkeypatch: pytest.MonkeyPatch, expected: object
+    spark: SparkSession, usage: Path, table: Path, monkeypatch: pytest.MonkeyPatch, expected: object
 ) -> None:
-    write(month(), USAGE)
-    computed(spark, usage, table)
     for kept in table.rglob("*.minutes.parquet"):
         kept.unlink()
     at_once: list[int] = []
@@ -194,11 +205,10 @@ def test_a_run_counts_each_record_once_whenever_files_are_merged(
     assert outcome_of(outcome)[1:] == expected[1:]
 
 
+@pytest.mark.usefixtures("before")
 def test_sums_that_are_damaged_are_refused_by_name(
-    spark: SparkSession, usage: Path, write: Write, table: Path, expected: object
+    spark: SparkSession, usage: Path, table: Path, expected: object
 ) -> None:
-    write(month(), USAGE)
-    computed(spark, usage, table)
     kept = next(table.rglob("2026-10-09.hours.parquet"))
     kept.write_bytes(kept.read_bytes()[:-20])
     with pytest.raises(PipelineError, match=r"2026-10-09\.hours\.parquet cannot be read: delete the file"):
@@ -217,11 +227,8 @@ def test_a_row_of_the_future_is_judged_again_when_its_time_has_come(
         assert compute_readable(lambda rows: spark, asked, now).counts.accepted == accepted, now
 
 
-def test_late_peaks_of_connections_change_their_day(
-    spark: SparkSession, usage: Path, write: Write, table: Path
-) -> None:
-    write(month(), USAGE)
-    computed(spark, usage, table)
+@pytest.mark.usefixtures("before")
+def test_late_peaks_of_connections_change_their_day(usage: Path, write: Write, table: Path) -> None:
     write([{"hour": DAYS[2], "scope": "sub", "namespace": "contoso", "peak": 1}], CONNECTIONS, "connections")
     assert changed_days(UsageFolder.of(str(usage)), DayTable.of(table, f"file://{usage}")) == ["2026-10-21"]
 

@@ -1,11 +1,13 @@
-"""An outage from the first failed send to its row on the report: what is billed is what the namespaces counted.
+"""From records of usage to the bill: the command, the job in this process, the stored rows, the file and the report.
 
-docs/specification.md, section 10; docs/costs.md.
+docs/specification.md, section 10; docs/costs.md. The job in a process and a JVM of its own is a part of the demo.
 """
 
+import csv
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,19 +17,24 @@ import redis
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusError
 from django.core.management import call_command
+from pyspark.sql import SparkSession
 
 from dashboard.fleet.state import projection
-from dashboard.models import Charge, Outage
+from dashboard.models import Charge, ChargeRun, Invoice, Outage
 from emulator.running import RunningNamespace, running
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
 from pairing.events import Event
 from pairing.telemetry.metering import UsageRecord
+from pipeline.jobs import charges
+from tests.dashboard.costs.test_costs_command import write_usage
 from tests.dashboard.markup import costs_of
 from tests.pace import eventually
+from tests.workers.conftest import close_connections, fleet, without_pauses
 from tests.workers.readings import Readings, of_money
 from workers import usage
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.spark]
+__all__ = ["close_connections", "fleet", "without_pauses"]
+pytestmark = [pytest.mark.django_db, pytest.mark.spark]
 # What the library calls by purpose, a namespace counts by what it saw.
 SEEN_AS = {
     "send_backlog": "send",
@@ -37,8 +44,44 @@ SEEN_AS = {
     "syphon_settle": "settle",
 }
 
-
 Namespaces = Mapping[str, RunningNamespace]
+
+
+@pytest.fixture(autouse=True)
+def job_here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> None:
+    """The job runs in this process, on the session of these tests."""
+
+    def run(_: str, arguments: Sequence[str], on_progress: Callable[[dict[str, Any]], None], *_usage: str) -> None:
+        def progress(stage: str, share: float, rows: int) -> None:
+            on_progress({"stage": stage, "share": share, "rows": rows})
+
+        charges.run(charges.parser().parse_args(arguments), progress)
+
+    monkeypatch.setattr("dashboard.costs.runs.charges.run_job", run)
+    monkeypatch.setattr(charges, "_sessions", lambda progress: nullcontext(lambda rows: spark))
+    settings.STATE_DIR = tmp_path
+
+
+def test_a_month_is_computed_stored_and_written_as_csv_although_much_is_unusable_if_that_is_requested(tmp_path, capsys):
+    write_usage(tmp_path)
+    (tmp_path / "usage" / "date=2026-10-01" / "broken.parquet").touch()
+    output = tmp_path / "charges.csv"
+    wanted = {"month": "2026-10", "usage": str(tmp_path), "rule": "settlements", "max_quarantined": "1"}
+    call_command("compute_charges", **wanted, output=output)
+    run = ChargeRun.objects.get()
+    assert run.details["counts"]["rejected"]
+    assert (run.status, run.details["counts"]["accepted"]) == (ChargeRun.Status.SUCCEEDED, 3)
+    # 24,011,160 operations, 13 million of them included: 8.81 and the base charge of 10.00
+    assert {(each.rule, each.cents) for each in Invoice.objects.all()} == {("settlements", 1_881)}
+    with output.open() as text:
+        rows = list(csv.DictReader(text))
+    assert sum(round(float(row["charge"]) * 100) for row in rows) == 1_881
+    assert {row["kind"]: row["included_units"] for row in rows} == {
+        "send": "8003720", "receive": "4996280", "settle": "0", "connections": "0", "base": "0",
+    }  # fmt: skip
+    said = capsys.readouterr()
+    assert "sub: 18.81 USD (settlements)" in said.out
+    assert any("3 rows" in line for line in said.err.splitlines())
 
 
 @pytest.fixture
