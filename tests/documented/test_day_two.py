@@ -85,7 +85,7 @@ def kept(here: Stage, shell: Terminal) -> Kept:
             events=frozenset(browser.get("/events.csv").text.splitlines()),
             audit=frozenset(browser.get("/audit.csv").text.splitlines()),
             costs=browser.get("/costs.csv", params={"month": MONTH}).text,
-            charges=re.findall(r"\d[\d.,]* (?:USD|EUR)|[$€]\s?\d[\d.,]*", costs),
+            charges=re.findall(r"\d[\d.,]* (?:<small>)?USD", costs),
             computed=(shell.folder / "charges.csv").read_text(encoding="utf-8"),
         )
 

@@ -86,20 +86,23 @@ _broadcasts: WeakKeyDictionary[asyncio.AbstractEventLoop, Broadcast] = WeakKeyDi
 async def stream(may_go_on: Callable[[], Awaitable[bool]] | None = None, pair: str = "") -> AsyncGenerator[bytes, None]:
     """Server-sent events: `changed` (of one pair, or any; quick successions are merged), and keep-alive comments.
 
-    Ends when `may_go_on`, which is called before a `changed` at most every ASKED_AGAIN_S, returns False.
+    Ends when `may_go_on`, which is called after a `changed` at most every ASKED_AGAIN_S, returns False. Not before it:
+    a thousand pages would be told of a change only when all had been asked about.
     """
     broadcast = _broadcasts.setdefault(asyncio.get_running_loop(), Broadcast())
     woken, asked = broadcast.join(pair), time.monotonic()
     try:
         yield b"retry: 3000\n" + CHANGED_MESSAGE
         while True:
-            is_woken = await _is_woken(woken)
-            if is_woken and may_go_on and time.monotonic() - asked >= ASKED_AGAIN_S:
+            if not await _is_woken(woken):
+                yield b": still here\n\n"
+                continue
+            yield CHANGED_MESSAGE
+            await asyncio.sleep(LEAST_GAP_S)
+            if may_go_on and time.monotonic() - asked >= ASKED_AGAIN_S:
                 if not await may_go_on():
                     return
                 asked = time.monotonic()
-            yield CHANGED_MESSAGE if is_woken else b": still here\n\n"
-            await asyncio.sleep(LEAST_GAP_S)
     finally:
         broadcast.leave(woken)
 
