@@ -22,7 +22,7 @@ from pipeline.outages import Episode, availability
 from pipeline.placing import Ladder, Tables, place
 from pipeline.prices import PriceList
 from pipeline.pricing import collector_paused, price
-from pipeline.progress import Progress, silent
+from pipeline.progress import LOOKING, Progress, silent
 from pipeline.results import Outcome
 from pipeline.schemas import ALLOCATIONS
 from pipeline.tariffs import BASIC, NOTHING_KNOWN, PREMIUM, Tariffs
@@ -117,7 +117,7 @@ def damaged_file(error: Exception) -> str | None:
 
 def compute(session: Session, request: Request, now: datetime, progress: Progress = silent) -> Outcome:
     """The month's invoices under both counting rules. Raises PipelineError if the input is unreliable."""
-    progress("looking at the files", 0.0, 0)
+    progress(LOOKING, 0.0, 0)
     _require_folders(request)
     refreshing = Refreshing(request.usage, request.table, request.month, now, session, progress, request.left_out)
     days, others = refreshing.days()

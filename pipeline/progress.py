@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable
 
 Progress = Callable[[str, float, int], None]
+LOOKING = "looking at the files"
+"""The stage in which a run lists the files that it then reads."""
 
 
 def to_stdout(stage: str, share: float, rows: int) -> None:

@@ -137,7 +137,7 @@ def _cost(story: Story) -> Iterator[str]:
     currency = _plain(cost.prices.currency)
     yield f"{small_money(cost.money)} {currency} for {cost.operations:,} additional operations, as metered."
     if to_come := cost.to_come.operations:
-        estimate = f"about {small_money(cost.to_come.money)} {currency} for {to_come:,} operations"
+        estimate = f"{small_money(cost.to_come.money)} {currency} for {to_come:,} operations, estimated"
         yield f"Not metered yet: {estimate}, by the messages that wait and the highest sampled depth."
     if cost.prices.is_sample:
         yield "The prices are samples."

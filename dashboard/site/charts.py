@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from dashboard.site.durations import lasting
+
 Point = tuple[datetime, int]
 Key = TypeVar("Key")
 STOPS, TABLE_ROWS, MOST_NAMED = 180, 12, 4
@@ -55,7 +57,7 @@ class Window:
     @property
     def words(self) -> str:
         """`last 20 min`; for past windows its length."""
-        length = _length(self.end - self.start)
+        length = lasting(self.end - self.start)
         return length if self.is_past else f"last {length}"
 
     @property
@@ -306,13 +308,3 @@ def ceiling(value: int) -> int:
         return 10
     power = 10 ** math.floor(math.log10(value))
     return next(int(step * power) for step in (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10) if step * power >= value)
-
-
-def _length(span: timedelta) -> str:
-    """20 min, 6 h, 30 d."""
-    minutes = span / timedelta(minutes=1)
-    if minutes < 2:
-        return f"{minutes * 60:.0f} s"
-    if minutes <= 90:
-        return f"{minutes:.3g} min"
-    return f"{minutes / 60:.3g} h" if minutes <= 36 * 60 else f"{minutes / 1440:.3g} d"

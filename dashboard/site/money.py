@@ -21,17 +21,14 @@ def cents(amount: Fraction) -> int:
 
 
 def small_money(amount: Fraction) -> str:
-    """Money below a cent with four significant digits, 0.00002304; below ten cents with four decimals: 0.0123"""
-    if not 0 < abs(amount) < Fraction(1, 10):
-        return money(cents(amount))
-    decimals = 4 if abs(amount) >= Fraction(1, 100) else 3 - floor(log10(abs(float(amount))))
-    return f"{float(amount):,.{decimals}f}"
+    """Money to be read, in cents; below one “<0.01”: files and the API have the exact amount."""
+    return "<0.01" if 0 < amount < Fraction(1, 100) else money(cents(amount))
 
 
 def unrounded(amount: Fraction) -> str:
-    """Money to be calculated with: up to six decimals, at least two, 5.60 or 10.770516; below a cent as small money."""
+    """Money to be calculated with: up to six decimals, 5.60 or 10.770516; below a cent four digits: 0.0000008000"""
     if 0 < abs(amount) < Fraction(1, 100):
-        return small_money(amount)
+        return f"{float(amount):,.{3 - floor(log10(abs(float(amount))))}f}"
     whole, decimals = f"{float(amount):,.6f}".split(".")
     return f"{whole}.{decimals.rstrip('0'):0<2}"
 

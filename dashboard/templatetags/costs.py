@@ -48,15 +48,9 @@ def bar(width: int, tone: str = "total") -> SafeString:
 
 
 @register.filter
-def exact_money(amount: Fraction) -> str:
-    """An exact amount, rounded to cents."""
-    return as_money(cents(amount))
-
-
-@register.filter
 def per_million(rate: Fraction) -> str:
     """The price of a million operations."""
-    return as_money(cents(rate * 1_000_000))
+    return small_money(rate * 1_000_000)
 
 
 @register.filter
@@ -137,5 +131,5 @@ def span(found: Range) -> str:
 @register.filter
 def money_span(found: Range) -> str:
     """The same for money."""
-    least, most = exact_money(found.least), exact_money(found.most)
+    least, most = small_money(found.least), small_money(found.most)
     return least if least == most else f"{least}–{most}"

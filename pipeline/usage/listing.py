@@ -49,6 +49,12 @@ class Listing:
         of_peaks = {f"connections/{printable(child.name)}": child.mark for child in peaks}
         return of_peaks | {name: child.mark for name, child in self.sources(day).items()}
 
+    def is_outdated(self, day: str) -> bool:
+        """Whether its sums lack anything but files that were added to the folders of the day."""
+        marks, known = self.marks(day), self.headers[day].sources
+        own = (f"date={day}/", "connections/")
+        return known != {name: mark for name, mark in marks.items() if name in known or not name.startswith(own)}
+
     def of_month(self, month: str) -> list[str]:
         """The days of the month that have files."""
         return sorted(day for day in {*self.days, *self._elsewhere} if day.startswith(month) and self.marks(day))

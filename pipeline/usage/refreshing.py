@@ -62,12 +62,10 @@ class Refreshing:
         return days, Counts(files=rejected, files_rejected=rejected, rejected=listing.others)
 
     def _stale(self, listing: Listing) -> list[str]:
-        """Of days that are not final, those are left that this run has summed."""
-        return [
-            day
-            for day in listing.stale(str(self.month))
-            if day not in self.summed or listing.headers[day].sources != listing.marks(day)
-        ]
+        """Of days that are not final, those are left that this run has summed; files that come meanwhile are the next
+        run's, as new ones come all the time.
+        """
+        return [day for day in listing.stale(str(self.month)) if day not in self.summed or listing.is_outdated(day)]
 
     @property
     def _not_after(self) -> datetime | None:

@@ -205,6 +205,19 @@ def test_a_run_counts_each_record_once_whenever_files_are_merged(
     assert outcome_of(outcome)[1:] == expected[1:]
 
 
+def test_files_that_come_while_a_run_sums_are_the_next_runs(
+    spark: SparkSession, usage: Path, write: Write, table: Path, summed: list[str]
+) -> None:
+    def coming(at: str, share: float, rows: int) -> None:
+        if at == "summing by hour":
+            write([record(f"more-{len(summed)}", DAYS[2])], USAGE)
+
+    write(month(), USAGE)
+    first = compute_readable(lambda rows: spark, request(usage, table), NOW, coming)
+    assert (first.counts.accepted, summed) == (6, [f"{day:%Y-%m-%d}" for day in DAYS])
+    assert computed(spark, usage, table).counts.accepted == 7
+
+
 @pytest.mark.usefixtures("before")
 def test_sums_that_are_damaged_are_refused_by_name(
     spark: SparkSession, usage: Path, table: Path, expected: object

@@ -6,11 +6,12 @@ import csv
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from html import unescape
 from typing import Any
 
 from django.test import Client
@@ -59,7 +60,7 @@ class Readings:
         return json.loads(self.text(address))
 
     def see(self, figure: str, place: str, value: object) -> None:
-        self.figures[figure][place] = str(value).replace(",", "")
+        self.figures[figure][place] = unescape(str(value)).replace(",", "")
 
     def found(self, figure: str, place: str, pattern: str, page: str) -> None:
         match = re.search(pattern, page)
@@ -143,13 +144,16 @@ def of_money(seen: Readings) -> None:
     if operations:
         seen.see(figure, "API", text(sum((Fraction(row[column]) for row in operations), Fraction(0))))
         seen.see(figure, "sum of the month", _totals(page)[label])
-        seen.see(figure, "chart, values by day", text(sum(map(Fraction, _values(page, label)), Fraction(0))))
-        seen.see(figure, "chart, numbers by day", text(sum(_numbers(page, label), Fraction(0))))
+        seen.see(figure, "chart, values by day", _in_all(_values(page, label), text))
+        seen.see(figure, "chart, numbers by day", _in_all(_numbers(page, label), text))
     of_failover = page.partition('id="failover-by-day"')[2]
     for part, label in GROUPS.items() if "Cost of failover by day" in of_failover else ():
         if label in _totals(of_failover):
             seen.found(
-                f"cost of {part}", "card", rf"(?i)\b{label} ([\d.,]+\d)[,:]", page.partition("Cost of failover")[2]
+                f"cost of {part}",
+                "card",
+                rf"(?i)\b{label} ((?:&lt;)?[\d.,]+\d)[,:]",
+                page.partition("Cost of failover")[2],
             )
             seen.see(f"cost of {part}", "chart of failover", _totals(of_failover)[label])
     listed = list(csv.DictReader(seen.text(f"/costs.csv?month={month}").splitlines()))
@@ -184,11 +188,16 @@ def _chart_table(page: str) -> tuple[list[str], str]:
     return re.findall(r'class="num">([^<]*)<', head), body
 
 
-def _numbers(page: str, label: str) -> list[Fraction]:
+def _in_all(days: list[str], text: Callable[[Fraction], str]) -> str:
+    """The sum of the days; what is below a cent is no number."""
+    return days[0] if len(days) == 1 else text(sum(map(Fraction, days), Fraction(0)))
+
+
+def _numbers(page: str, label: str) -> list[str]:
     """The table of numbers beside the chart."""
     heads, body = _chart_table(page)
     cells = re.findall(r'class="num">([^<]*)<', body.partition("<tfoot>")[0])
-    return [Fraction(one.replace(",", "")) for one in cells[heads.index(label) :: len(heads)]]
+    return [one.replace(",", "") for one in cells[heads.index(label) :: len(heads)]]
 
 
 def _totals(page: str) -> dict[str, str]:

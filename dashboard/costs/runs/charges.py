@@ -25,6 +25,7 @@ from dashboard.fleet.state.outages import Outage, recorded
 from dashboard.models import ChargeRun, DepthSample, EntityHealth, PairDepth
 from pairing.health.faults import describe
 from pipeline.months import Month, is_month
+from pipeline.progress import LOOKING
 
 OPEN = (ChargeRun.Status.WANTED, ChargeRun.Status.RUNNING)
 
@@ -209,7 +210,9 @@ def _begin(month: str, started_by: str) -> ChargeRun:
 def _note(run: ChargeRun, said: dict[str, Any], tell: Callable[[ChargeRun], None]) -> None:
     run.stage, run.share, run.rows = str(said["stage"]), float(said["share"]), int(said["rows"])
     run.heard_at = timezone.now()
-    run.save(update_fields=["stage", "share", "rows", "heard_at"])
+    if run.stage == LOOKING:  # what was metered until now is in its files, however long the job has waited
+        run.started_at = run.heard_at
+    run.save(update_fields=["stage", "share", "rows", "heard_at", "started_at"])
     tell(run)
 
 

@@ -19,7 +19,10 @@ OF_A_PRIMARY = ("the primary ", "rejects sends")
 
 @dataclass(frozen=True, slots=True)
 class PrimaryDown:
-    """A primary of which these `paths`, of all `entities`, failed since `since`; no send succeeded since `quiet`."""
+    """A primary of which these `paths`, of all `entities`, failed since `since`, and `silent` did not fail.
+
+    `quiet`: since when no send succeeded.
+    """
 
     pair: str
     cause: str
@@ -27,6 +30,7 @@ class PrimaryDown:
     quiet: datetime
     paths: Collection[str]
     entities: int
+    silent: int
 
     @property
     def sentence(self) -> str:
@@ -35,8 +39,7 @@ class PrimaryDown:
     @property
     def evidence(self) -> str:
         proven = len(self.paths)
-        quiet = self.entities - proven
-        others = f", {quiet:,} {'has' if quiet == 1 else 'have'} no traffic" if quiet else ""
+        others = f", {self.silent:,} {'has' if self.silent == 1 else 'have'} no traffic" if self.silent else ""
         return f"{proven:,} of {self.entities:,} entities proven{others}"
 
     @property
@@ -68,13 +71,14 @@ def primaries_down(now: datetime, pairs: Collection[Pair] | None = None) -> Mapp
     if not several:
         return {}
     known = EntityHealth.objects.present().filter(pair__in={key for key, _, _ in several}).order_by()
-    counts = dict(known.values_list("pair").annotate(Count("pk")))
+    silent = Count("pk", filter=~Q(state__in=("failed_over", "failing")))
+    counts = {key: numbers for key, *numbers in known.values_list("pair").annotate(all=Count("pk"), silent=silent)}
     last = _last_reports({name for _, name, _ in several}, min(several.values()))
     found = {}
     for which, at in several.items():
         (key, name, cause), paths, (reported, sent) = which, failed[which], last.get(which[1], (None, None))
         if reported and reported >= at and not (sent and sent >= at):
-            found[key] = PrimaryDown(name, cause, min(paths.values()), at, paths.keys(), counts[key])
+            found[key] = PrimaryDown(name, cause, min(paths.values()), at, paths.keys(), *counts[key])
     return found
 
 

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.fleet.boards import CALM, PanelOf, board, headline_of, last_heartbeat, watched_pairs
+from dashboard.fleet.boards import CALM, Board, PanelOf, board, headline_of, last_heartbeat, watched_pairs
 from dashboard.fleet.forms import EntityFilter
 from dashboard.fleet.many_pairs import MANY, MOST_CARDS, MOST_ROWS, pair_lines, worst, worst_pairs
 from dashboard.fleet.state.status import is_silent
@@ -17,7 +17,7 @@ from dashboard.fleet.state.status_counts import counts_by_pair
 from dashboard.models import EntityHealth, Pair
 from dashboard.models.entity import AT_REST
 from dashboard.site.database import from_one_reading
-from dashboard.site.pages import page_or_part, query_without_page
+from dashboard.site.pages import page_or_part, query_without_page, wants_part
 from dashboard.site.queries import page_of, read
 
 PAGE = 50
@@ -26,8 +26,10 @@ PAGE = 50
 @require_GET
 @from_one_reading
 def overview(request: HttpRequest, panel_of: PanelOf) -> HttpResponse:
-    """All pairs; htmx requests return only the live part."""
+    """All pairs; htmx requests return only the live part, or of a large fleet the rows and cards of `only`."""
     form, now = read(request, EntityFilter), timezone.now()
+    if wants_part(request) and (only := request.GET.get("only")):
+        return page_or_part(request, "fleet/overview.html", _only(only.split(","), form, panel_of, now), part="changed")
     pairs, entities = list(watched_pairs(now)), form.apply(worst_first())
     if len(pairs) > MANY:
         context = _table(request, pairs, entities, panel_of, now, is_used=form.is_used)
@@ -57,10 +59,26 @@ def _table(
     shown = [pair for pair in pairs if pair.pk in matching or not is_used]
     page = page_of(request, worst_pairs(shown, counts), PAGE)
     carded = [pair for pair in page if is_used or worst(counts.get(pair.pk, {})) not in CALM][:MOST_CARDS]
-    rows = entities.filter(pair__in=carded) if is_used else entities.filter(pair__in=carded, rank__lt=AT_REST)
-    cards = board(now, carded, [row for pair in carded for row in rows.filter(pair=pair)[:MOST_ROWS]], panel_of)
+    cards = _cards(carded, entities, panel_of, now, is_used=is_used)
     whole = replace(cards, headline=headline_of(pairs, now, silent), is_silent=silent)
     return {"board": whole, "page": page, "lines": pair_lines(list(page), counts, now)}
+
+
+def _only(ids: list[str], form: EntityFilter, panel_of: PanelOf, now: datetime) -> dict[str, Any]:
+    """What has changed of the pairs with these rows (`row-NAME`) and cards (`card-NAME`) on the page."""
+    pairs = list(watched_pairs(now).filter(name__in={one.partition("-")[2] for one in ids}))
+    rows, carded = ([pair for pair in pairs if f"{what}-{pair.name}" in ids] for what in ("row", "card"))
+    lines = pair_lines(rows, counts_by_pair(rows, now, is_silent(last_heartbeat(), now)), now)
+    cards = _cards(carded, form.apply(worst_first()), panel_of, now, is_used=form.is_used)
+    return {"board": cards, "lines": lines, "is_changed": True}
+
+
+def _cards(
+    pairs: list[Pair], entities: QuerySet[EntityHealth], panel_of: PanelOf, now: datetime, *, is_used: bool
+) -> Board:
+    """Pairs with some of their entities: of a search those that match, otherwise those that are not at rest."""
+    rows = entities.filter(pair__in=pairs) if is_used else entities.filter(pair__in=pairs, rank__lt=AT_REST)
+    return board(now, pairs, [row for pair in pairs for row in rows.filter(pair=pair)[:MOST_ROWS]], panel_of)
 
 
 def worst_first() -> QuerySet[EntityHealth]:

@@ -5,11 +5,19 @@
   const body = document.body;
 
   // Live parts fetch themselves on "refresh", which the stream, a timer or the answer to an action triggers.
-  let pending = null, isPressed = false, isLeaving = false, gap = GAP_MS, asked = 0;
-  const refresh = () => {
-    if (document.hidden || pending || isLeaving) return;
-    pending = setTimeout(() => { pending = null; body.dispatchEvent(new CustomEvent("refresh")); }, gap);
+  let pending = null, isPressed = false, isLeaving = false, gap = GAP_MS, asked = 0, isWhole = false;
+  const changed = new Set();
+  const ask = () => {
+    const from = document.querySelector("[data-only]")?.dataset.only;
+    const ids = [...changed].flatMap((name) => [`row-${name}`, `card-${name}`]).filter((id) => document.getElementById(id));
+    if (isWhole || !from) body.dispatchEvent(new CustomEvent("refresh"));
+    else if (ids.length) htmx.ajax("GET", from + ids, { source: "#live", target: "#live", swap: "none" });
+    pending = null;
+    isWhole = false;
+    changed.clear();
   };
+  const askSoon = () => { if (!document.hidden && !pending && !isLeaving) pending = setTimeout(ask, gap); };
+  const refresh = () => { isWhole = true; askSoon(); };
   // A page of a large fleet hears of changes all the time: it waits ten times as long as its part took.
   body.addEventListener("htmx:beforeRequest", ({ detail }) => { if (detail.elt.id === "live") asked = performance.now(); });
   body.addEventListener("htmx:afterRequest", ({ detail }) => { if (detail.elt.id === "live") gap = Math.max(GAP_MS, 10 * (performance.now() - asked)); });
@@ -26,7 +34,12 @@
   body.addEventListener("htmx:sseOpen", () => showStream("live", true));
   body.addEventListener("htmx:sseError", () => showStream("every 15 s", false));
   body.addEventListener("htmx:sseClose", () => showStream("every 15 s", false));
-  body.addEventListener("htmx:sseMessage", refresh);
+  // Of a table of many pairs only the rows and cards are fetched that have changed; its order and sums follow with the whole.
+  body.addEventListener("htmx:sseMessage", ({ detail: { data } }) => {
+    if (data === "*") return refresh();
+    data.split(" ").forEach((name) => changed.add(name));
+    askSoon();
+  });
   document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
   setInterval(refresh, POLL_MS);
 
@@ -52,7 +65,8 @@
   };
   body.addEventListener("htmx:afterSwap", tick);
   body.addEventListener("htmx:beforeSwap", (event) => {
-    const isRefresh = event.detail.target.id === "live" && event.detail.requestConfig?.triggeringEvent?.type === "refresh";
+    const by = event.detail.requestConfig?.triggeringEvent;
+    const isRefresh = event.detail.target.id === "live" && (!by || by.type === "refresh");
     if (isRefresh && isBusy()) {
       event.detail.shouldSwap = false;
       refresh();

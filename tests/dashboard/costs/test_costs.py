@@ -18,6 +18,7 @@ from dashboard.costs.runs.charges import ChargesRequest, compute_month
 from dashboard.costs.runs.jobs import JobFailed
 from dashboard.costs.runs.storing import store
 from dashboard.models import Charge, ChargeRun, Invoice
+from pipeline.progress import LOOKING
 from tests.dashboard.markup import costs_of, one_line
 from tests.dashboard.results import result_of
 
@@ -245,6 +246,20 @@ def test_a_run_that_breaks_off_says_why(monkeypatch, error, reported):
         compute_month(ChargesRequest(month=MONTH))
     run = ChargeRun.objects.get()
     assert (run.status, run.error) == (ChargeRun.Status.FAILED, reported)
+
+
+def test_a_run_is_as_of_the_moment_at_which_it_looked_at_the_files(monkeypatch):
+    waited = []
+
+    def job(module: str, words: list[str], on_progress: Callable[[dict[str, Any]], None], usage: str) -> None:
+        waited.append(timezone.now())
+        on_progress({"stage": LOOKING, "share": 0.0, "rows": 0})
+        raise JobFailed("enough")
+
+    monkeypatch.setattr("dashboard.costs.runs.charges.run_job", job)
+    with pytest.raises(JobFailed):
+        compute_month(ChargesRequest(month=MONTH))
+    assert ChargeRun.objects.get().started_at >= waited[0]
 
 
 def test_names_from_outside_are_text_on_the_page_and_in_the_csv(viewer, stored):

@@ -88,7 +88,9 @@ def test_a_namespace_that_is_away_is_said_and_not_an_error(demo, as_role, monkey
     monkeypatch.setenv("CONTOSO_PRIMARY", gone)
     operator = as_role("operator")
 
-    assert "contoso does not answer" in operator.get("/").text
+    page = operator.get("/").text
+    assert "is not known: contoso does not answer" in page
+    assert ("Break one queue" in page, "Mend all</button>" in page) == (False, True)
     assert press(operator, "break", path="orders").status_code == 503
 
 

@@ -18,7 +18,7 @@ from tests.dashboard.conftest import health
 from workers import collectors
 
 DEADLINE_S = 20
-CHANGED = b"event: changed\ndata: 1\n\n"
+CHANGED = b"event: changed\ndata: *\n\n"
 
 
 async def next_change(stream: AsyncIterator[bytes]) -> bytes:
@@ -103,6 +103,15 @@ async def test_a_page_of_one_pair_is_notified_of_its_changes_and_not_of_others(s
         found.append(woken.is_set())
     broadcast.leave(woken)
     assert found == [False, True]
+
+
+async def test_who_sees_all_pairs_reads_which_of_them_have_changed(stream):
+    named = live.stream(names_pairs=True)
+    await anext(named)
+    await asyncio.to_thread(announce_change, "contoso")
+    async with asyncio.timeout(DEADLINE_S):
+        assert await anext(named) == b"event: changed\ndata: contoso\n\n"
+    await named.aclose()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -11,6 +11,7 @@ from django.utils import timezone
 from dashboard.fleet.depth.outlook import Outlook
 from dashboard.fleet.state import message_counts, projection
 from dashboard.fleet.usage import metered
+from dashboard.fleet.views import overview
 from dashboard.models import AuditEntry, EntityHealth, Pair
 from dashboard.templatetags.dashboard import verb
 from pairing.events import Event
@@ -44,8 +45,9 @@ def test_a_primary_that_is_down_is_one_sentence_with_its_evidence(viewer, alive,
         EntityHealth.objects.create(pair=pair, path=path, state="healthy", since=NOW)
     away = {"state": "failed_over", "since": now - timedelta(minutes=5), "reason": reason}
     pair.entities.filter(path__in=("orders", "payments")).update(**away)
+    EntityHealth.objects.create(pair=pair, path="gone", **away | {"reason": "the entity does not exist"})
     metered.store([sent(now - timedelta(minutes=2), "orders", "send_backlog", 1)], now)
-    sentence = "The primary of contoso is down: 2 of 4 entities proven, 2 have no traffic"
+    sentence = "The primary of contoso is down: 2 of 5 entities proven, 2 have no traffic"
     pages = [one_line(viewer.get(address).text) for address in ("/", "/pairs/contoso/")]
     for page in pages:
         assert (sentence in page, page.count("not known: nobody has sent to it since"), "Nothing is lost" in page) == (
@@ -56,7 +58,7 @@ def test_a_primary_that_is_down_is_one_sentence_with_its_evidence(viewer, alive,
 
     metered.store([sent(now, "created", "send", 1)], now)
     for page in (viewer.get(address).text for address in ("/", "/pairs/contoso/")):
-        assert ("2 of 4 entities failed over" in page, "not known" in page) == (True, False)
+        assert ("3 of 5 entities failed over" in page, "not known" in page) == (True, False)
 
 
 def test_the_overview_of_several_pairs_names_the_pair_of_an_entity(viewer, alive):
@@ -69,6 +71,21 @@ def test_the_overview_of_several_pairs_names_the_pair_of_an_entity(viewer, alive
 
     for named in ("contoso / orders</a>", '<span class="quiet">in contoso</span>'):
         assert (named in alone, named in page) == (False, True)
+
+
+def test_of_a_table_of_pairs_only_what_has_changed_is_fetched(viewer, alive, pair, monkeypatch):
+    monkeypatch.setattr(overview, "MANY", 0)
+    projection.apply_all_health("contoso", [health(reason="no answer")])
+    Pair.objects.create(name="fabrikam", primary_namespace="f", secondary_namespace="f-dr", synced_at=NOW)
+    whole = one_line(viewer.get("/").text)
+    ids = "row-contoso,row-fabrikam,card-contoso"
+    part = one_line(viewer.get(f"/?&only={ids}", headers=HTMX).text)
+
+    assert 'data-only="?&amp;only="' in whole
+    for where, mark in ((whole, ""), (part, ' hx-swap-oob="true"')):
+        assert sorted(re.findall(rf'id="((?:row|card)-[a-z]+)"[^>]*?{mark}>', where)) == sorted(ids.split(","))
+    assert ("<h1" in part, 'data-entity="orders"' in part) == (False, True)
+    assert "row-contoso" not in viewer.get("/?only=row-fabrikam", headers=HTMX).text
 
 
 def test_a_pair_without_entities_offers_no_action_on_all_of_them(pair, redis_here, as_role):

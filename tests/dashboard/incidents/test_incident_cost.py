@@ -72,14 +72,15 @@ def test_every_place_has_the_metered_figure(
     """A hundred messages sent to the backlog and out of it, and settled; eleven pings."""
     CostRule.objects.create(rule=rule, set_by="ada", set_at=timezone.now())
     bill("sub", 20 * MILLION, "send", rule=rule, tiers=(13 * MILLION, 7 * MILLION))
-    details = {"counts": RUN["counts"], "prices": PRICES, "sample_prices": False}
+    prices = [row | {"price": f"{1_000 * float(row['price'])}"} for row in PRICES]
+    details = {"counts": RUN["counts"], "prices": prices, "sample_prices": False}
     ChargeRun.objects.update(rule=rule, started_at=outage - MINUTE, finished_at=outage, details=details)
     meter(outage, 1, send_backlog=100, ping=11)
     meter(outage, 19, syphon_receive=100, syphon_settle=100, syphon_send=100)
     meter(outage - MINUTE * 30, 1, send_backlog=1_000)  # of an outage before
     viewer = as_role("viewer")
 
-    money = billed * Fraction(8, 10 * MILLION)
+    money = billed * Fraction(800, MILLION)
     cost = viewer.get(f"{ADDRESS}.json").json()["cost"]
     assert (cost["rule"], cost["operations"], Fraction(cost["money"])) == (rule, billed, money)
     assert cost["metered"] == {
@@ -131,7 +132,7 @@ def test_what_waits_is_an_estimate_and_named_so(outage: datetime, redis_here, al
     page = one_line(viewer.get(f"{ADDRESS}/").text)
     for text in ("100 operations, estimated", "the next million costs 0.80", "As metered, counting rule published"):
         assert text in page, text
-    assert "Not metered yet: about" in viewer.get(f"{ADDRESS}.md").text
+    assert "operations, estimated, by the messages" in viewer.get(f"{ADDRESS}.md").text
 
 
 def test_what_no_process_has_metered_is_the_highest_sampled_depth(outage: datetime, redis_here, alive, as_role) -> None:

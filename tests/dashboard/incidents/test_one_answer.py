@@ -55,7 +55,8 @@ def state(request, pair, redis_here, alive, monkeypatch) -> str:
     EntityHealth.objects.update(ping_count=7_311)
     metered.store([sent(began + timedelta(minutes=1), "orders", "ping", PINGS)], NOW)
     bill("contoso", 20_000_000, "send", tiers=(13_000_000, 7_000_000))
-    details = {"counts": RUN["counts"], "prices": PRICES, "sample_prices": False}
+    prices = [row | {"price": f"{1_000 * float(row['price'])}"} for row in PRICES]
+    details = {"counts": RUN["counts"], "prices": prices, "sample_prices": False}
     ChargeRun.objects.update(started_at=NOW - timedelta(hours=3), details=details)
     return str(request.param)
 

@@ -133,7 +133,9 @@ def test_a_chart_is_an_image_with_a_label_and_no_inline_style():
 
     root = ElementTree.fromstring(svg)
     assert root.get("role") == "img"
-    assert root.get("aria-label") == "Messages in the backlog, last 60 min: highest 8 at 02:50:00 UTC, now 5"
+    assert (
+        root.get("aria-label") == "Messages in the backlog, last 1\N{NO-BREAK SPACE}h: highest 8 at 02:50:00 UTC, now 5"
+    )
     assert "style" not in svg
 
 
@@ -161,9 +163,9 @@ def test_names_from_outside_are_escaped():
 def test_a_chart_says_what_it_shows():
     day = Window.last(timedelta(days=2), NOW)
 
-    assert (HOUR.words, HOUR.bounds) == ("last 60 min", "02:00 to 03:00 UTC")
-    assert (day.words, day.bounds) == ("last 2 d", "2026-10-31 03:00 to 2026-11-02 03:00 UTC")
-    assert Window(ago(30), NOW, is_past=True).words == "30 min"
+    assert (HOUR.words, HOUR.bounds) == ("last 1\N{NO-BREAK SPACE}h", "02:00 to 03:00 UTC")
+    assert (day.words, day.bounds) == ("last 2\N{NO-BREAK SPACE}d", "2026-10-31 03:00 to 2026-11-02 03:00 UTC")
+    assert Window(ago(30), NOW, is_past=True).words == "30\N{NO-BREAK SPACE}min"
 
 
 def test_a_chart_begins_with_the_value_at_the_start_of_its_window():
@@ -217,7 +219,7 @@ def test_an_entity_s_small_line_has_its_colour_and_begins_with_nothing_waiting_w
 
     assert f'class="spark {hue("orders")}"' in drawn
     assert 'points="0.0,26.0 60.0,26.0 60.0,2.0' in drawn
-    assert "at most 7 waiting in the last 60 min" in drawn
+    assert "at most 7 waiting in the last 1\N{NO-BREAK SPACE}h" in drawn
 
 
 def test_a_long_axis_is_reported_in_days_and_a_past_one_in_dates():

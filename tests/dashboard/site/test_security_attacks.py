@@ -19,6 +19,7 @@ from asgiref.sync import sync_to_async
 from django import forms
 from django.conf import settings as configured
 from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.models import Group
 from django.test import AsyncClient, Client
 from django.utils import timezone
 from hypothesis import given
@@ -31,7 +32,7 @@ from dashboard.alerts.sending.delivery import deliver
 from dashboard.alerts.sending.transport import post
 from dashboard.alerts.watching.conditions import fits
 from dashboard.fleet.state import live, message_counts, projection
-from dashboard.models import AlertRule, AuditEntry, FailoverEvent
+from dashboard.models import AlertRule, AuditEntry, FailoverEvent, Pair
 from dashboard.site import processes
 from dashboard.site.redis import announce_change
 from dashboard.site.tables import cell
@@ -150,7 +151,11 @@ def leave_the_group(client: AsyncClient, people) -> None:
     people["viewer"].groups.clear()
 
 
-@pytest.mark.parametrize("leave", [sign_out, leave_the_group])
+def lose_a_pair(client: AsyncClient, people) -> None:
+    Pair.objects.get().groups.add(Group.objects.create(name="theirs"))
+
+
+@pytest.mark.parametrize("leave", [sign_out, leave_the_group, lose_a_pair])
 @pytest.mark.django_db(transaction=True)
 async def test_a_stream_ends_with_the_right_to_it(pair, redis_here, people, monkeypatch, leave):
     monkeypatch.setattr(live, "ASKED_AGAIN_S", 0.0)
@@ -158,7 +163,7 @@ async def test_a_stream_ends_with_the_right_to_it(pair, redis_here, people, monk
     await client.aforce_login(people["viewer"])
     answer = await client.get("/live/")
     reported = aiter(answer.streaming_content)
-    assert live.CHANGED_MESSAGE in await anext(reported)
+    assert b"event: changed" in await anext(reported)
 
     await sync_to_async(leave)(client, people)
     async with asyncio.timeout(20):
