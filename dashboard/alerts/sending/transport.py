@@ -106,7 +106,8 @@ def _sent(
         connection.request("POST", target, request.body, headers)
         response = connection.getresponse()
         answer = _judged(response.status, response.getheader("Retry-After"))
-        response.read(MOST_READ)
+        with suppress(OSError, http.client.HTTPException):  # the message has its answer
+            response.read(MOST_READ)
         return answer
     finally:
         timer.cancel()

@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -174,8 +175,8 @@ RECORD = bytes([22, 3, 3, 63, 255])  # of a TLS handshake, with 16,383 bytes to 
 
 
 @contextmanager
-def trickling(beginning: bytes, context: ssl.SSLContext | None = None) -> Iterator[int]:
-    """The port of a server that answers with a beginning, and then with a byte now and then, for ever."""
+def trickling(beginning: bytes, context: ssl.SSLContext | None = None, *, resets: bool = False) -> Iterator[int]:
+    """The port of a server that answers with a beginning, and then with a byte now and then, for ever; or resets."""
     ended = threading.Event()
 
     def answer() -> None:
@@ -184,6 +185,9 @@ def trickling(beginning: bytes, context: ssl.SSLContext | None = None) -> Iterat
             with context.wrap_socket(connection, server_side=True) if context else connection as taken:
                 taken.recv(4096)
                 taken.sendall(beginning)
+                if resets:
+                    taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    return
                 while not ended.wait(0.05):
                     taken.send(b"x")
 
@@ -207,6 +211,14 @@ def test_a_body_that_comes_byte_by_byte_is_not_waited_for(is_encrypted, tls, aut
 
     assert answer.status == 200
     assert watch.took < 5 + limit_s
+
+
+def test_a_status_counts_though_the_connection_is_reset_in_the_body():
+    """So it may end for who stops waiting for the body, too: what arrives after that is answered with a reset."""
+    with trickling(ANSWER, resets=True) as port:
+        answer = post(Post(f"http://127.0.0.1:{port}/", b""), LOOPBACK)
+
+    assert (answer.status, answer.problem) == (200, "")
 
 
 @pytest.mark.parametrize(("scheme", "beginning"), [("http", b"H"), ("https", RECORD)], ids=["a status", "a handshake"])
