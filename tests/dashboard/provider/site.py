@@ -56,7 +56,13 @@ def configure(folder: Path, port: str) -> None:
                 "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
             }
         ],
-        DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": folder / "provider.sqlite3"}},
+        DATABASES={
+            "default": {
+                "ENGINE": "django.db.backends.sqlite3",
+                "NAME": folder / "provider.sqlite3",
+                "OPTIONS": {"init_command": "PRAGMA synchronous=OFF"},  # a slow disk must not delay answers
+            }
+        },
         DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
         MIGRATION_MODULES=dict.fromkeys(("auth", "contenttypes", "sessions", "oauth2_provider")),  # tables at once
         PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
