@@ -7,7 +7,8 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page, expect
 
-from tests.dashboard.access.test_browser_roles import PARTS, addresses, place, sample
+from tests.dashboard.access.test_browser_roles import PARTS, opened, place, sample
+from tests.dashboard.access.test_browser_roles import pages as pages_and_parts
 from tests.dashboard.sample_data import DEVIATING, EMPTY_ORPHAN, FULL_ORPHAN, LONG_PATH, OWN, SampleSite
 from tests.dashboard.sample_outage import INCIDENT
 from tests.dashboard.site.test_browser import sign_in
@@ -88,7 +89,7 @@ def reported(page: Page, options: dict[str, Any]) -> list[str]:
 
 
 def pages() -> dict[str, str]:
-    return {name: address for name, address in addresses().items() if name not in PARTS} | STATES
+    return {name: address for name, address in pages_and_parts().items() if name not in PARTS} | STATES
 
 
 REPRESENTATIVES = {"overview", "entity-detail", "backlog", "costs", "alerts", "readiness", "drills", "pair-action"}
@@ -100,23 +101,12 @@ def in_the_suite(names: Collection[str]) -> list[Any]:
     return [name for name in names if name in REPRESENTATIVES] + nightly(*sorted(set(names) - REPRESENTATIVES))
 
 
-@pytest.fixture(scope="module")
-def html(page: Page) -> dict[str, int]:
-    """What answers with HTML of its own, and with which status."""
-    answers = {name: page.request.get(address, max_redirects=0) for name, address in pages().items()}
-    return {
-        name: answer.status
-        for name, answer in answers.items()
-        if "text/html" in answer.headers.get("content-type", "") and answer.status != 302
-    }
-
-
 @pytest.mark.parametrize("name", in_the_suite(pages()))
-def test_a_page_is_accessible_in_both_themes_wide_and_on_a_phone(page: Page, html: dict[str, int], name: str) -> None:
-    if name not in html or is_only_a_button(html[name], name):
-        pytest.skip("no page")
+def test_a_page_is_accessible_in_both_themes_wide_and_on_a_phone(page: Page, name: str) -> None:
     page.set_viewport_size(WIDE)
-    page.goto(pages()[name])
+    answer = opened(page, pages()[name])
+    if answer is None or is_only_a_button(answer.status, name):
+        pytest.skip("no page")
     wrong = []
     for size, options in ((WIDE, ALL), (PHONE, ALL)):
         page.set_viewport_size(size)
@@ -233,11 +223,11 @@ def test_refreshes_say_nothing_but_what_is_new(overview: Page) -> None:
     expect(overview.locator("#news")).to_be_empty()
 
 
-def test_every_page_fits_and_every_table_names_its_columns_and_every_part_its_heading(
-    page: Page, html: dict[str, int]
-) -> None:
-    for name in (name for name, status in html.items() if status != 405):
-        page.goto(pages()[name])
+def test_every_page_fits_and_every_table_names_its_columns_and_every_part_its_heading(page: Page) -> None:
+    for name, address in pages().items():
+        answer = opened(page, address)
+        if answer is None or answer.status == 405:
+            continue
         assert page.locator("main table:not(:has(th[scope=col]))").count() == 0, name
         assert page.locator("main h1").count() == 1, name
         assert page.locator("body > header, body > main").count() == 2, name
