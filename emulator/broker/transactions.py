@@ -46,6 +46,10 @@ class Operation(Protocol):
     def queue(self) -> Queue: ...
 
     @property
+    def messages(self) -> Sequence[Message]:
+        """The messages it stores in the queue."""
+
+    @property
     def size(self) -> int:
         """The bytes it holds until the commit, once it is checked."""
 
@@ -58,12 +62,11 @@ class Operation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Messages to be stored or sent on to a target, or one to be scheduled under a number that its sender knows."""
+    """Messages to be stored, or one to be scheduled under a number that its sender knows already."""
 
     queue: Queue
     messages: Sequence[Message]
     number: int | None = None
-    target: str = ""
 
     @property
     def size(self) -> int:
@@ -74,10 +77,7 @@ class Send:
 
     def apply(self, now: float) -> None:
         for message in self.messages:
-            if self.target:
-                self.queue.transfer(message, self.target, now)
-            else:
-                self.queue.add(message, now, number=self.number)
+            self.queue.add(message, now, number=self.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,7 @@ class Cancel:
 
     queue: Queue
     numbers: Sequence[int]
+    messages: Sequence[Message] = ()
 
     @property
     def size(self) -> int:
@@ -109,6 +110,7 @@ class Settle:
     token: bytes
     settlement: Settlement
     undone: Callable[[], None] | None = None
+    messages: Sequence[Message] = ()
 
     @property
     def size(self) -> int:
@@ -150,7 +152,7 @@ class Transaction:
             if operation.token in self._tokens:
                 raise MessageLockLost
             self._tokens.add(operation.token)
-        self._messages += len(operation.messages) if isinstance(operation, Send) else 0
+        self._messages += len(operation.messages)
         if self._messages > MAX_MESSAGES:
             raise QuotaExceeded(f"Cannot send more than {MAX_MESSAGES} messages in a single transaction.")
         self._entity = entity
@@ -166,15 +168,14 @@ class Transaction:
         if self.failure is not None:
             raise self.failure
         # What is settled first makes room.
-        for operation in sorted(self._operations, key=lambda each: isinstance(each, Send)):
+        for operation in sorted(self._operations, key=lambda each: len(each.messages) > 0):
             operation.apply(now)
 
     def _check(self, now: float) -> None:
         for operation in self._operations:
             _check(operation, now)
-        sends = [each for each in self._operations if isinstance(each, Send) and not each.target]
-        for queue in {each.queue for each in sends}:
-            queue.check([message for each in sends if each.queue is queue for message in each.messages])
+        for queue in {operation.queue for operation in self._operations if operation.messages}:
+            queue.check([message for each in self._operations if each.queue is queue for message in each.messages])
 
     def roll_back(self, reason: BrokerError) -> None:
         """Forget everything; from now on operations and a commit are refused."""

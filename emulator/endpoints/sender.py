@@ -91,10 +91,7 @@ class SenderEndpoint(Endpoint):
         self.host.admit(len(messages))
         self.host.charge(len(messages) * queue.rules_evaluated)
         if event.transaction is not None:
-            send = Send(queue, messages)
-            if self._via != self.entity.lower():
-                send = Send(self.host.namespace.resolve_sender(self._via), messages, target=self.entity)
-            self.client.transactions.enlist(event.transaction, self._via, send, now)
+            self.client.transactions.enlist(event.transaction, self._via, Send(queue, messages), now)
         for message in messages:
             if event.transaction is None:
                 queue.add(message, now)

@@ -48,8 +48,7 @@ def subscribe(namespace, name="s", *rules, topic="t", **properties):
 
 
 def publish(namespace, *messages, topic="t", now=NOW) -> None:
-    for message in messages:
-        namespace.resolve_sender(topic).enqueue(message, now)
+    namespace.enqueue_all(topic, list(messages), now)
 
 
 def stored(queue) -> list[Message]:

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from pipeline.allocation import round_half_up
-from pipeline.invoice import Connections, Line, Terms, invoice
+from pipeline.invoice import Connections, Terms, invoice
 from pipeline.jobs.charges import SAMPLE_PRICES
 from pipeline.months import Month
 from pipeline.prices import read_prices
@@ -84,10 +84,3 @@ def test_hours_of_the_month_can_be_given() -> None:
 )
 def test_operations_beyond_the_allowance_have_the_price_of_their_tier(operations: int, charge: str) -> None:
     assert f"{float(PRICES.operations.after(13 * MILLION).extra(operations)):.4f}" == charge
-
-
-def test_forty_two_connections_cost_nothing() -> None:
-    usage = [Line(namespace="contoso", entity="orders", kind="send", units=1, tiers=(1, 0, 0, 0))]
-    terms = Terms(month=OCTOBER, prices=PRICES)
-    made = invoice(terms, "sub", usage, [Connections(namespace="contoso", hours=42 * 744)])
-    assert {line.kind: line.cents for line in made.lines} == {"send": 0, "connections": 0, "base": 1_000}

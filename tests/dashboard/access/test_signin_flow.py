@@ -221,7 +221,8 @@ def test_whatever_the_provider_answers_there_is_a_page_and_nobody_is_signed_in(
     provider.sign(key, asked["nonce"])
     provider.answers[path] = answer
 
-    assert browser.get(views.come_back, code="c", state=asked["state"]).status_code == status
+    found = browser.get(views.come_back, code="c", state=asked["state"])
+    assert (found.status_code, "none of your groups" in found.text) == (status, "guests" in answer[1])
     assert not browser.user.is_authenticated
     assert not Identity.objects.exists()
     assert browser.states == []

@@ -105,16 +105,6 @@ def test_an_operator_of_the_provider_may_operate_under_a_name_of_their_own(page,
     assert reported == f"{name} False \n"
 
 
-def test_who_is_in_no_group_gets_a_page_that_says_so_and_no_account(page, place, lasting_redis_url):
-    sign_in(page, "mallory")
-
-    page.get_by_text("none of your groups has access here").wait_for()
-    script = "from django.contrib.auth.models import User; print(User.objects.filter(username='mallory').count())"
-    assert shell(place, lasting_redis_url, script).strip() == "0"
-    page.goto(place.address)
-    assert "/login/" in page.url
-
-
 def test_signing_out_ends_the_session_here_and_there(page, place):
     sign_in(page, "bob")
     page.locator(".who").wait_for()

@@ -7,8 +7,7 @@ from django.utils import timezone
 
 from dashboard.access.audited import Request
 from dashboard.actions.entities import FAIL_OVER, HOLD, MARK_HEALTHY, RELEASE
-from dashboard.actions.syphons import PAUSE_SYPHON, RESUME_SYPHON
-from dashboard.models import AuditEntry, FailoverEvent, SyphonPause
+from dashboard.models import AuditEntry, FailoverEvent
 
 pytestmark = pytest.mark.postgres
 
@@ -106,20 +105,6 @@ def test_what_redis_knows_better_than_the_page_stays_as_it_is(request_of, shared
 
     assert RELEASE.run(request_of()).outcome == "unchanged"
     assert shared.health()["orders"].state == "healthy"
-
-
-@pytest.mark.parametrize("target", ["*", "contoso/x-servicebus-transfer/3", "orders"])
-def test_a_syphon_is_paused_and_resumed(request_of, shared, target):
-    assert PAUSE_SYPHON.run(request_of(target)).outcome == "done"
-    assert PAUSE_SYPHON.run(request_of(target)).outcome == "unchanged"
-    assert shared.paused()[target].by == "operator"
-    assert SyphonPause.objects.get().queue == target
-
-    assert RESUME_SYPHON.run(request_of(target)).outcome == "done"
-    assert RESUME_SYPHON.run(request_of(target)).outcome == "unchanged"
-    assert shared.paused() == {}
-    assert not SyphonPause.objects.exists()
-    assert kinds() == ["syphon_paused", "syphon_resumed"]
 
 
 def test_two_operators_who_collide_leave_one_truth(request_of, shared, orders):

@@ -4,7 +4,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from dashboard.models import AuditEntry, BilledDay, Statement
+from dashboard.models import AuditEntry, Statement
 from tests.dashboard.conftest import program_of
 from tests.dashboard.costs.test_costs import MONTH
 from tests.dashboard.costs.test_costs_reconcile import bill
@@ -39,16 +39,6 @@ def test_a_dry_run_reads_and_stores_nothing(program) -> None:
     assert (answer.json()["outcome"], answer.json()["rows"]) == ("preview", 2)
     assert not Statement.objects.exists()
     assert not AuditEntry.objects.filter(verb="reconcile_export").exists()
-
-
-def test_a_foreign_file_is_a_problem_in_one_sentence_and_keeps_the_last_good_one(program) -> None:
-    give(program(), bill())
-    answer = give(program(), "hello")
-
-    assert (answer.status_code, answer["Content-Type"]) == (409, "application/problem+json")
-    assert "not an Azure cost export" in answer.json()["detail"]
-    assert Statement.objects.get().rows == 2
-    assert BilledDay.objects.exists()
 
 
 @pytest.mark.parametrize("query", [{"month": "2026-13"}, {"month": ""}])

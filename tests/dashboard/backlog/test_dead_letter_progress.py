@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dashboard.backlog import dead_letter_progress
-from dashboard.backlog.dead_letter_progress import REACH_S, Progress
+from dashboard.backlog.dead_letter_progress import Progress
 
 
 @dataclass
@@ -28,23 +28,6 @@ def messages(*numbers: int) -> list[Message]:
     return [Message(number) for number in numbers]
 
 
-def test_only_the_chosen_ones_are_begun_and_the_others_are_kept_locked():
-    job = progress(2)
-
-    wanted, fresh = job.receive(messages(1, 2))
-
-    assert ([one.sequence_number for one in wanted], fresh) == ([2], [1, 2])
-    assert (job.under_way, set(job.held)) == ({2}, {1, 2})
-
-
-def test_where_all_are_meant_those_that_came_later_are_not():
-    wanted, fresh = (job := progress(upto=5)).receive(messages(5, 6))
-
-    assert [one.sequence_number for one in wanted] == [5]
-    assert job.may_bring_more(fresh)
-    assert not job.may_bring_more([6, 7])
-
-
 def test_the_same_message_once_more_and_none_wanted_means_that_locks_have_lapsed():
     job = progress(9)
     job.receive(messages(1))
@@ -52,35 +35,6 @@ def test_the_same_message_once_more_and_none_wanted_means_that_locks_have_lapsed
 
     assert job.has_lapsed
     assert job.is_at_its_limit(0.0)
-
-
-def test_a_job_that_does_nothing_while_it_keeps_messages_locked_stops_in_time():
-    job = progress(9)
-    job.receive(messages(1))
-
-    assert not job.is_at_its_limit(REACH_S - 1)
-    assert job.is_at_its_limit(REACH_S)
-
-
-@pytest.mark.parametrize(("limit", "value"), [("MOST_HELD", 2), ("MOST_HELD_BYTES", 20)])
-def test_no_more_is_kept_locked_than_there_is_room_for(monkeypatch, limit, value):
-    monkeypatch.setattr(dead_letter_progress, limit, value)
-    job = progress(9)
-
-    job.receive(messages(1))
-    assert not job.is_at_its_limit(0.0)
-    job.receive(messages(2))
-    assert job.is_at_its_limit(0.0)
-
-
-def test_it_seems_over_once_all_are_done_or_refused():
-    job = progress(1, 2)
-    job.finish([1], 5.0)
-    assert not job.seems_over
-
-    job.refused[2] = "orders refuses it"
-    assert job.seems_over
-    assert (job.done, job.finished, job.has_advanced, job.useful_at) == (1, [1], True, 5.0)
 
 
 def test_what_was_not_sent_is_no_longer_under_way():

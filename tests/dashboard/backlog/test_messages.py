@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from dashboard.backlog import browsing
-from dashboard.backlog.browsing import Shown, Slice, Wanted, merged
+from dashboard.backlog.browsing import Shown, Wanted
 from dashboard.fleet.pairs.namespaces import namespace
 from dashboard.models import AuditEntry, BacklogQueue, DeadLetterJob, EntityHealth
 from tests.dashboard.markup import one_line
@@ -282,40 +282,14 @@ def test_nothing_chosen_is_reported(dead, as_role):
     assert answer["HX-Retarget"] == "#toasts"
 
 
-def many(queue: str, numbers: range, *, goes_on_at: int | None = None) -> Slice:
-    """Messages of one queue, enqueued in the order of their numbers."""
-    at = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
-    found = [Shown(queue, number, enqueued_at=at + timedelta(seconds=number)) for number in numbers]
-    return Slice(found, len(found), goes_on_at)
-
-
-def test_several_queues_go_on_where_their_first_message_that_is_not_shown_is():
-    found = merged({"a": many("a", range(0, 100, 2)[:30]), "b": many("b", range(1, 100, 2)[:30])}, {})
-
-    assert [one.number for one in found.messages] == list(range(50))
-    assert found.places == {"a": 50, "b": 51}
-
-
-def test_a_queue_that_is_shown_to_its_end_goes_on_after_it_while_others_have_more():
-    found = merged({"a": many("a", range(3)), "b": many("b", range(10, 60), goes_on_at=60)}, {"a": 0})
-
-    assert found.places == {"a": 3, "b": 57}
-
-
-def test_the_last_page_of_several_queues_leads_nowhere():
-    assert merged({"a": many("a", range(3)), "b": Slice()}, {"b": 9}).places == {}
-
-
-def test_a_search_that_ended_without_a_match_goes_on_where_it_ended():
-    assert merged({"a": Slice(scanned=5_000, goes_on_at=5_001)}, {}).places == {"a": 5_001}
-
-
 def test_all_messages_of_all_queues_are_reached_page_by_page(reachable, pair, as_role):
     queues = [f"contoso/x-servicebus-transfer/{index}" for index in (0, 1)]
     for queue in queues:
         reachable.make(queue)
-        reachable.fill(queue, *(f"{queue[-1]}-{number}" for number in range(60)))
         pair.backlog_queues.create(path=queue, index=int(queue[-1]), seen_at=timezone.now(), active=60)
+    for number in range(0, 60, 10):  # by turns, so that a page has messages of both
+        for queue in queues:
+            reachable.fill(queue, *(f"{queue[-1]}-{number + n}" for n in range(10)))
     viewer, address, seen, pages = as_role("viewer"), "/backlog/contoso/messages/", [], 0
 
     while address:

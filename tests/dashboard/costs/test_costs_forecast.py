@@ -45,14 +45,6 @@ def three_hours(**changes: Any) -> Outage:
 
 
 @pytest.mark.parametrize(
-    ("settlements", "total", "extra"), [(False, 8_003_720, 4_003_720), (True, 10_003_720, 5_003_720)]
-)
-def test_the_operations_of_the_worked_example(settlements, total, extra):
-    done = forecast(three_hours(), UNUSED, settlements).operations
-    assert (done.pings, done.polls, done.total, done.extra) == (3_600, 120, total, extra)
-
-
-@pytest.mark.parametrize(
     ("price", "used", "charges", "extras"),
     [
         pytest.param(STANDARD, 0, (0, 0), (0, 0), id="inside the allowance"),
@@ -72,11 +64,6 @@ def test_the_money_depends_on_where_the_month_stands(price, used, charges, extra
 def test_bandwidth_is_paid_by_the_crossing(crossings, price):
     made = forecast(three_hours(crossings=crossings), UNUSED, settlements=False)
     assert (float(made.gigabytes), cents(made.bandwidth)) == (71.68, price)
-
-
-def test_ten_queues_do_not_hold_it_and_draining_takes_a_thousand_seconds():
-    made = forecast(three_hours(), UNUSED, settlements=False)
-    assert (made.queues_needed, made.fits, made.drain_s) == (14, False, 1_000)
 
 
 @pytest.mark.parametrize(

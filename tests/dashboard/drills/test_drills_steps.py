@@ -120,27 +120,6 @@ def ran(world: World) -> tuple[Course, str, str]:
     return course, *Drilling(course, world, BEGAN).run()
 
 
-def test_a_good_drill_sends_a_third_before_during_and_after_and_counts_them_all() -> None:
-    world = World()
-
-    course, outcome, _ = ran(world)
-
-    assert outcome == PASSED
-    assert course.arrived == set(range(1, TOTAL + 1))
-    assert (course.diverted, course.seen_in_backlog, course.lost) == (3, 3, [])
-    times = [
-        course.forced_at,
-        course.known_at,
-        course.diverted_at,
-        course.released_at,
-        course.healed_at,
-        course.home_at,
-    ]
-    assert None not in times
-    assert times == sorted(times)
-    assert not world.is_forced
-
-
 @pytest.mark.parametrize(
     ("world", "detail", "lost"),
     [

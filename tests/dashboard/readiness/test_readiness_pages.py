@@ -117,21 +117,6 @@ def test_the_scores_are_on_the_pages_of_pairs_and_entities(checked, as_role):
     assert "Endangered 20" in page
 
 
-def test_a_page_of_a_thousand_entities_takes_as_many_questions_as_one_of_two(
-    checked, as_role, django_assert_max_num_queries
-):
-    now = timezone.now()
-    Readiness.objects.bulk_create(
-        Readiness(pair=checked, entity=f"many/{n}", score=n % 101, checked_at=now) for n in range(1_000)
-    )
-    viewer = as_role("viewer")
-
-    with django_assert_max_num_queries(12):
-        page = viewer.get("/readiness/?page=3").text
-
-    assert len(entities_on(page)) == 20
-
-
 def change(pair, entity, minutes_ago, **results):
     at = timezone.now() - timedelta(minutes=minutes_ago)
     return ReadinessChange.objects.create(pair=pair, entity=entity, at=at, results=results)
