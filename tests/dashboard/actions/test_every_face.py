@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import pytest
 from django.apps import apps
 from django.contrib import admin
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError, CommandParser, call_command
 from django.db import transaction
 from django.test import Client
 from django.utils import timezone
@@ -35,6 +36,7 @@ from dashboard.command_line.operations import operations
 from dashboard.costs import actions as costs
 from dashboard.drills.actions import Wanted, abort, start_drill
 from dashboard.drills.canary import CANARY
+from dashboard.management.commands import pairing
 from dashboard.models import Alert, AlertRule, ApiToken, AuditEntry, BacklogQueue, ChannelState, Drill, FailoverEvent
 from tests.dashboard.conftest import NOW
 from tests.dashboard.drills.test_drills_pages import canary_queue, drill, primary
@@ -430,6 +432,18 @@ def _token(owner: Any, scope: str) -> tuple[ApiToken, str]:
     row, text = tokens.make(holder, "a script", scope, 30, timezone.now())
     ApiToken.objects.filter(pk=row.pk).update(owner=owner)
     return row, text
+
+
+@cache
+def parser() -> CommandParser:
+    """That of all operations, made once: it takes as long as an action."""
+    return pairing.Command().create_parser("manage.py", "pairing")
+
+
+@pytest.fixture(autouse=True)
+def one_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = parser()
+    monkeypatch.setattr(pairing.Command, "create_parser", lambda *_: made)
 
 
 def of_command(place: Place, case: Case, role: str, capsys: Any) -> str:
