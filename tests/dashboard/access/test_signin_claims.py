@@ -62,7 +62,7 @@ def here(db, settings, people):
 
 @pytest.fixture
 def reported(here):
-    return {"sub": "1234", "preferred_username": "operator", "groups": ["ops"]}
+    return {"sub": "1234", "preferred_username": "operator", "groups": ["ops"], "email": "shared@example.com"}
 
 
 def come(reported) -> User:
@@ -74,7 +74,7 @@ def test_somebody_new_gets_a_name_of_their_own_no_password_and_the_groups(report
 
     assert person != people["operator"]
     assert person.username.startswith("operator-")
-    assert not person.has_usable_password()
+    assert (person.has_usable_password(), person.email) == (False, "")
     assert [group.name for group in person.groups.all()] == ["operator"]
     assert come(reported) == person
 
