@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
 from importlib.metadata import version
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import redis
 from django.db.backends.sqlite3.creation import DatabaseCreation
+from execnet import XSpec
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
@@ -61,6 +62,11 @@ class ByGroup(LoadScopeScheduling):
         return _scope(nodeid)
 
 
+def pytest_xdist_setupnodes(specs: Sequence[XSpec]) -> None:
+    for spec in specs:
+        spec.python = forked.worker()
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGroup:
     return ByGroup(config, log)
 
@@ -84,7 +90,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("SPARK_SUBMIT_OPTS", _quick_java())
     selection.configure(config)
     if config.getoption("numprocesses", None):
-        forked.share()
+        forked.share(*config.invocation_params.args)
     emulator.running.START_TIMEOUT_S = 300.0  # many start at the same time
     DatabaseCreation.create_test_db = migrated.create_test_db
     static_files.search_once()

@@ -3,6 +3,9 @@
 Most of the processor time of a short command goes into importing Django, the SDK and the client of Redis, and the tests
 start hundreds. A forked process reads its arguments, environment and settings and imports all of our code itself. What
 a process imports, and what it does before, is for tests that start an interpreter.
+
+The workers of a parallel run are forked of one process in which pytest has imported all tests: to collect them takes
+a third then. execnet starts `python tests/forked.py NAME -u -c COMMAND` instead of an interpreter.
 """
 
 import atexit
@@ -11,6 +14,7 @@ import json
 import os
 import runpy
 import secrets
+import shlex
 import signal
 import socket
 import subprocess
@@ -54,18 +58,22 @@ IMPORTED = (
 LARGEST = 1 << 20
 SHARED = "FORKED_PROCESSES_AT"
 """The environment variable with the name of the process that forks for all workers of a parallel run."""
+TESTS = "-tests"
+"""What its name ends with in which the tests are imported."""
 
 
 class Process:
     """A forked process, with what `subprocess.Popen` has of the same names."""
 
-    def __init__(self, words: Sequence[str], env: Mapping[str, str], out: int, err: int, *, own_session: bool) -> None:
+    def __init__(
+        self, words: Sequence[str], env: Mapping[str, str], files: Sequence[int], at: str, *, own_session: bool
+    ) -> None:
         self.args = list(words)
         self.returncode: int | None = None
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._server.connect(f"\0{_started()}")  # abstract: nothing is left in a folder
+        self._server.connect(f"\0{at}")  # abstract: nothing is left in a folder
         request = {"words": self.args, "env": dict(env), "own_session": own_session}
-        socket.send_fds(self._server, [json.dumps(request).encode()], [out, err])
+        socket.send_fds(self._server, [json.dumps(request).encode()], files)
         self.pid = int(self._server.recv(64))
 
     def wait(self, timeout: float | None = None) -> int:
@@ -97,7 +105,7 @@ class Process:
 
 def start(words: Sequence[str], env: Mapping[str, str], out: int, err: int, *, own_session: bool = False) -> Process:
     """What `subprocess.Popen` does for `python WORDS` in the checkout. Its output goes to these descriptors."""
-    return Process(words, env, out, err, own_session=own_session)
+    return Process(words, env, (out, err), _started(), own_session=own_session)
 
 
 def run(words: Sequence[str], env: Mapping[str, str], *, check: bool = False) -> subprocess.CompletedProcess[str]:
@@ -112,38 +120,70 @@ def run(words: Sequence[str], env: Mapping[str, str], *, check: bool = False) ->
     return ran
 
 
-def share() -> None:
-    """Let the processes that this one starts use its process that forks: each takes a second to import."""
-    os.environ[SHARED] = _started()
+def share(*arguments: str) -> None:
+    """Let the processes that this one starts use its process that forks: each takes a second to import.
+
+    Another one imports the tests that pytest finds with these arguments, and forks the workers.
+    """
+    os.environ[SHARED] = _started(os.getcwd(), *arguments)
+
+
+def worker() -> str:
+    """The command that execnet starts a worker with."""
+    return shlex.join([sys.executable, "-IS", __file__, os.environ[SHARED] + TESTS])
 
 
 @cache
-def _started() -> str:
+def _started(*collecting: str) -> str:
     """The name of the process that forks; it ends with this one, because its standard input does."""
     if shared := os.environ.get(SHARED):
         return shared
     name = f"forked-{secrets.token_hex(8)}"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(f"\0{name}")
-        listener.listen()
+    env = {name: value for name, value in os.environ.items() if collecting or name == "PATH"}
+    with _listening(name) as listener, _listening(name + TESTS) as collected:
         process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(listener.fileno())],
+            [sys.executable, "-m", __name__, str(listener.fileno()), str(collected.fileno()), *collecting],
             cwd=ROOT,
-            env={name: value for name, value in os.environ.items() if name == "PATH"},
+            env=env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,  # what is written there is buffered as in any program that is captured
-            pass_fds=[listener.fileno()],
+            pass_fds=[listener.fileno(), collected.fileno()],
         )
     atexit.register(process.stdin.close)
     return name
 
 
-def serve(listener: socket.socket) -> None:
+def _listening(name: str) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(f"\0{name}")
+    listener.listen()
+    return listener
+
+
+def _import() -> None:
     gc.disable()
     for name in IMPORTED:
         import_module(name)
+
+
+class _OnlyModules:
+    """A plugin of pytest that makes no test of what a module holds: a mark that has named its tests once is changed."""
+
+    def pytest_pycollect_makeitem(self) -> list[object]:
+        return []
+
+
+def _collect(folder: str, *arguments: str) -> None:
+    """Import all that pytest imports before the first test."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads what it prints: workers report what is wrong
+    os.chdir(folder)
+    import_module("pytest").main([*arguments, "-n0", "--collect-only", "-qq"], [_OnlyModules()])
+
+
+def serve(listener: socket.socket) -> None:
     gc.freeze()  # a forked process neither looks at what is imported already nor copies its pages for that
     gc.enable()
+    threading.Thread(target=_end_with_stdin, daemon=True).start()
     while True:
         connection, _ = listener.accept()
         if os.fork() == 0:
@@ -156,10 +196,10 @@ def serve(listener: socket.socket) -> None:
 
 def _answer(connection: socket.socket, listener: socket.socket) -> None:
     """One command: it runs in a process of its own, and this one reports how it ended."""
-    request, outputs, _, _ = socket.recv_fds(connection, LARGEST, 2)
+    request, files, _, _ = socket.recv_fds(connection, LARGEST, 3)
     if child := os.fork():
-        for output in outputs:
-            os.close(output)
+        for file in files:
+            os.close(file)
         connection.send(str(child).encode())
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         with suppress(OSError):  # nobody may wait for it any more
@@ -167,10 +207,11 @@ def _answer(connection: socket.socket, listener: socket.socket) -> None:
         os._exit(0)
     connection.close()
     listener.close()
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for number, output in enumerate([nothing, *outputs]):
-        os.dup2(output, number)
-        os.close(output)
+    if len(files) < 3:  # only a worker is sent anything
+        files.insert(0, os.open(os.devnull, os.O_RDONLY))
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
     _become(**json.loads(request))
 
 
@@ -205,15 +246,24 @@ def _become(words: Sequence[str], env: Mapping[str, str], own_session: bool) -> 
     os._exit(status)
 
 
-def main() -> None:
-    def end_with_stdin() -> None:
-        sys.stdin.read()
-        os._exit(0)
+def _end_with_stdin() -> None:
+    os.read(0, 1)  # sys.stdin is locked by nobody: a worker reads it
+    os._exit(0)
 
-    listener = socket.socket(fileno=int(sys.argv[1]))
-    threading.Thread(target=end_with_stdin, daemon=True).start()
+
+def main(listening: str, collected: str, *collecting: str) -> None:
+    """Fork commands, and the workers if there is something to collect."""
+    _import()
+    listener, other = socket.socket(fileno=int(listening)), socket.socket(fileno=int(collected))
+    if collecting and os.fork() == 0:
+        listener, other = other, listener
+        _collect(*collecting)
+    other.close()
     serve(listener)
 
 
 if __name__ == "__main__":
-    main()
+    if __spec__:
+        main(*sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the worker, which is interrupted too
+    sys.exit(Process(sys.argv[3:], os.environ, (0, 1, 2), sys.argv[1], own_session=False).wait())

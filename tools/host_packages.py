@@ -112,7 +112,7 @@ def ensure_java_classes() -> None:
         return
     say("archiving the classes of Spark for the tests …")
     options = f"-XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit={archive}"
-    # All tests are collected, and so compiled: else each of the processes that run them compiles all by itself.
+    # All tests are collected, and so compiled, as the first run would have to.
     command = [PYTHON, "-m", "pytest", "-q", "-s", "-k", "test_a_month_by_hand"]
     run(command, "Spark does not run: see above", SPARK_SUBMIT_OPTS=options, PYTHONDONTWRITEBYTECODE="")
     archive.touch()  # some runtimes cannot make one
