@@ -30,10 +30,18 @@ BROKEN = """() => {
   return found;
 }"""
 """Short words that are broken into lines, because their box is narrower than they are."""
+COVERED = """() => [...document.querySelectorAll(".bar.beside :is(form, .stream)")].flatMap((tool) => {
+  const box = tool.getBoundingClientRect(), below = document.querySelectorAll("#live > .banner, #live h1");
+  return [...below].filter((each) => {
+    const { left, right, top, bottom } = each.getBoundingClientRect();
+    return left < box.right && box.left < right && top < box.bottom && box.top < bottom;
+  }).map((each) => `${each.textContent.trim()} is covered`);
+})"""
+"""What the search lies upon."""
 TOO_WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
 def unfit(page: Page) -> list[str]:
     """What does not fit into the window: the page, what can be pressed, words."""
     wide = ["the page"] if page.evaluate(TOO_WIDE) else []
-    return wide + page.evaluate(CLIPPED) + page.evaluate(BROKEN)
+    return wide + page.evaluate(CLIPPED) + page.evaluate(BROKEN) + page.evaluate(COVERED)

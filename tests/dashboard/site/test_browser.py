@@ -114,6 +114,25 @@ def test_what_was_typed_outlives_a_session_that_had_expired_for_the_same_person(
     assert operator.evaluate("sessionStorage.getItem('typed')") is None
 
 
+def test_a_page_waits_ten_times_as_long_as_its_live_part_took(operator, site):
+    operator.route("**/live/", lambda route: route.abort())
+    operator.add_init_script("setInterval = () => 0")
+    operator.goto(site)
+    waits_ms = operator.evaluate("""() => {
+      const detail = { elt: { id: "live" } };
+      const tell = (name) => document.body.dispatchEvent(new CustomEvent(`htmx:${name}`, { detail }));
+      let now = 0, waits;
+      performance.now = () => now;
+      setTimeout = (_, after) => { waits = after; };
+      tell("beforeRequest");
+      now = 700;
+      tell("afterRequest");
+      document.dispatchEvent(new Event("visibilitychange"));
+      return waits;
+    }""")
+    assert waits_ms == 7_000
+
+
 def test_the_chosen_theme_outlives_the_page(operator, site):
     switch = operator.get_by_role("button", name=re.compile("^Theme"))
     switch.click()

@@ -205,7 +205,7 @@ TASKS = (
     (f"/backlog/contoso/messages/?show=dead&queue={OWN}", "Resubmit all", "Resubmit"),
     ("/drills/", "Drill …", "Start the drill"),
 )
-"""Where a task begins, its first click, and its last, which is there at once."""
+"""Where a task begins, its first click, and its last, which is there: `test_browser_roles` does what it does."""
 UNFILLED = "() => [...document.querySelectorAll(':is(dialog, .narrow) :invalid:not(form)')].map((each) => each.name)"
 
 
@@ -221,6 +221,8 @@ def test_a_task_takes_two_clicks_and_at_most_a_reason(
     page.goto(start)
     pressed(page, first).first.click()
     expect(pressed(page, last).last).to_be_visible()
+    if address := pressed(page, last).last.evaluate("each => each.href"):
+        assert page.request.get(address).ok
     assert set(page.evaluate(UNFILLED)) <= {"reason", "rate"}
     page.goto("/")  # an open incident would be fetched again when its events are no more
 
