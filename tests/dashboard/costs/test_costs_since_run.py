@@ -83,7 +83,7 @@ def test_the_page_says_of_when_it_is_and_what_came_since(computed, alive, redis_
     metered.store([record(NOW - MINUTE * 10, 1000)], NOW)
     page = one_line(costs_of(as_role("viewer"), month=computed.month))
     assert f"{computed.started_at:%Y-%m-%d %H:%M:%S}</time> UTC" in page
-    assert "Not priced yet:</b> 1,000 operations since then, &lt;0.01 USD" in page
+    assert "Not priced yet:</b> 1,000 operations since then, &lt;0.01 EUR" in page
     assert page.count("not all in a run yet</small>") == 2
     assert page.count(", ongoing") == 1
     assert 'data-label="Outages">2<' in page
