@@ -106,7 +106,7 @@ async def stream(
 
     `names_pairs`: with the names of the pairs that have changed, or `*`; otherwise always `*`. Ends when `may_go_on`,
     which is called after a `changed` at most every ASKED_AGAIN_S, returns False. Not before it: a thousand pages would
-    be told of a change only when all had been asked about.
+    be notified of a change only when all had been asked about.
     """
     broadcast = _broadcasts.setdefault(asyncio.get_running_loop(), Broadcast())
     woken, asked = broadcast.join(pair), time.monotonic()
