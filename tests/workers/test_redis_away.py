@@ -82,14 +82,3 @@ def test_so_is_a_redis_that_goes_away_before_a_task_has_started_another(fleet, p
             syphons.ensure()
 
     assert [(line["event"], line["task"]) for line in reported] == [("Redis does not answer", "syphons.ensure")]
-
-
-def test_what_was_read_and_not_saved_when_redis_went_away_is_read_again(fleet):
-    fleet.xadd("facts", {"fact": "one"})
-    first = Reader(fleet, "facts", "fact", "a", abandoned_ms=0)
-    held = next(batch for batch in first.batches(threading.Event()) if batch)
-    again = next(
-        batch for batch in Reader(fleet, "facts", "fact", "a", abandoned_ms=0).batches(threading.Event()) if batch
-    )
-
-    assert again == held

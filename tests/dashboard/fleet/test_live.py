@@ -141,10 +141,6 @@ def test_news_that_make_no_sense_are_passed_over(pair, channel, text):
     assert set(EntityHealth.objects.values_list("state", flat=True)) == {"unknown"}
 
 
-def test_under_wsgi_there_is_no_stream(as_role):
-    assert as_role("viewer").get("/live/").status_code == 501
-
-
 async def test_a_subscription_that_ends_is_not_destroyed_while_it_is_pending(monkeypatch):
     """It waits for its connection to close; nothing but itself knows of that wait, and asyncio does not hold it."""
     said: list[str] = []
