@@ -1,7 +1,4 @@
-"""A fleet for tests: two local namespaces, a Redis that can be killed and frozen, and applications, all processes.
-
-Each application reaches Redis through a relay of its own, which can be cut.
-"""
+"""A fleet for tests: two local namespaces, a Redis that can be killed and frozen, and applications, all processes."""
 
 import asyncio
 import json
@@ -130,8 +127,8 @@ class Namespaces:
 class Member:
     """One application process, and what it reported."""
 
-    def __init__(self, name: str, relay: Relay) -> None:
-        self.name, self.relay = name, relay
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.pid = 0
         self.process = ""
         self.is_ready = self.has_ended = False
@@ -222,7 +219,7 @@ class Fleet:
 
     @property
     def shared(self) -> SharedState:
-        """What stands in Redis, past all relays."""
+        """What stands in Redis."""
         return SharedState(self.server.client(), self.pair)
 
     def start(
@@ -236,7 +233,7 @@ class Fleet:
     ) -> list[Member]:
         """Starts so many applications with these options (durations in seconds), all ready and connected to Redis."""
         numbers = range(len(self.members), len(self.members) + count)
-        fresh = [Member(f"m{number}", Relay(self.server.port)) for number in numbers]
+        fresh = [Member(f"m{number}") for number in numbers]
         self.members += fresh
         for member in fresh:
             self._spawn(member, list(entities), every_s, DURATIONS_S | (durations or {}), more)
@@ -252,7 +249,7 @@ class Fleet:
             "entities": entities,
             "every_s": every_s,
             "address": self._address,
-            "redis": f"redis://127.0.0.1:{member.relay.port}/0",
+            "redis": self.server.url,
             "namespaces": self.namespaces.strings,
             "durations": durations,
             "options": {"primary_namespace": self.pair, "secondary_namespace": f"{self.pair}-dr", **more},
@@ -304,13 +301,9 @@ class Fleet:
 
     def all_go_on_sending(self, entity: str, within_s: float = 20, by: int = 2) -> None:
         """Every process gets some more messages accepted."""
-        self.all_of_them_send(self.living, entity, within_s, by)
-
-    def all_of_them_send(self, members: list[Member], entity: str, within_s: float = 20, by: int = 2) -> None:
-        """Each of these gets some more messages accepted."""
-        before = {member.name: member.sent[entity] for member in members}
+        before = {member.name: member.sent[entity] for member in self.living}
         self.until(
-            lambda: all(member.sent[entity] >= before[member.name] + by for member in members),
+            lambda: all(member.sent[entity] >= before[member.name] + by for member in self.living),
             within_s,
             f"all go on sending to {entity}",
         )
@@ -346,9 +339,8 @@ class Fleet:
             thread.join(60)
         self._listener.close()
         for member in self.members:
-            for closing in (member.relay, member.channel):
-                if closing is not None:
-                    closing.close()
+            if member.channel is not None:
+                member.channel.close()
 
     def _welcome(self) -> None:
         while not self._is_over:

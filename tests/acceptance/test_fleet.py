@@ -11,7 +11,7 @@ import pytest
 
 from pairing.events import Event
 from pairing.fleet.coordination import EVENTS
-from tests.acceptance.fleet import SIZE, Fleet, Member, Namespaces, RedisServer, SpawnServer
+from tests.acceptance.fleet import SIZE, Fleet, Namespaces, RedisServer, SpawnServer
 from tests.pace import Stopwatch
 
 pytestmark = pytest.mark.acceptance
@@ -31,19 +31,10 @@ def fleet(tmp_path: Path, spawn_server: SpawnServer) -> Iterator[Fleet]:
     namespaces.end()
 
 
-def force(fleet: Fleet) -> None:
-    """An operator's word, as the dashboard gives it."""
-    fleet.shared.fail_over("orders", "drill", operator="ada", process="web")
-
-
-def all_have_seen(fleet: Fleet, *kinds: str, entity: str = "orders", within_s: float = 20) -> None:
+def all_have_seen(fleet: Fleet, *kinds: str) -> None:
     """Every process has seen exactly these transitions, each once: nothing flapped."""
-    all_of(fleet, fleet.living, *kinds, entity=entity, within_s=within_s)
-
-
-def all_of(fleet: Fleet, members: list[Member], *kinds: str, entity: str = "orders", within_s: float = 20) -> None:
-    fleet.until(lambda: all(len(m.kinds(entity)) >= len(kinds) for m in members), within_s, f"all see {kinds}")
-    assert {m.name: m.kinds(entity) for m in members} == {m.name: list(kinds) for m in members}
+    fleet.until(lambda: all(len(m.kinds("orders")) >= len(kinds) for m in fleet.living), 20, f"all see {kinds}")
+    assert {m.name: m.kinds("orders") for m in fleet.living} == {m.name: list(kinds) for m in fleet.living}
 
 
 def reports(fleet: Fleet) -> list[Event]:
@@ -74,30 +65,3 @@ def test_with_redis_gone_all_send_on_decide_alone_and_agree_afterwards(fleet: Fl
         fleet.all_go_on_sending("orders", by=12)  # 3 s: longer than it takes to reconcile
         all_have_seen(fleet, "failing", "failed_over", "recovered")
     assert max(member.slowest_s for member in fleet.members) < 5 + watch.withheld
-
-
-def test_processes_that_are_cut_off_go_on_alone_and_take_over_what_they_missed(fleet: Fleet) -> None:
-    fleet.start(SIZE)
-    fleet.all_go_on_sending("orders")
-    cut, joined = fleet.members[: SIZE // 2], fleet.members[SIZE // 2 :]
-    for member in cut:
-        member.relay.cut()
-    fleet.until(lambda: not any(fleet.ask(member, "is_connected") for member in cut), 20, "they are cut off")
-    force(fleet)
-    all_of(fleet, joined, "forced")
-    fleet.all_go_on_sending("orders")
-    assert not any(member.kinds("orders") for member in cut)
-    for member in cut:
-        member.relay.mend()
-    all_have_seen(fleet, "forced")
-    for member in cut:
-        member.relay.cut()
-    fleet.until(lambda: not any(fleet.ask(member, "is_connected") for member in cut), 20, "they are cut off again")
-    fleet.shared.release("orders", operator="ada", process="web")
-    all_of(fleet, joined, "forced", "released", "recovered")
-    fleet.all_go_on_sending("orders")
-    assert {tuple(member.kinds("orders")) for member in cut} == {("forced",)}
-    for member in cut:
-        member.relay.mend()
-    all_of(fleet, cut, "forced", "recovered")
-    assert not any(member.raised for member in fleet.members)

@@ -148,12 +148,17 @@ def test_a_request_that_cannot_be_done_is_answered_with_its_condition(client, op
     assert (status >= 400, answered) == (True, condition)
 
 
-def test_a_message_that_cannot_be_read_is_rejected_and_the_link_stays(client, namespace):
+@pytest.mark.parametrize(
+    ("payload", "condition"),
+    [(b"\x00\x53\x99noise", "amqp:decode-error"), (body(b"x" * 300_000), "amqp:link:message-size-exceeded")],
+    ids=["noise", "too large"],
+)
+def test_a_message_that_cannot_be_read_is_rejected_and_the_link_stays(client, namespace, payload, condition):
     handle, _ = client.attach(sends_to="orders")
-    client.say(sent(p.Transfer(handle, 9, b"t", 0), b"\x00\x53\x99noise"))
+    client.say(sent(p.Transfer(handle, 9, b"t", 0), payload))
     ((disposition, _),) = client.heard()
     code, (error,) = p.outcome(disposition.state)
-    assert (code, p.error_parts(error)[0], len(error.value)) == (p.REJECTED, "amqp:decode-error", 3)
+    assert (code, p.error_parts(error)[0], len(error.value)) == (p.REJECTED, condition, 3)
     client.say(sent(p.Transfer(handle, 10, b"u", 0), body()))
     assert p.outcome(client.heard()[0][0].state) == (p.ACCEPTED, [])
     assert len(namespace.queue("orders")) == 1

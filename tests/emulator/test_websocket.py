@@ -1,11 +1,10 @@
-"""AMQP over WebSockets: the handshake and frames in memory, then the SDK over them, blocking and asyncio."""
+"""AMQP over WebSockets: the handshake and frames in memory, then the SDK over them."""
 
 import contextlib
 import socket
 
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, TransportType
-from azure.servicebus.aio import ServiceBusClient as AsyncServiceBusClient
 from azure.servicebus.exceptions import ServiceBusConnectionError
 from wsproto.connection import Connection, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessage
@@ -100,7 +99,7 @@ def test_what_ends_a_websocket_is_answered_once_and_nothing_follows(channel, dat
 
 @pytest.fixture(scope="module")
 def local():
-    with running("contoso", entities=["contoso/orders", "contoso/aio"]) as namespaces:
+    with running("contoso", entities=["contoso/orders"]) as namespaces:
         yield namespaces["contoso"]
 
 
@@ -145,8 +144,8 @@ def test_a_refused_handshake_is_one_sentence(connect):
     assert b'{"error": ' in answer
 
 
-def over_websockets(class_, local):
-    return class_.from_connection_string(
+def over_websockets(local):
+    return ServiceBusClient.from_connection_string(
         local.connection_string,
         transport_type=TransportType.AmqpOverWebsocket,
         custom_endpoint_address=local.url,
@@ -158,7 +157,7 @@ LARGE = bytes(range(256)) * 800
 
 
 def test_the_sdk_sends_receives_and_settles_over_websockets(local):
-    with over_websockets(ServiceBusClient, local) as client:
+    with over_websockets(local) as client:
         with client.get_queue_sender("orders") as sender:
             sender.send_messages([ServiceBusMessage("small") for _ in range(300)])
             sender.send_messages(ServiceBusMessage(LARGE))
@@ -174,19 +173,8 @@ def test_the_sdk_sends_receives_and_settles_over_websockets(local):
             assert receiver.peek_messages() == []
 
 
-@pytest.mark.filterwarnings("ignore:ssl=None is deprecated:DeprecationWarning")  # the SDK uses it
-async def test_the_sdk_sends_receives_and_settles_over_websockets_in_asyncio(local):
-    async with over_websockets(AsyncServiceBusClient, local) as client:
-        async with client.get_queue_sender("aio") as sender:
-            await sender.send_messages(ServiceBusMessage(LARGE))
-        async with client.get_queue_receiver("aio", keep_alive=0) as receiver:
-            (message,) = await receiver.receive_messages(1, max_wait_time=60)
-            await receiver.complete_message(message)
-            assert b"".join(message.body) == LARGE
-
-
 def test_faults_reach_a_client_over_websockets(local):
-    with over_websockets(ServiceBusClient, local) as client, client.get_queue_sender("orders") as sender:
+    with over_websockets(local) as client, client.get_queue_sender("orders") as sender:
         with local.faulty("send", "reset", entity="orders", count=1), pytest.raises(ServiceBusConnectionError):
             sender.send_messages(ServiceBusMessage("lost"))
         sender.send_messages(ServiceBusMessage("kept"))
