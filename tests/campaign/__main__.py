@@ -27,6 +27,7 @@ from tests.campaign.campaign import Campaign, Interrupted, keep_result
 from tests.campaign.evidence import gather
 from tests.campaign.journal import EPOCH, epoch
 from tests.campaign.judge import judge
+from tests.campaign.languages import LANGUAGES
 from tests.campaign.plan import FEW, SMALL, Plan
 from tests.campaign.stage import ROOT, StageError
 
@@ -44,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
     add("--kills", type=int, help="end once so many processes were killed, and the messages reached")
     add("--senders", type=int, help="processes that send (default: 4)")
     add("--gatewayed", type=int, help="further processes that send through a gateway (default: none)")
+    add("--languages", help=f"the same with the SDKs for these, separated by commas: {', '.join(LANGUAGES)}")
     add("--receivers", type=int, help="processes that receive (default: 2)")
     add("--rate", type=float, help="sends a second of each (default: 4)")
     add("--batch", type=int, help=f"messages of a list or batch at most (default: {FEW})")
@@ -66,8 +68,7 @@ def plan_of(given: argparse.Namespace) -> Plan:
     names = ("minutes", "messages", "kills", "senders", "gatewayed", "receivers", "rate", "batch", "crowd", "gap_s")
     changes: dict[str, Any] = {name: getattr(given, name) for name in names if getattr(given, name) is not None}
     changes["seed"] = given.seed if given.seed is not None else secrets.randbelow(1_000_000)
-    if given.kinds:
-        changes["kinds"] = tuple(given.kinds.split(","))
+    changes |= {name: tuple(each.split(",")) for name in ("kinds", "languages") if (each := getattr(given, name))}
     if given.without_control_plane:
         changes["has_control_plane"] = False
     return replace(base, **changes, without=given.without or "")

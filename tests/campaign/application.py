@@ -25,7 +25,7 @@ class Ways:
     primary: str
     secondary: str
     redis: str
-    gateway: str = ""
+    gateways: tuple[str, ...] = ()
 
 
 class Application:
@@ -49,7 +49,13 @@ class Application:
     @property
     def is_gatewayed(self) -> bool:
         """Whether it sends through a gateway."""
-        return self.plan.senders <= self.number < self.plan.senders + self.plan.gatewayed
+        return self.plan.senders <= self.number
+
+    @property
+    def language(self) -> str:
+        """That of the program that sends; empty for Python."""
+        named = self.name.split("-")[1]
+        return named if named in self.plan.languages else ""
 
     def begins(self, process: str) -> None:
         """Called once its client is open."""

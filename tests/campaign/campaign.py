@@ -20,7 +20,9 @@ from tests.campaign import crowd, schedule
 from tests.campaign.actions import Actions
 from tests.campaign.journal import now, read
 from tests.campaign.plan import BACKLOG_QUEUES, ENTITIES, PAIR, Plan
+from tests.campaign.processes import GRACE_S
 from tests.campaign.schedule import Disturbance
+from tests.campaign.sender import LANGUAGE_S
 from tests.campaign.stage import Stage
 
 STEP_S = 0.05
@@ -122,7 +124,8 @@ class Campaign:
         groups = schedule.names(self._plan)
         everything = [name for group in groups.values() for name in group]
         self._until(stage, actions, lambda: actions.is_quiet and all(map(stage.processes.is_up, everything)))
-        late = stage.processes.end(*groups["senders"])
+        grace_s = LANGUAGE_S if self._plan.languages else GRACE_S
+        late = stage.processes.end(*groups["senders"], *groups["intruders"], grace_s=grace_s)
         if late:
             self._say(f"did not end when asked: {', '.join(late)}")
         due = max(_dues(self._folder), default=0.0) + SCHEDULED_S

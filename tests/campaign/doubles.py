@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from tests.campaign.evidence import Attempt, Receipt, Window
 from tests.campaign.plan import DETECTS_DUPLICATES
-from tests.campaign.schedule import GATEWAY
+from tests.campaign.schedule import GATEWAYS
 
 SLACK_S = 1.5
 """Between the clock of a namespace and the moments of the journals, and for what is on its way."""
@@ -45,8 +45,8 @@ def _concerns_send(window: Window, attempt: Attempt) -> bool:
     if window.what == "network":
         return window.target.startswith("senders-")
     if window.what == "freeze":
-        return window.target in ("primary", "secondary", GATEWAY, attempt.process)
-    return window.target in ("primary", "secondary", GATEWAY) and window.what in LOSE_ANSWERS
+        return window.target in ("primary", "secondary", *GATEWAYS, attempt.process)
+    return window.target in ("primary", "secondary", *GATEWAYS) and window.what in LOSE_ANSWERS
 
 
 def _concerns_drain(window: Window, before: Receipt, after: Receipt) -> bool:

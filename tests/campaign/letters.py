@@ -49,7 +49,7 @@ class Letter:
     @property
     def digest(self) -> str:
         """What must arrive, as `digest_of` finds it."""
-        return _digest(
+        return digested(
             [self.body, self.session_id, self.subject, "application/octet-stream", f"of {self.identity}"],
             {**self.properties, IDENTITY: self.identity},
         )
@@ -107,10 +107,10 @@ def digest_of(message: ServiceBusReceivedMessage) -> str:
     body = b"".join(bytes(part) for part in message.body)
     properties = {_text(name): _plain(value) for name, value in (message.application_properties or {}).items()}
     fields = [body, message.session_id, message.subject, message.content_type, message.correlation_id]
-    return _digest(fields, properties)
+    return digested(fields, properties)
 
 
-def _digest(fields: list[Any], properties: Mapping[str, Any]) -> str:
+def digested(fields: list[Any], properties: Mapping[str, Any]) -> str:
     described = [_described(value) for value in fields]
     named = sorted((name, _described(value)) for name, value in properties.items())
     return hashlib.sha256(json.dumps([described, named]).encode()).hexdigest()[:32]

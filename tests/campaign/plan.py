@@ -35,6 +35,8 @@ class Plan:
     senders: int = 4
     gatewayed: int = 0
     """Further senders, with the SDK alone, through a gateway."""
+    languages: tuple[str, ...] = ()
+    """The same with the SDKs for these languages."""
     receivers: int = 2
     rate: float = 4.0
     """Sends a second of each sender."""
@@ -85,4 +87,4 @@ def keep(plan: Plan, folder: Path) -> None:
 def kept(folder: Path) -> Plan:
     """The plan of a folder. Raises FileNotFoundError, or TypeError for a file of another version."""
     written: dict[str, Any] = json.loads((folder / FILE).read_text())
-    return replace(Plan(**written), kinds=tuple(written["kinds"]))
+    return replace(Plan(**written), kinds=tuple(written["kinds"]), languages=tuple(written["languages"]))

@@ -1,6 +1,7 @@
 """The processes of a campaign: started, killed, frozen and started again by name; none outlives the campaign."""
 
 import contextlib
+import os
 import signal
 import time
 from dataclasses import dataclass, replace
@@ -95,7 +96,8 @@ class Processes:
         if running.child is not None:
             self.thaw(name)
             running.how = "asked"
-            running.child.signal(signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):  # itself, not the program that a sender waits for
+                os.kill(running.child.pid, signal.SIGTERM)
 
     def replace(self, name: str, **environment: str) -> None:
         """Ask it to end, and start it with these variables once it has."""
@@ -130,13 +132,13 @@ class Processes:
         self._guardian.forget(child.pid)
         running.child, running.is_frozen = None, False
 
-    def end(self, *names: str) -> list[str]:
+    def end(self, *names: str, grace_s: float = GRACE_S) -> list[str]:
         """Ask them all, and kill those that do not end in time; returns their names."""
         running = [self._running[name] for name in names if name in self._running]
         for one in running:
             one.due = None
             self.ask(one.program.name)
-        until = time.monotonic() + GRACE_S
+        until = time.monotonic() + grace_s
         while any(one.child and one.child.ended() is None for one in running) and time.monotonic() < until:
             time.sleep(0.05)  # between two looks; the condition is that all have ended
         late = [one for one in running if one.child and one.child.ended() is None]

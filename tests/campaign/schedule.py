@@ -8,7 +8,7 @@ from typing import Any
 from tests.campaign import crowd
 from tests.campaign.plan import ENTITIES, Plan
 
-GATEWAY = "gateway"
+GATEWAYS = ("gateway-0", "gateway-1")
 APPLICATIONS_WEIGHT, SERVERS_WEIGHT = 3, 1
 FAULTS: tuple[dict[str, Any], ...] = (
     {"operation": "send", "effect": "reject"},
@@ -49,9 +49,11 @@ class Disturbance:
 def names(plan: Plan) -> dict[str, tuple[str, ...]]:
     """The processes of a campaign by what they are."""
     senders = [f"sender-{number}" for number in range(plan.senders + plan.gatewayed)]
+    senders += [f"sender-{language}-{number}" for number, language in enumerate(plan.languages, len(senders))]
     drains = ("worker-1", "worker-2") if plan.has_control_plane else ("drainer-1", "drainer-2")
     return {
-        "gateways": (GATEWAY,) if plan.gatewayed else (),
+        "gateways": GATEWAYS if len(senders) > plan.senders else (),
+        "intruders": ("intruder",) if len(senders) > plan.senders else (),
         "senders": (*senders, *([crowd.SENDER] if plan.crowd else [])),
         "receivers": tuple(f"receiver-{number}" for number in range(plan.receivers)),
         "drains": drains,

@@ -6,6 +6,7 @@ now and then, and in a session until it is accepted: the same message objects, a
 
 import asyncio
 import inspect
+import os
 import random
 import time
 from collections.abc import Generator
@@ -19,7 +20,7 @@ from azure.servicebus import ServiceBusMessage
 
 import pairing
 import pairing.aio
-from tests.campaign import crowd, letters
+from tests.campaign import crowd, languages, letters
 from tests.campaign.application import Application, options
 from tests.campaign.journal import now, read
 from tests.campaign.letters import Turn
@@ -29,6 +30,8 @@ REPEATED = 0.5
 PAUSE_S = 0.5
 GATEWAYED_S = 60.0
 """Two tries of the SDK: a gateway refuses one within 30 s, where both namespaces fail, and the SDK tries again."""
+LANGUAGE_S = 125.0
+"""The same where a try may take 60 s, and the next one begins after at most 4 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +46,23 @@ class Send:
 class Result:
     """How a call ended, and how long it took of its own: without the time for which it had no processor."""
 
-    def __init__(self) -> None:
-        self._began, self._waited = time.monotonic(), _waited_s()
+    def __init__(self, process: int | str = "self") -> None:
+        self._process = process
+        self._began, self._waited = time.monotonic(), _waited_s(process)
         self.error: BaseException | None = None
 
     def over(self, error: BaseException | None) -> "Result":
         self.took_s = time.monotonic() - self._began
-        self.withheld_s = max(_waited_s() - self._waited, 0.0)  # what threads that ended had waited is gone
+        # what threads that ended had waited is gone
+        self.withheld_s = max(_waited_s(self._process) - self._waited, 0.0)
         self.error = error
         return self
 
 
-def _waited_s() -> float:
-    """Seconds for which the threads of this process were ready to run and had no processor."""
+def _waited_s(process: int | str) -> float:
+    """Seconds for which the threads of a process were ready to run and had no processor."""
     total = 0
-    for account in Path("/proc/self/task").glob("*/schedstat"):
+    for account in Path("/proc").glob(f"{process}/task/*/schedstat"):
         try:
             total += int(account.read_text().split()[1])
         except (OSError, IndexError):
@@ -75,23 +80,32 @@ def life(application: Application) -> Generator[Send, Result | None, None]:
         if turn is None:
             yield Send(None, [], PAUSE_S)
             continue
-        if turn.is_ordered and application.is_gatewayed:  # a gateway keeps no order of sessions
+        is_left_out = turn.is_ordered or (application.language and turn.form == "schedule")
+        if is_left_out and application.is_gatewayed:  # a gateway keeps no order of sessions
             number += 1
             continue
         if not interrupted or turn.is_ordered:
             yield from _sent(application, turn, chance)
         number, interrupted = number + 1, False
-        yield Send(None, [], 0.0 if application.name == crowd.SENDER else pause_s * chance.uniform(0.5, 1.5))
+        is_paced = application.name != crowd.SENDER and application.language != languages.NET
+        yield Send(None, [], pause_s * chance.uniform(0.5, 1.5) if is_paced else 0.0)
 
 
 def _turn(application: Application, number: int) -> Turn | None:
     """The turn of this number; None if the one that sends in outages has sent to every queue."""
     plan, file = application.plan, application.folder / crowd.FILE
     if application.name != crowd.SENDER:
-        return letters.turn(plan.seed, application.name, number, plan.batch)
+        turn = letters.turn(plan.seed, application.name, number, plan.batch)
+        language = application.language
+        return languages.turn(turn, language, _prefix(application)) if language else turn
     outages = int(file.read_text()) if file.exists() else 0
     is_due = number < outages * len(crowd.targets(plan.crowd))
     return crowd.turn(plan.seed, number, plan.crowd) if is_due else None
+
+
+def _prefix(application: Application) -> str:
+    """That of the ids of one process of .NET, which counts from 0."""
+    return f"{application.name}-{os.getpid()}-"
 
 
 def _resumed(application: Application) -> tuple[int, bool]:
@@ -102,14 +116,14 @@ def _resumed(application: Application) -> tuple[int, bool]:
             last, is_over = int(record["turn"]), False
         elif record["kind"] in ("accepted", "dropped"):
             is_over = True
-    return (last + 1, False) if is_over else (last, True)
+    return (last + 1, False) if is_over or application.language == languages.NET else (last, True)
 
 
 def _sent(application: Application, turn: Turn, chance: random.Random) -> Generator[Send, Result | None, None]:
     messages = [letter.message() for letter in turn.letters]
     bound_s = application.plan.send_timeout_s
     if application.is_gatewayed:
-        bound_s = GATEWAYED_S
+        bound_s = LANGUAGE_S if application.language else GATEWAYED_S
         for message, letter in zip(messages, turn.letters, strict=True):
             message.message_id = message.message_id or letter.identity
     while True:
@@ -120,7 +134,8 @@ def _sent(application: Application, turn: Turn, chance: random.Random) -> Genera
         application.journal.write(_outcome(turn, messages, result))
         if is_accepted:
             return
-        if (not turn.is_ordered and chance.random() > REPEATED) or application.stop.is_set():
+        is_dropped = (not turn.is_ordered and chance.random() > REPEATED) or application.language == languages.NET
+        if is_dropped or application.stop.is_set():
             application.journal.write({"kind": "dropped", "at": now(), "turn": turn.number})
             return
         yield Send(None, [], PAUSE_S)
@@ -148,8 +163,11 @@ async def _opened(application: Application, is_asyncio: bool) -> tuple[Any, str]
     """The paired client and its name, or the SDK's client of a gateway."""
     ways = application.ways
     if application.is_gatewayed:
+        gateway = ways.gateways[application.number % len(ways.gateways)]
+        if application.language:
+            return languages.Program(application.language, gateway, _prefix(application)), ""
         sdk = azure.servicebus.aio if is_asyncio else azure.servicebus
-        return sdk.ServiceBusClient.from_connection_string(ways.gateway), ""
+        return sdk.ServiceBusClient.from_connection_string(gateway), ""
     library = pairing.aio if is_asyncio else pairing
     client = library.PairedServiceBusClient.from_connection_string(
         ways.primary, ways.secondary, options=options(ways, application.plan)
@@ -190,7 +208,8 @@ def _next(steps: Generator[Send, Result | None, None], result: Result | None) ->
 
 
 async def _call(sender: Any, turn: Turn, messages: list[ServiceBusMessage]) -> Result:
-    watch = Result()
+    process = getattr(sender, "pid", "self")
+    watch = Result(process)
     try:
         if turn.form == "schedule":
             await _settled(sender.schedule_messages(messages, _due(turn)))
@@ -198,7 +217,7 @@ async def _call(sender: Any, turn: Turn, messages: list[ServiceBusMessage]) -> R
             batch = await _settled(sender.create_message_batch())
             for message in messages:
                 batch.add_message(message)
-            watch = Result()
+            watch = Result(process)
             await _settled(sender.send_messages(batch))
         else:
             await _settled(sender.send_messages(messages if turn.form == "list" else messages[0]))

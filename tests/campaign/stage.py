@@ -73,7 +73,7 @@ class Stage:
     def __init__(self, plan: Plan, folder: Path, say: Say) -> None:
         self.plan, self.folder, self.say = plan, folder, say
         self.run_id = secrets.token_hex(8)
-        self.ports = {name: free_port() for name in ("primary", "secondary", "redis", "web", "gateway")}
+        self.ports = {name: free_port() for name in ("primary", "secondary", "redis", "web", *schedule.GATEWAYS)}
         self.routes = {route: free_port() for route in schedule.routes(plan)}
         self.key = secrets.token_urlsafe(32)
         self.token = ""
@@ -100,8 +100,8 @@ class Stage:
         self.make_crowd()
         if self.plan.has_control_plane:
             self.start_control_plane()
-        if self.plan.gatewayed:
-            self.start_gateway()
+        for name in schedule.names(self.plan)["gateways"]:
+            self.start_gateway(name)
         self.start_applications()
 
     def start_redis(self) -> None:
@@ -169,10 +169,10 @@ class Stage:
         name = "SharedAccessKeyName=RootManageSharedAccessKey"
         return f"Endpoint=sb://127.0.0.1:{port};{name};SharedAccessKey={self.key};UseDevelopmentEmulator=true;"
 
-    def _ways(self, group: str | None) -> dict[str, str]:
+    def _ways(self, group: str | None) -> dict[str, Any]:
         ports = {server: self.routes.get(f"{group}-{server}", self.ports[server]) for server in self.ports}
-        strings = {server: self.connection_string(ports[server]) for server in ("primary", "secondary")}
-        strings["gateway"] = self.connection_string(self.ports["gateway"])
+        strings: dict[str, Any] = {server: self.connection_string(ports[server]) for server in ("primary", "secondary")}
+        strings["gateways"] = [self.connection_string(self.ports[gateway]) for gateway in schedule.GATEWAYS]
         return strings | {"redis": f"redis://127.0.0.1:{ports['redis']}/0"}
 
     def _write_ways(self) -> None:
@@ -253,19 +253,19 @@ class Stage:
         if not file.exists():
             migrated.copy(file)
 
-    def start_gateway(self) -> None:
+    def start_gateway(self, name: str) -> None:
         """Clients have the key of the namespaces; it reaches those as senders do."""
         pairs = self.write("gateway.toml", PAIRS.format(pair=PAIR, backlog_queues=BACKLOG_QUEUES, entities="[]"))
         keys, ways = self.write("gateway.keys", f"RootManageSharedAccessKey {self.key}"), self._ways("senders")
-        listens = ("--pair", PAIR, "--listen", f"127.0.0.1:{self.ports['gateway']}", "--health", "127.0.0.1:0")
+        listens = ("--pair", PAIR, "--listen", f"127.0.0.1:{self.ports[name]}", "--health", "127.0.0.1:0")
         argv = (sys.executable, "-m", "gateway.command", "--pairs-file", str(pairs), "--key-file", str(keys))
         ends = {"CAMPAIGN_PRIMARY": ways["primary"], "CAMPAIGN_SECONDARY": ways["secondary"]}
-        program = self._program(schedule.GATEWAY, *argv, *listens, "--coordination", ways["redis"])
+        program = self._program(name, *argv, *listens, "--coordination", ways["redis"])
         self.processes.start(replace(program, environment={**program.environment, **ends}))
 
     def start_applications(self) -> None:
         groups = schedule.names(self.plan)
-        roles = {"receivers": "receiver", "senders": "sender"}
+        roles = {"receivers": "receiver", "senders": "sender", "intruders": "intruder"}
         if not self.plan.has_control_plane:
             roles = {"drains": "drainer"} | roles
         for group, role in roles.items():

@@ -16,7 +16,8 @@ from tests.campaign.safeguards import ROOT, SAFEGUARDS, Change, SafeguardError, 
 def test_a_copy_lacks_the_safeguard_and_nothing_else(name: str, tmp_path: Path) -> None:
     make_copy(name, tmp_path)
     changed = {change.file for change in SAFEGUARDS[name].changes}
-    for file in (path for path in (ROOT / "pairing").rglob("*") if path.suffix in (".py", ".lua")):
+    files = (path for room in ("pairing", "gateway") for path in (ROOT / room).rglob("*"))
+    for file in (path for path in files if path.suffix in (".py", ".lua")):
         where = str(file.relative_to(ROOT))
         text = (tmp_path / where).read_text()
         assert (text != file.read_text()) is (where in changed)
@@ -47,7 +48,7 @@ def test_a_change_whose_text_is_not_there_once_fails(text: str, tmp_path: Path) 
 def test_the_tests_that_a_safeguard_names_fail_without_it(name: str, file: str, tmp_path: Path) -> None:
     make_copy(name, tmp_path)
     argv = (sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", file)
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "FORKED_"))}
     environment |= {"PYTHONPATH": str(tmp_path)}
     done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout[-4000:] + done.stderr[-4000:]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 COPY = "CAMPAIGN_COPY"
-ROOMS = ("pairing", "emulator", "dashboard", "workers", "pipeline", "tests", "templates", "tools")
+ROOMS = ("pairing", "amqp10", "gateway", "emulator", "dashboard", "workers", "pipeline", "tests", "templates", "tools")
 FILES = ("manage.py", "pyproject.toml")
 
 
@@ -124,6 +124,36 @@ USAGE = Safeguard(
     ("usage",),
     ("tests/pairing/test_metering.py",),
 )
+RETAINED = Safeguard(
+    "a gateway keeps a delivery, and accepts it once a namespace has",
+    (
+        Change(
+            "gateway/guard/link.py",
+            "            self._pass_on(parts, kept)\n",
+            "            self._settle(kept, ACCEPTED)\n            self._pass_on(parts, number)\n            return\n",
+        ),
+    ),
+    ("lost",),
+    ("tests/gateway/test_guard.py",),
+)
+RELEASED = Safeguard(
+    "a gateway rejects what neither namespace has accepted, and does not release it, which SDKs take for success",
+    (Change("gateway/guard/link.py", "encode(p.rejected(p.error(name, str(error))))", 'b"\\x00\\x53\\x26\\x45"'),),
+    ("lost", "hung"),
+    ("tests/gateway/test_limits.py",),
+)
+HIDDEN = Safeguard(
+    "a client does not learn that the primary has detached a link on which deliveries have no outcome",
+    (Change("gateway/guard/link.py", "if not self.is_known:  # refused", "if not self.is_known or self._kept:"),),
+    ("bound", "hung"),
+    ("tests/gateway/test_guard.py",),
+)
+PROVEN = Safeguard(
+    "while the primary is away, only who has proved a right is let in",
+    (Change("gateway/standin.py", "if self._access.proves(grant.shown, audience):", "if audience:"),),
+    ("foreign",),
+    ("tests/gateway/test_standin.py",),
+)
 SAFEGUARDS: dict[str, Safeguard] = {
     "settle": SETTLE,
     "lease": LEASE,
@@ -131,6 +161,10 @@ SAFEGUARDS: dict[str, Safeguard] = {
     "identity": IDENTITY,
     "barrier": BARRIER,
     "usage": USAGE,
+    "retained": RETAINED,
+    "released": RELEASED,
+    "hidden": HIDDEN,
+    "proven": PROVEN,
 }
 
 

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator.clients.installed import CACHE, install, made_once, missing
+from tests.emulator.clients.installed import CACHE, JAVASCRIPT, install, made_once, missing, node_packages
 
 HERE = Path(__file__).parent
+NET_CLIENT = os.environ.get("NET_CLIENT")
 JAVA_CLASSES = ("javac", "-d", "classes", "-cp", "lib/*")
 
 
@@ -67,6 +68,18 @@ def command(name: str) -> list[str]:
             for step in program.build:
                 install(step, fresh, is_required=is_required)
     return [part.format(folder) for part in program.command]
+
+
+def sends(language: str, connection_string: str, count: int, *more: str) -> tuple[list[str], dict[str, str]]:
+    """What makes a send of each line on stdin, and its environment; for .NET so many, with more options."""
+    environment = {"SERVICEBUS_CONNECTION_STRING": connection_string}
+    if language == "JavaScript":
+        return ["node", str(JAVASCRIPT / "sends.mjs")], {**environment, "CLIENT_PACKAGES": str(node_packages())}
+    if language == ".NET":
+        if NET_CLIENT is None:
+            pytest.skip("The sends of .NET need NET_CLIENT, the path of a program of its SDK.")
+        return [NET_CLIENT, "send", connection_string, "orders", str(count), "--retries", "3", *more], {}
+    return [*command(language), "sends"] if language == "Go" else [*command(language)[:-1], "Sends"], environment
 
 
 def build(*, nightly: bool) -> None:

@@ -66,7 +66,7 @@ func connect(text string) (*azservicebus.Client, error) {
 }
 
 func main() {
-	if os.Getenv("COUNT") != "" {
+	if len(os.Args) > 1 {
 		sends()
 		return
 	}

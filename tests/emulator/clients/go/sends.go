@@ -1,27 +1,50 @@
 package main
 
 import (
+	"bufio"
+	"encoding/base64"
 	"fmt"
 	"os"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 )
 
-// sends sends COUNT numbered messages to the queue orders: `accepted N` or `failed N reason` for each.
+// sends makes one send of each line, `ENTITY ID BODY [ID BODY]…`, of base64: `accepted ID` or `failed ID reason`.
 func sends() {
 	client := must(azservicebus.NewClientFromConnectionString(connectionString, nil))
-	sender := must(client.NewSender("orders", nil))
-	count := must(strconv.Atoi(os.Getenv("COUNT")))
-	for number := range count {
-		id := strconv.Itoa(number)
-		message := &azservicebus.Message{Body: []byte(id), MessageID: &id}
-		if err := sender.SendMessage(background, message, nil); err != nil {
-			fmt.Println("failed", id, err)
-		} else {
-			fmt.Println("accepted", id)
+	senders := map[string]*azservicebus.Sender{}
+	for lines := bufio.NewReader(os.Stdin); ; {
+		line, ended := lines.ReadString('\n')
+		if ended != nil {
+			return
 		}
-		time.Sleep(100 * time.Millisecond)
+		words := strings.Split(strings.TrimSuffix(line, "\n"), " ")
+		if senders[words[0]] == nil {
+			senders[words[0]] = must(client.NewSender(words[0], nil))
+		}
+		if err := sendAll(senders[words[0]], words[0], words[1:]); err != nil {
+			fmt.Println("failed", words[1], strings.ReplaceAll(err.Error(), "\n", " "))
+		} else {
+			fmt.Println("accepted", words[1])
+		}
 	}
+}
+
+func sendAll(sender *azservicebus.Sender, entity string, words []string) error {
+	batch, err := sender.NewMessageBatch(background, nil)
+	for at := 0; at < len(words) && err == nil; at += 2 {
+		properties := map[string]any{"campaign-id": words[at], "number": int64(7), "ratio": 0.5, "due": time.UnixMilli(1770091506789)}
+		body := must(base64.StdEncoding.DecodeString(words[at+1]))
+		message := &azservicebus.Message{Body: body, MessageID: &words[at], Subject: &entity, ApplicationProperties: properties}
+		if len(words) == 2 {
+			return sender.SendMessage(background, message, nil)
+		}
+		err = batch.AddMessage(message, nil)
+	}
+	if err != nil {
+		return err
+	}
+	return sender.SendMessageBatch(background, batch, nil)
 }

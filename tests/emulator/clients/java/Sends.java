@@ -1,24 +1,50 @@
 import com.azure.messaging.servicebus.ServiceBusClientBuilder;
 import com.azure.messaging.servicebus.ServiceBusMessage;
 import com.azure.messaging.servicebus.ServiceBusSenderClient;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.Date;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 
-/** Sends COUNT numbered messages to the queue orders: `accepted N` or `failed N reason` for each. */
+/** Makes one send of each line, `ENTITY ID BODY [ID BODY]…`, of base64: `accepted ID` or `failed ID reason`. */
 public final class Sends {
+    private static final Map<String, ServiceBusSenderClient> SENDERS = new HashMap<>();
+
     public static void main(String[] arguments) throws Exception {
-        ServiceBusSenderClient sender = new ServiceBusClientBuilder()
-                .connectionString(System.getenv("SERVICEBUS_CONNECTION_STRING")).sender().queueName("orders").buildClient();
-        int count = Integer.parseInt(System.getenv("COUNT"));
-        for (int number = 0; number < count; number++) {
-            String id = Integer.toString(number);
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            String[] words = line.split(" ", -1);
             try {
-                sender.sendMessage(new ServiceBusMessage(id).setMessageId(id));
-                System.out.println("accepted " + id);
+                send(SENDERS.computeIfAbsent(words[0], Sends::open), words);
+                System.out.println("accepted " + words[1]);
             } catch (RuntimeException failure) {
-                System.out.println("failed " + id + " " + failure);
+                System.out.println("failed " + words[1] + " " + failure.toString().replace('\n', ' '));
             }
-            Thread.sleep(100);
         }
-        sender.close();
         System.exit(0);
+    }
+
+    private static ServiceBusSenderClient open(String entity) {
+        String connection = System.getenv("SERVICEBUS_CONNECTION_STRING");
+        return new ServiceBusClientBuilder().connectionString(connection).sender().queueName(entity).buildClient();
+    }
+
+    private static void send(ServiceBusSenderClient sender, String[] words) {
+        List<ServiceBusMessage> messages = new ArrayList<>();
+        for (int at = 1; at < words.length; at += 2) {
+            ServiceBusMessage message = new ServiceBusMessage(Base64.getDecoder().decode(words[at + 1]));
+            message.setMessageId(words[at]).setSubject(words[0]).getApplicationProperties()
+                .putAll(Map.of("campaign-id", words[at], "number", 7, "ratio", 0.5, "due", new Date(1770091506789L)));
+            messages.add(message);
+        }
+        if (messages.size() == 1) {
+            sender.sendMessage(messages.get(0));
+        } else {
+            sender.sendMessages(messages);
+        }
     }
 }

@@ -1,21 +1,28 @@
-// Sends COUNT numbered messages to the queue orders, one after the other: `accepted N` or `failed N reason` for each.
+// Makes one send of each line on stdin, `ENTITY ID BODY [ID BODY]…` with bodies in base64: `accepted ID` or `failed ID reason`.
 
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { setTimeout } from "node:timers/promises";
+import { createInterface } from "node:readline";
 
 const require = createRequire(join(process.env.CLIENT_PACKAGES, "package.json"));
 const { ServiceBusClient } = require("@azure/service-bus");
 
 const client = new ServiceBusClient(process.env.SERVICEBUS_CONNECTION_STRING);
-const sender = client.createSender("orders");
-for (let number = 0; number < Number(process.env.COUNT); number += 1) {
-  try {
-    await sender.sendMessages({ body: `${number}`, messageId: `${number}` });
-    console.log(`accepted ${number}`);
-  } catch (error) {
-    console.log(`failed ${number} ${error}`);
+const senders = {};
+for await (const line of createInterface({ input: process.stdin })) {
+  const [entity, ...words] = line.split(" ");
+  const messages = [];
+  for (let at = 0; at < words.length; at += 2) {
+    const [messageId, body] = [words[at], Buffer.from(words[at + 1], "base64")];
+    const applicationProperties = { "campaign-id": messageId, number: 7, ratio: 0.5, due: new Date(1770091506789) };
+    messages.push({ messageId, body, applicationProperties, subject: entity });
   }
-  await setTimeout(100);
+  try {
+    senders[entity] ??= client.createSender(entity);
+    await senders[entity].sendMessages(messages.length === 1 ? messages[0] : messages);
+    console.log(`accepted ${words[0]}`);
+  } catch (error) {
+    console.log(`failed ${words[0]} ${`${error}`.replaceAll("\n", " ")}`);
+  }
 }
 await client.close();
