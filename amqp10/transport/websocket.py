@@ -39,8 +39,9 @@ class WebSocketChannel:
         """The answer to a GET request that begins the WebSocket. Raises WebSocketRefused."""
         if _path(target) != PATH:
             raise WebSocketRefused(f"WebSockets are at {PATH}.", 404, [])
-        # The host is the caller's to check; wsproto takes none that is not ASCII.
-        given = [(name.encode(), value.encode("latin-1")) for name, value in {**headers, "host": "localhost"}.items()]
+        # The host is the caller's to check; wsproto reads nothing that is not ASCII.
+        named = {**headers, "host": "localhost"}
+        given = [(name.encode(), value.encode("ascii", "replace")) for name, value in named.items()]
         try:
             self._connection.initiate_upgrade_connection(given, target)
         except RemoteProtocolError as error:

@@ -58,6 +58,7 @@ def test_a_handshake_is_answered_with_a_subprotocol_of_the_client(target, offere
         (asked(sec_websocket_version="8"), 426),
         (asked(sec_websocket_protocol=None), 400),
         (asked(sec_websocket_protocol="mqtt"), 400),
+        (asked(sec_websocket_protocol="ô"), 400),
         (asked(sec_websocket_key=None), 400),
     ],
 )
