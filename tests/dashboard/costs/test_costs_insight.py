@@ -179,7 +179,7 @@ def test_the_chart_draws_a_bar_for_each_day_and_group_and_shows_the_numbers():
     assert chart.rows == [(date(2026, 10, 1), ["1.00", "0.25"]), (date(2026, 10, 31), ["0.10", "0.00"])]
 
 
-def test_a_day_of_less_than_a_cent_has_its_digits_and_the_month_is_summed_before_rounding():
+def test_a_day_of_less_than_a_cent_is_said_to_be_and_the_month_is_summed_before_rounding():
     days = [DayOf(date(2026, 10, number), "outages", 5, Fraction("0.0049")) for number in range(1, 31)]
     chart = days_chart("2026-10", [*days, day(31, "pings", 125)], "USD")
     assert chart.rows[0] == (date(2026, 10, 1), ["<0.01", "0.00"])
