@@ -119,14 +119,14 @@ def test_the_list_is_filtered_by_pair_entity_month_and_state(several, as_role):
 
 def test_a_long_list_pages_on(pair, redis_here, alive, as_role):
     now = timezone.now()
-    for number in range(105):
+    for number in range(75):
         outage(number, now - timedelta(minutes=9 * number + 9), MINUTE)
     viewer = as_role("viewer")
 
     first, second = viewer.get("/incidents/").text, viewer.get("/incidents/?page=2").text
 
-    assert "Page 1 of 2 · 105 failovers in all" in one_line(first)
-    assert len({*ids(first), *ids(second)}) == 105
+    assert "Page 1 of 2 · 75 failovers in all" in one_line(first)
+    assert len({*ids(first), *ids(second)}) == 75
 
 
 def test_entities_of_a_pair_that_fail_at_once_are_one_line_also_while_another_pair_fails(pair, redis_here, alive):
