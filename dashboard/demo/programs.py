@@ -70,7 +70,7 @@ def receiver(stage: Stage, number: int) -> Program:
 
 def gateway(stage: Stage, port: int, key_file: str) -> Program:
     argv = python(
-        *("-m", "gateway", "--pair", PRIMARY, "--pairs-file", str(stage.state / "pairs.toml")),
+        *("-m", "gateway.command", "--pair", PRIMARY, "--pairs-file", str(stage.state / "pairs.toml")),
         *("--listen", f"{HOST}:{port}", "--key-file", key_file, "--health", f"{HOST}:0"),
     )
     environment = stage.environment() | {"GATEWAY_COORDINATION": stage.own_environment()["REDIS_URL"]}
