@@ -174,10 +174,10 @@ class _OnlyModules:
 
 
 def _collect(folder: str, *arguments: str) -> None:
-    """Import all that pytest imports before the first test."""
+    """Import all that pytest imports before the first test. What it captures, log handlers would write to for ever."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads what it prints: workers report what is wrong
     os.chdir(folder)
-    import_module("pytest").main([*arguments, "-n0", "--collect-only", "-qq"], [_OnlyModules()])
+    import_module("pytest").main([*arguments, "-n0", "-s", "--collect-only", "-qq"], [_OnlyModules()])
 
 
 def serve(listener: socket.socket) -> None:

@@ -46,7 +46,6 @@ def control_plane(here: Stage, folder: Path, database: str) -> Iterator[Terminal
         if not (folder / name).exists():
             (folder / name).symlink_to(there)
     (folder / "database_url").write_text(database, encoding="utf-8")
-    (folder / "usage").mkdir(exist_ok=True)
     variables = {
         **{name: value for name, value in here.variables.items() if name != "DATABASE_URL"},
         "DATABASE_URL_FILE": str(folder / "database_url"),
@@ -159,8 +158,8 @@ def sent(application: Served) -> int:
 
 def restore(shell: Terminal, kind: str, of_postgres: list[str], of_sqlite: list[str]) -> None:
     """As the page says: with SQLite a copy in the place of pg_restore; the usage files in both cases."""
-    (dump, *then), (copy, files) = of_postgres, of_sqlite
-    for command in (dump if kind == "postgres" else copy, *then, files):
+    (dump, *then), (copy, *files) = of_postgres, of_sqlite
+    for command in (dump if kind == "postgres" else copy, *then, *files):
         shell.succeed(command)
 
 

@@ -73,7 +73,7 @@ def test_the_control_plane_runs_from_a_checkout_as_described(here: Stage, room: 
 def test_one_host_is_set_up_as_described_up_to_the_service_manager(here: Stage, dist: Path, room: Path) -> None:
     tree = checkout(room / "checkout")
     shutil.copytree(dist, tree / "dist")
-    for folder in ("etc/systemd/system", "etc/sysusers.d", "opt"):
+    for folder in ("etc/systemd/system", "opt"):
         (room / folder).mkdir(parents=True)
     places = {name: str(room / name.strip("/")) for name in ("/opt/paired-namespaces", "/etc/")}
     places["/etc/"] += "/"
