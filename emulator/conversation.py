@@ -176,10 +176,6 @@ class Conversation:
         self.lost()
         self.transport.reset()
 
-    def mute(self) -> None:
-        """Ignore everything from now on; the socket stays open."""
-        self._is_muted = True
-
     # --- events ----------------------------------------------------------------------------------------------------
 
     def _on(self, event: e.Event) -> None:

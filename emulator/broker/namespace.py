@@ -18,7 +18,7 @@ from emulator.broker.descriptions import (
 )
 from emulator.broker.errors import EntityExists, EntityNotFound, HopsExceeded, NotAllowed
 from emulator.broker.journal import Journal, NoJournal
-from emulator.broker.message import Message, StoredMessage
+from emulator.broker.message import StoredMessage
 from emulator.broker.queues.queue import Queue
 from emulator.broker.queues.receivers import DeliveryHold
 from emulator.broker.schedule import Schedule
@@ -254,13 +254,6 @@ class Namespace:
         if stored.hops >= MAX_HOPS:
             raise HopsExceeded
         self.resolve_sender(target).enqueue(stored.message, now, source=replace(stored, hops=stored.hops + 1))
-
-    def enqueue_all(self, path: str, messages: list[Message], now: float) -> None:
-        """Store a batch as a whole or not at all. Raises BrokerError."""
-        entity = self.resolve_sender(path)
-        entity.check(messages)
-        for message in messages:
-            entity.enqueue(message, now)
 
     # --- time ------------------------------------------------------------------------------------------------------
 

@@ -46,10 +46,6 @@ class Operation(Protocol):
     def queue(self) -> Queue: ...
 
     @property
-    def messages(self) -> Sequence[Message]:
-        """The messages it stores in the queue."""
-
-    @property
     def size(self) -> int:
         """The bytes it holds until the commit, once it is checked."""
 
@@ -62,11 +58,12 @@ class Operation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Messages to be stored, or one to be scheduled under a number that its sender knows already."""
+    """Messages to be stored or sent on to a target, or one to be scheduled under a number that its sender knows."""
 
     queue: Queue
     messages: Sequence[Message]
     number: int | None = None
+    target: str = ""
 
     @property
     def size(self) -> int:
@@ -77,7 +74,10 @@ class Send:
 
     def apply(self, now: float) -> None:
         for message in self.messages:
-            self.queue.add(message, now, number=self.number)
+            if self.target:
+                self.queue.transfer(message, self.target, now)
+            else:
+                self.queue.add(message, now, number=self.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,6 @@ class Cancel:
 
     queue: Queue
     numbers: Sequence[int]
-    messages: Sequence[Message] = ()
 
     @property
     def size(self) -> int:
@@ -110,7 +109,6 @@ class Settle:
     token: bytes
     settlement: Settlement
     undone: Callable[[], None] | None = None
-    messages: Sequence[Message] = ()
 
     @property
     def size(self) -> int:
@@ -152,7 +150,7 @@ class Transaction:
             if operation.token in self._tokens:
                 raise MessageLockLost
             self._tokens.add(operation.token)
-        self._messages += len(operation.messages)
+        self._messages += len(operation.messages) if isinstance(operation, Send) else 0
         if self._messages > MAX_MESSAGES:
             raise QuotaExceeded(f"Cannot send more than {MAX_MESSAGES} messages in a single transaction.")
         self._entity = entity
@@ -168,14 +166,15 @@ class Transaction:
         if self.failure is not None:
             raise self.failure
         # What is settled first makes room.
-        for operation in sorted(self._operations, key=lambda each: len(each.messages) > 0):
+        for operation in sorted(self._operations, key=lambda each: isinstance(each, Send)):
             operation.apply(now)
 
     def _check(self, now: float) -> None:
         for operation in self._operations:
             _check(operation, now)
-        for queue in {operation.queue for operation in self._operations if operation.messages}:
-            queue.check([message for each in self._operations if each.queue is queue for message in each.messages])
+        sends = [each for each in self._operations if isinstance(each, Send) and not each.target]
+        for queue in {each.queue for each in sends}:
+            queue.check([message for each in sends if each.queue is queue for message in each.messages])
 
     def roll_back(self, reason: BrokerError) -> None:
         """Forget everything; from now on operations and a commit are refused."""

@@ -91,7 +91,10 @@ class SenderEndpoint(Endpoint):
         self.host.admit(len(messages))
         self.host.charge(len(messages) * queue.rules_evaluated)
         if event.transaction is not None:
-            self.client.transactions.enlist(event.transaction, self._via, Send(queue, messages), now)
+            send = Send(queue, messages)
+            if self._via != self.entity.lower():
+                send = Send(self.host.namespace.resolve_sender(self._via), messages, target=self.entity)
+            self.client.transactions.enlist(event.transaction, self._via, send, now)
         for message in messages:
             if event.transaction is None:
                 queue.add(message, now)

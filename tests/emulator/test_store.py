@@ -207,7 +207,8 @@ class Operator:
         options = self._random.choice([{}, {"ttl_ms": 20_000}, {"scheduled_at": self.now + 40}])
         number = self._random.randrange(8)
         count = self._random.choice([1, 1, 3])
-        namespace.enqueue_all(path, [message(message_id=str(number), n=number, **options)] * count, self.now)
+        for _ in range(count):
+            namespace.resolve_sender(path).enqueue(message(message_id=str(number), n=number, **options), self.now)
 
     def _pick(self, namespace: Namespace) -> Queue | None:
         queues = [part for queue in namespace.entities() for part in (queue, *queue.sub_queues())]

@@ -48,7 +48,8 @@ def subscribe(namespace, name="s", *rules, topic="t", **properties):
 
 
 def publish(namespace, *messages, topic="t", now=NOW) -> None:
-    namespace.enqueue_all(topic, list(messages), now)
+    for message in messages:
+        namespace.resolve_sender(topic).enqueue(message, now)
 
 
 def stored(queue) -> list[Message]:

@@ -8,7 +8,7 @@ import pytest
 from amqp10 import performatives as p
 from amqp10.codec import encode
 from amqp10.types import Array, Described, Symbol, Timestamp, ULong
-from emulator.broker.descriptions import QueueDescription, SubscriptionDescription, TopicDescription
+from emulator.broker.descriptions import EntityStatus, QueueDescription, SubscriptionDescription, TopicDescription
 from emulator.broker.journal import NoJournal
 from emulator.broker.message import BATCH_FORMAT
 from emulator.broker.transactions import MAX_MESSAGES, MAX_OPEN, SPANS_ENTITIES, TIME_LIMIT_S
@@ -407,23 +407,32 @@ def test_a_link_ends_with_the_token_for_the_entity_it_sends_to_through_another(h
     assert [type(each) for each, _ in client.heard()] == [p.Detach]
 
 
+def test_a_commit_that_its_entity_refuses_changes_nothing(client, transacting, namespace, texts):
+    transfer, name = transacting.begin()
+    transacting.settle(transfer, name)
+    transacting.send(b"b", name)
+    namespace.update_queue("orders", QueueDescription("orders", status=EntityStatus.DISABLED), time.time())
+    assert transacting.discharge(name) == (p.REJECTED, ROLLED_BACK)
+    assert texts() == [(b"a", True)]
+
+
 @pytest.mark.parametrize("change", ["deleted", "disabled", "full"])
-def test_a_commit_that_one_entity_refuses_changes_none(client, transacting, namespace, texts, change):
+def test_what_a_destination_refuses_at_the_commit_is_a_dead_letter_of_the_entity_it_was_sent_through(
+    client, transacting, namespace, queue, texts, change
+):
     namespace.create_queue("small", QueueDescription("small", max_size_in_megabytes=1), time.time())
     transacting.receiver = transacting.link(4, 1, "orders", receives=True)
     small = transacting.link(4, 2, "small")
     transfer, name = transacting.begin()
     transacting.settle(transfer, name)
-    transacting.send(b"b", name, transacting.link(4, 3, "orders"))
     for _ in range(5 if change == "full" else 1):
         assert transacting.send(b"c" * 250_000, name, small) == ACCEPTED
     if change == "deleted":
         namespace.delete_queue("small")
     elif change == "disabled":
-        disabled = QueueDescription("small", status=type(namespace.queue("small").description.status).DISABLED)
-        namespace.update_queue("small", disabled, time.time())
-    assert transacting.discharge(name) == (p.REJECTED, ROLLED_BACK)
-    assert texts() == [(b"a", True)]
+        namespace.update_queue("small", QueueDescription("small", status=EntityStatus.DISABLED), time.time())
+    assert transacting.discharge(name) == ACCEPTED
+    assert (texts(), texts(queue.transfer_dead_letters)) == ([], [(b"c", False)])
 
 
 def test_a_commit_leaves_the_successor_of_a_deleted_entity_alone(client, transacting, namespace):

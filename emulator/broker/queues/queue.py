@@ -188,6 +188,10 @@ class Queue:
         sessions = self.contents.sessions
         sessions.set_state(sessions.of(session_id), state, updated_at)
 
+    def transfer(self, message: Message, target: str, now: float) -> None:
+        """Send a message on to another entity."""
+        self._routing.forward(StoredMessage(message, self.reserve(), now), target, now)
+
     def _is_duplicate(self, message: Message, now: float) -> bool:
         description = self.description
         if not description.requires_duplicate_detection or message.message_id is None:
@@ -211,7 +215,7 @@ class Queue:
             stored.delivery_count = source.delivery_count
         self.counters.enqueued += 1
         if is_due and self.description.forward_to is not None and self.parent is None:
-            self._routing.forward(stored, now)
+            self._routing.forward(stored, self.description.forward_to, now)
             return None
         if is_due:
             stored.expires_at = self._expiry(message, now)
@@ -324,13 +328,13 @@ class Queue:
         if not description.status.accepts_receives:
             self.receivers.dismiss(EntityDisabled())
         if description.forward_to is not None:
-            self._forward_waiting(now)
+            self._forward_waiting(description.forward_to, now)
         self.receivers.dispatch(now)
 
-    def _forward_waiting(self, now: float) -> None:
+    def _forward_waiting(self, target: str, now: float) -> None:
         while not self.description.requires_session and (stored := self.deliveries.take_ready(now)) is not None:
             self.contents.remove(stored)
-            self._routing.forward(stored, now)
+            self._routing.forward(stored, target, now)
 
     def close(self) -> None:
         """Detach all receivers, as the entity was deleted."""

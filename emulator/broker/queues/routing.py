@@ -97,13 +97,12 @@ class Routing(Generic[Q]):
                 pass  # it must not be lost: it stays in the dead-letter queue, as if nothing were forwarded
         self.dead_letters.add_dead_letter(copy, now)
 
-    def forward(self, stored: StoredMessage, now: float) -> None:
-        """Forward to the entity in `forward_to`; what it refuses goes to the transfer dead-letter queue."""
+    def forward(self, stored: StoredMessage, target: str, now: float) -> None:
+        """Forward to another entity; what it refuses goes to the transfer dead-letter queue."""
         source = self._source
         source.journal.sequence(source.path, source.last_sequence_number)
         try:
-            if source.description.forward_to is not None:
-                self._forwarder.forward(source.description.forward_to, stored, now)
+            self._forwarder.forward(target, stored, now)
             source.counters.forwarded += 1
         except BrokerError as error:
             message = dead_letter.with_reason(stored.message, error.reason, str(error))

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 import trustme
+from cryptography.hazmat.primitives.serialization import NoEncryption
+from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
+from cryptography.x509 import load_pem_x509_certificate
 
 from emulator.running import RunningNamespace, running
 
@@ -22,6 +25,12 @@ class Served:
     namespace: RunningNamespace
     authority: Path
 
+    @property
+    def over_tls(self) -> str:
+        """Without the hint that this is an emulator the SDKs use TLS; the name has to be that of the certificate."""
+        text = self.namespace.connection_string.replace("UseDevelopmentEmulator=true;", "")
+        return text.replace("127.0.0.1", "localhost")
+
     def run(
         self, command: Sequence[str], connection_string: str | None = None, *, status: int = 0, **environment: str
     ) -> str:
@@ -30,6 +39,7 @@ class Served:
             "SERVICEBUS_CONNECTION_STRING": connection_string or self.namespace.connection_string,
             "NODE_EXTRA_CA_CERTS": str(self.authority),
             "SSL_CERT_FILE": str(self.authority),
+            "JAVA_TOOL_OPTIONS": f"-Djavax.net.ssl.trustStore={self.authority}.p12",
         }
         without = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "NODE_"))}
         outcome = subprocess.run(
@@ -56,6 +66,8 @@ def serving(folder: Path, name: str = "contoso:0", host: str = "127.0.0.1") -> I
     authority = trustme.CA()
     certificate = authority.issue_cert("localhost", host)
     authority.cert_pem.write_to_path(folder / "ca.pem")
+    trusted = PKCS12Certificate(load_pem_x509_certificate(authority.cert_pem.bytes()), b"ca")
+    (folder / "ca.pem.p12").write_bytes(serialize_java_truststore([trusted], NoEncryption()))
     certificate.private_key_pem.write_to_path(folder / "key.pem")
     (folder / "cert.pem").write_bytes(b"".join(part.bytes() for part in certificate.cert_chain_pems))
     tls = [

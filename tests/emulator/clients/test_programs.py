@@ -50,9 +50,7 @@ def test_an_sdk_of_another_language_walks_all_its_steps(walked, name):
     ("name", "way"), [("Go", {}), ("Java", {}), ("Java", {"OVER_WEBSOCKETS": "1"}), ("Java of 2024", {})]
 )
 def test_an_sdk_of_another_language_walks_all_its_steps_over_tls(walked, served, name, way):
-    """Without the hint that this is an emulator the SDKs use TLS; the name has to be that of the certificate."""
-    text = served.namespace.connection_string.replace("UseDevelopmentEmulator=true;", "")
-    assert walked(name, text.replace("127.0.0.1", "localhost"), **way) == STEPS[name]
+    assert walked(name, served.over_tls, **way) == STEPS[name]
 
 
 @pytest.mark.nightly
@@ -82,11 +80,11 @@ def rule(right):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("name", "prefix", "steps"), [("JMS", "jms", 45), ("Rust", "rust", 41)])
-def test_a_general_client_of_amqp_walks_all_its_steps(walked, served, name, prefix, steps):
+def test_a_general_client_of_amqp_walks_all_its_steps_plain_and_over_tls(walked, served, name, prefix, steps):
     with administration_of(served.namespace.connection_string) as administration:
         administration.create_queue(prefix, max_delivery_count=3, lock_duration="PT5S")
         administration.create_queue(f"{prefix}-other")
         administration.create_queue(f"{prefix}-sessions", requires_session=True)
         administration.create_topic(f"{prefix}-topic")
         administration.create_subscription(f"{prefix}-topic", "all")
-    assert walked(name) == steps
+    assert [walked(name), walked(name, served.over_tls)] == [steps, steps]

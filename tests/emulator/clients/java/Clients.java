@@ -9,14 +9,8 @@ import com.azure.messaging.servicebus.administration.ServiceBusAdministrationCli
 import com.azure.messaging.servicebus.administration.ServiceBusAdministrationClientBuilder;
 import com.azure.messaging.servicebus.models.ServiceBusReceiveMode;
 import com.azure.messaging.servicebus.models.SubQueue;
-import java.io.FileInputStream;
-import java.io.InputStream;
 import java.net.URI;
-import java.security.KeyStore;
-import java.security.cert.CertificateFactory;
 import java.time.Duration;
-import javax.net.ssl.SSLContext;
-import javax.net.ssl.TrustManagerFactory;
 
 /** The clients of the SDK that the steps share, and the names of their entities. */
 final class Clients {
@@ -35,10 +29,7 @@ final class Clients {
 
     private Clients() {}
 
-    static void open() throws Exception {
-        if (!isEmulator()) {
-            trustAuthority();
-        }
+    static void open() {
         HttpClient real = HttpClient.createDefault();
         String plain = "http://" + ADMINISTRATION.getHost() + ":" + ADMINISTRATION.getPort();
         administration = new ServiceBusAdministrationClientBuilder().connectionString(named(ADMINISTERED))
@@ -75,20 +66,6 @@ final class Clients {
 
     static ServiceBusClientBuilder builder() {
         return builder(CONNECTION, Duration.ofSeconds(20));
-    }
-
-    /** The SDK verifies certificates by the default context. */
-    private static void trustAuthority() throws Exception {
-        KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
-        store.load(null);
-        try (InputStream authority = new FileInputStream(System.getenv("SSL_CERT_FILE"))) {
-            store.setCertificateEntry("ca", CertificateFactory.getInstance("X.509").generateCertificate(authority));
-        }
-        TrustManagerFactory factory = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
-        factory.init(store);
-        SSLContext context = SSLContext.getInstance("TLS");
-        context.init(null, factory.getTrustManagers(), null);
-        SSLContext.setDefault(context);
     }
 
     static ServiceBusSenderClient sender(String entity) {

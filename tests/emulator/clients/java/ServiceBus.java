@@ -4,8 +4,7 @@ import java.util.List;
 /**
  * What azure-messaging-servicebus for Java can do, in numbered steps. The connection string is in
  * SERVICEBUS_CONNECTION_STRING; STEPS is the number of steps to walk, all by default. Without the hint that this is an
- * emulator, messaging is led to the host and port by customEndpointAddress, over TLS, and the authority of the server's
- * certificate is in SSL_CERT_FILE.
+ * emulator, messaging is led to the host and port by customEndpointAddress, over TLS; JAVA_TOOL_OPTIONS names the trust store.
  */
 public final class ServiceBus {
     interface Work {

@@ -1,5 +1,4 @@
 import jakarta.jms.Connection;
-import jakarta.jms.ConnectionFactory;
 import jakarta.jms.JMSException;
 import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
@@ -66,8 +65,9 @@ public final class Jms {
 
     /** A started connection; the options are those of a URI of the library. */
     static Connection connected(String key, String options) throws JMSException {
-        String uri = "amqp://" + ENDPOINT.getHost() + ":" + ENDPOINT.getPort() + "?jms.prefetchPolicy.all=0" + options;
-        ConnectionFactory factory = new JmsConnectionFactory(field("SharedAccessKeyName"), key, uri);
+        boolean isPlain = CONNECTION.contains("UseDevelopmentEmulator=true");
+        String uri = (isPlain ? "amqp://" : "amqps://") + ENDPOINT.getAuthority() + "?jms.prefetchPolicy.all=0" + options;
+        JmsConnectionFactory factory = new JmsConnectionFactory(field("SharedAccessKeyName"), key, uri);
         Connection opened = factory.createConnection();
         opened.start();
         return opened;

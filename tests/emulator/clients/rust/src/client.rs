@@ -40,10 +40,12 @@ impl Client {
             found.unwrap_or_default().to_string()
         };
         let password = key.map(str::to_string).unwrap_or_else(|| field("SharedAccessKey="));
+        let scheme = if text.contains("UseDevelopmentEmulator=true") { "amqp" } else { "amqps" };
         let mut connection = Connection::builder()
             .container_id("rust")
+            .alt_tls_establishment(true)
             .sasl_profile(SaslProfile::Plain { username: field("SharedAccessKeyName="), password })
-            .open(format!("amqp://{}", field("Endpoint=sb://")).as_str())
+            .open(format!("{scheme}://{}", field("Endpoint=sb://")).as_str())
             .await?;
         let session = Session::begin(&mut connection).await?;
         Ok(Client { connection, session })
