@@ -51,7 +51,7 @@ class Request:
     `outages`: a file of outages, if requested; `inventory`: the existing entities, as (pair, entity). `depths`: a file
     of samples of the backlogs, if their rollups are requested. `left_out`: files that an earlier attempt could not
     read, by name, and why. `may_be_empty`: whether a folder that has neither of both is one in which nothing was
-    written yet.
+    written yet. `until`: the first minute that is left to the next run, as not all of its records are written yet.
     """
 
     month: Month
@@ -67,6 +67,7 @@ class Request:
     depths: Path | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     may_be_empty: bool = True
+    until: datetime | None = None
 
     def terms(self, rule: str) -> Terms:
         return Terms(
@@ -119,7 +120,10 @@ def compute(session: Session, request: Request, now: datetime, progress: Progres
     """The month's invoices under both counting rules. Raises PipelineError if the input is unreliable."""
     progress(LOOKING, 0.0, 0)
     _require_folders(request)
-    refreshing = Refreshing(request.usage, request.table, request.month, now, session, progress, request.left_out)
+    refreshing = Refreshing(
+        request.usage, request.table, request.month, now, session, progress, request.left_out, request.until
+    )
+    now = request.until or now
     days, others = refreshing.days()
     peaks, of_connections = read_peaks(request.usage, request.month)
     of_usage = total([others, *(day.header.counts for day in days)])

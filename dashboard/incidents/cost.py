@@ -129,7 +129,7 @@ def _metered(incident: Incident, now: datetime) -> Iterator[OutageCost]:
     month, last = Month.of(incident.failed_over_at), Month.of(incident.ended_at(now))
     while month <= last:
         invoices = invoices_of(str(month))
-        read_at = invoices[0].run.started_at if invoices else None
+        read_at = invoices[0].run.as_of if invoices else None
         priced = outage_costs(str(month), incident.pair, invoices)
         for each in live_outages(str(month), incident.pair, priced, read_at, now):
             if (each.outage.entity, each.outage.started_at) == (incident.entity, incident.failed_over_at):

@@ -50,6 +50,11 @@ class ChargeRun(OfPair):
     def percent(self) -> int:
         return round(100 * self.share)
 
+    @property
+    def as_of(self) -> datetime:
+        """The minute from which on nothing is priced, as not all records were written yet when it read them."""
+        return datetime.fromisoformat(self.details["until"]) if "until" in self.details else self.started_at
+
 
 class Invoice(OfPair):
     """The bill of one billing scope for one month, as its newest run computed it."""

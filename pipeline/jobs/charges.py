@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -58,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--depths", type=Path, help="samples of the backlogs, as JSON lines, for rollups")
     options.add_argument("--table", type=Path, help="folder in which the sums of each day are kept (default: none are)")
     options.add_argument("--may-be-empty", action="store_true", help="accept a folder without usage/: nothing came yet")
+    options.add_argument("--until", type=datetime.fromisoformat, help="first minute left to the next run (ISO 8601)")
     options.add_argument("--end-with-stdin", action="store_true", help="end when standard input is closed")
     options.add_argument("--max-quarantined", type=_share, default=Fraction(5, 100), help="share of rows or files")
     return options
@@ -93,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(options: argparse.Namespace, progress: Progress = to_stdout) -> None:
     """Compute what the options say, and write the result file. Raises PipelineError."""
-    month = Month.parse(options.month)
+    month, now = Month.parse(options.month), utc_now()
     if options.result.is_dir() or not options.result.absolute().parent.is_dir():
         raise PipelineError(f"--result {options.result} is a folder, or its folder does not exist: name a file.")
     if options.hours_in_month is not None and options.hours_in_month <= 0:
@@ -116,9 +118,10 @@ def run(options: argparse.Namespace, progress: Progress = to_stdout) -> None:
             tariffs=read_tariffs(options.namespaces),
             depths=options.depths,
             may_be_empty=options.may_be_empty,
+            until=options.until,
         )
-        outcome = compute_readable(session, request, utc_now(), progress)
-    write_results(options.result, _description(options, request), request.prices, outcome)
+        outcome = compute_readable(session, request, now, progress)
+    write_results(options.result, _description(options, request, now), request.prices, outcome)
 
 
 def _require_connector(usage: str) -> None:
@@ -159,9 +162,10 @@ def _inventory(path: Path | None) -> tuple[tuple[str, str], ...]:
     return tuple((entry["pair"], entry["entity"]) for entry in entries)
 
 
-def _description(options: argparse.Namespace, request: Request) -> dict[str, Any]:
+def _description(options: argparse.Namespace, request: Request, now: datetime) -> dict[str, Any]:
     return {
         "month": str(request.month),
+        "until": (request.until or now).isoformat(),
         "allocation": request.allocation,
         "hours_in_month": request.hours_in_month or request.month.hours,
         "sample_prices": request.prices.is_sample,

@@ -19,7 +19,7 @@ from pipeline.usage.counts import Counts
 from pipeline.usage.files import SourceFile, check, place_of
 from pipeline.usage.folder import Child, UsageFolder, day_number, day_of
 from pipeline.usage.listing import Listing
-from pipeline.usage.sums import NO_MINUTES, NO_SUMS, by_day, counts_of, elsewhere, require_same, require_sum, storable
+from pipeline.usage.sums import NO_MINUTES, NO_SUMS, add_up, by_day, counts_of, elsewhere, require_sum, storable
 from pipeline.usage.table import Day, DayTable, Header
 
 if TYPE_CHECKING:  # loaded when something has changed: it takes longer than to see that nothing has
@@ -37,8 +37,8 @@ Files = Mapping[str, SourceFile | str]
 @dataclass(slots=True)
 class Refreshing:
     """A run's way to the sums of a month. `session`: starts Spark for so many rows, when it is needed; `left_out`:
-    files that an earlier attempt could not read, by name, and why; `late`: the days before yesterday that it sums
-    although they had been.
+    files that an earlier attempt could not read, by name, and why; `until`: the first minute that it does not sum, if
+    there is one; `late`: the days before yesterday that it sums although they had been.
     """
 
     folder: UsageFolder
@@ -48,6 +48,7 @@ class Refreshing:
     session: Callable[[int], SparkSession]
     progress: Progress
     left_out: Mapping[str, str]
+    until: datetime | None = None
     summed: dict[str, Records | None] = field(default_factory=dict)
     late: set[str] = field(default_factory=set)
 
@@ -88,7 +89,8 @@ class Refreshing:
         for name, value in self.folder.settings.items():  # not of the session's JVM, whose arguments others can read
             spark.conf.set(name, value)
         self.progress("summing by hour", 0.1, rows)
-        return Records(spark, f"{self.folder.address}/usage", files, set(map(day_number, days)), self._not_after)
+        numbers = set(map(day_number, days))
+        return Records(spark, f"{self.folder.address}/usage", files, numbers, self._not_after, self.until)
 
     def _sum(self, listing: Listing, days: Mapping[str, Files]) -> None:
         """Sum the days into the table."""
@@ -99,6 +101,7 @@ class Refreshing:
             sums = records.sums("hour")
             odd, examples = require_sum(records, sums)
         found, root = by_day(sums), f"{self.folder.root}/usage"
+        unfinished = f"{self.until:%Y-%m-%d}" if sums["hour"].null_count else "never"
         for day, files in days.items():
             of_day = found.get(day, NO_SUMS)
             counts = counts_of(day, root, files, of_day, odd)
@@ -106,7 +109,7 @@ class Refreshing:
                 sources=listing.marks(day),
                 elsewhere=elsewhere(day, odd),
                 counts=replace(counts, examples=[row for row in examples if row["date"] == day]),
-                is_final=FUTURE not in counts.reasons and self.month.start <= self.now,
+                is_final=FUTURE not in counts.reasons and self.month.start <= self.now and day < unfinished,
             )
             self.table.write(day, storable(of_day).select([*KEY, "hour", *SUMS]), header)
         self.summed |= dict.fromkeys(days, records)
@@ -117,15 +120,19 @@ class Refreshing:
         missing: dict[str, tuple[Day, set[int]]] = {}
         for day in days:
             of_day = {hour for hour in hours if day_of(hour // 24) == day.day}
-            if of_day and (kept := self.table.minutes(day, of_day)) is not None:
+            if not of_day:
+                continue
+            kept = self.table.minutes(day, of_day)
+            if kept is not None and add_up(kept, day, of_day):
                 found.append(kept)
-            elif of_day:
+            else:
                 missing[day.day] = day, of_day
         if missing:
             made = by_day(self._minutes_of(missing), "minute")
             for name, (day, of_day) in missing.items():
                 sums = storable(made.get(name, NO_MINUTES)).select(NO_MINUTES.column_names)
-                require_same(day, sums, of_day)
+                if not add_up(sums, day, of_day):  # files were replaced in between
+                    raise FilesChangedError(f"A file of {day.day}")
                 self.table.write_minutes(day, sums, of_day)
                 found.append(sums)
         every = pa.concat_tables([table.cast(NO_MINUTES.schema) for table in found])

@@ -47,7 +47,8 @@ class Odd:
 class Records:
     """The good records of some days in some files, each once: of rows of one day with one id the highest seq counts.
 
-    Of two with one seq but different content the greater one in column order counts, so that reruns agree.
+    Of two with one seq but different content the greater one in column order counts, so that reruns agree. Those of
+    minutes from `until` on have no hour and no minute in the sums.
     """
 
     def __init__(
@@ -57,8 +58,9 @@ class Records:
         files: Sequence[SourceFile],
         days: Collection[int],
         not_after: datetime | None,
+        until: datetime | None = None,
     ) -> None:
-        self.files, self.days = files, days
+        self.files, self.days, self.until = files, days, until
         self.rows = _read(spark, root, files)
         self.reason = usage_reason(not_after)
         # Eight bytes of each row are counted here, which takes Spark three times as long; only rows whose hash is there
@@ -76,12 +78,17 @@ class Records:
         """The sums by KEY and `time` (`hour` or `minute`), of all hours or of these."""
         is_counted = _is_in(hours) if hours else F.lit(True)
         of_all = {"rows": F.lit(1), "read": F.lit(1), "misplaced": _is_misplaced().cast("int")}
-        sums = _summed(self.rows.where(self.is_good & is_counted).withColumns(of_all), time)
+        sums = self._summed(self.rows.where(self.is_good & is_counted).withColumns(of_all), time)
         # Without a sum in the condition, Spark would ask it of each row.
         sums = sums.where(F.when(F.col("rows") > 0, is_none_of(of_key())))
-        sums = sums.unionByName(_summed(self.superseded.where(is_counted), time))
+        sums = sums.unionByName(self._summed(self.superseded.where(is_counted), time))
         added = sums.toArrow().group_by([*KEY, time], use_threads=False).aggregate([(name, "sum") for name in NUMBERS])
         return added.rename_columns([*KEY, time, *NUMBERS])
+
+    def _summed(self, rows: DataFrame, time: str) -> DataFrame:
+        at = F.expr(f"unix_micros(minute) div {MICROS[time]}")
+        at = F.when(F.col("minute") < F.lit(self.until), at) if self.until else at
+        return rows.groupBy(*KEY, at.alias(time)).agg(*(F.sum(name).alias(name) for name in NUMBERS))
 
     def odd(self) -> list[Odd]:
         """The rows that are bad, of a day that is not summed, or in the folder of another day than theirs."""
@@ -155,11 +162,6 @@ def _is_in(hours: Collection[int]) -> Column:
 
 def _is_misplaced() -> Column:
     return F.coalesce(F.col("day") != F.unix_date("date"), F.lit(False))
-
-
-def _summed(rows: DataFrame, time: str) -> DataFrame:
-    at = F.expr(f"unix_micros(minute) div {MICROS[time]}").alias(time)
-    return rows.groupBy(*KEY, at).agg(*(F.sum(name).alias(name) for name in NUMBERS))
 
 
 def _name(row: Row) -> str:

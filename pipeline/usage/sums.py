@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.errors import FilesChangedError
 from pipeline.schemas import KEY, SUMS
 from pipeline.usage.counts import Counts
 from pipeline.usage.files import SourceFile
@@ -35,16 +34,17 @@ def require_sum(records: Records, sums: pa.Table) -> tuple[list[Odd], list[dict[
     return odd, records.examples() if any(each.reason for each in odd) else []
 
 
-def require_same(day: Day, minutes: pa.Table, hours: Collection[int]) -> None:
-    """Raises FilesChangedError where minutes do not add up to the hours: the files were replaced in between."""
-    sums = day.sums()
-    of_hours = sums.filter(pc.is_in(sums["hour"], pa.array(sorted(hours), pa.int64())))
-    if any(pc.sum(minutes[name]) != pc.sum(of_hours[name]) for name in ("rows", "billing_units")):
-        raise FilesChangedError(f"A file of {day.day}")
+def add_up(minutes: pa.Table, day: Day, hours: Collection[int]) -> bool:
+    """Whether the sums by minute of these hours add up to those by hour: both are of the same records."""
+    sums, these = day.sums(), pa.array(sorted(hours), pa.int64())
+    by_hour = sums.filter(pc.is_in(sums["hour"], these))
+    by_minute = minutes.filter(pc.is_in(pc.divide(minutes["minute"], 60), these))
+    return all(pc.sum(by_minute[name]) == pc.sum(by_hour[name]) for name in ("rows", "billing_units"))
 
 
 def by_day(sums: pa.Table, time: str = "hour") -> dict[str, pa.Table]:
-    """The sums of each day."""
+    """The sums of each day; what has no time is of a later run."""
+    sums = sums.filter(pc.is_valid(sums[time]))
     days = pc.divide(sums[time], 24 if time == "hour" else 1440)
     return {day_of(number): sums.filter(pc.equal(days, number)) for number in pc.unique(days).to_pylist()}
 

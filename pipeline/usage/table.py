@@ -35,7 +35,8 @@ class Header:
     """What the sums of a day were made of, and the results of its rows.
 
     `sources`: the marks of its files, by name; `elsewhere`: of its folder's files the days of which they have rows as
-    well; `is_final`: whether the same files will give the same sums later, without a row that is in the future today.
+    well; `is_final`: whether the same files will give the same sums later, without a row that is in the future today
+    or of a minute that was left to the next run.
     """
 
     sources: Mapping[str, Mark]

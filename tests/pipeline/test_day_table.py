@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -238,6 +239,21 @@ def test_a_row_of_the_future_is_judged_again_when_its_time_has_come(
     asked = request(usage, table, max_quarantined=1)
     for now, accepted in ((before_it, 2), (DAYS[1], 1), (DAYS[1] + timedelta(days=1), 2)):
         assert compute_readable(lambda rows: spark, asked, now).counts.accepted == accepted, now
+
+
+def test_minutes_that_are_left_to_the_next_run_are_in_the_sums_of_neither_hours_nor_minutes_before(
+    spark: SparkSession, usage: Path, write: Write, table: Path
+) -> None:
+    at = DAYS[1] + timedelta(hours=12)
+    write([record(str(n), at + timedelta(minutes=n), units=3 + n, kind="ping") for n in range(2)], USAGE)
+    outages = table.parent / "outages.jsonl"
+    began = {"started": at.isoformat(), "ended": None, "cause": "failed_over", "reason": ""}
+    outages.write_text(json.dumps({"pair": "contoso", "entity": "orders"} | began) + "\n", encoding="utf-8")
+    for minutes, units in ((1, 3), (1, 3), (2, 7)):
+        asked = request(usage, table, until=at + timedelta(minutes=minutes), outages=outages)
+        outcome = compute_readable(lambda rows: spark, asked, NOW)
+        found = outcome.counts.accepted, outcome.counts.quarantined, outcome.episodes[0].units["ping"]
+        assert found == (minutes, 0, units)
 
 
 @pytest.mark.usefixtures("before")

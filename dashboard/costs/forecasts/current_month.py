@@ -106,7 +106,7 @@ def _hours(invoice: Invoice) -> int:
 
     Days before metering began would lower the average, and the outage would be underestimated.
     """
-    computed_at = invoice.run.started_at
+    computed_at = invoice.run.as_of
     month = Month.parse(invoice.month)
     with all_pairs():
         sent = DailyCharge.objects.filter(invoice__month=invoice.month, kind__in=SENDS, operations__gt=0)

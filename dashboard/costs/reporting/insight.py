@@ -129,7 +129,7 @@ def expected(invoices: Sequence[Invoice]) -> int | None:
 
     Base charges are of the whole month already; operations go on in their tiers.
     """
-    ran_at, of = invoices[0].run.started_at, Month.parse(invoices[0].month)
+    ran_at, of = invoices[0].run.as_of, Month.parse(invoices[0].month)
     if not of.start < ran_at < of.end:
         return None
     rest = Fraction((of.end - ran_at) / (ran_at - of.start))

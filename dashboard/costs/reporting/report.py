@@ -169,8 +169,8 @@ class Report:
         """Compared with the month before; of one that is not over, its whole days until the run if they are known."""
         if self.chosen.is_used:
             return None
-        begun = self.run.started_at < Month.parse(self.month).end
-        days = self.run.started_at.day - 1 if begun and not self.pair else 0
+        begun = self.run.as_of < Month.parse(self.month).end
+        days = self.run.as_of.day - 1 if begun and not self.pair else 0
         so_far = sum((Fraction(row.exact) for row in self._days if row.date.day <= days), Fraction(0))
         found = change(self.month, "", cents(so_far), self.currency, days) if days else None
         return found or change(self.month, self.pair, self.total, self.currency)

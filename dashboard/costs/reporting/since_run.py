@@ -30,7 +30,7 @@ def not_priced(invoices: Sequence[Invoice], pair: str = "") -> NotPriced | None:
     """The operations of their month since its last run began; None without invoices."""
     if not invoices:
         return None
-    since, end = metered.minute_of(invoices[0].run.started_at), Month.parse(invoices[0].month).end
+    since, end = metered.minute_of(invoices[0].run.as_of), Month.parse(invoices[0].month).end
     rows = metered.since(since, end, **({"pair": pair} if pair else {})) if since < end else []
     units = Counter[str]()
     for row in rows:

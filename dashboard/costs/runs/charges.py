@@ -22,11 +22,13 @@ from dashboard.costs.runs.inputs import Inputs, configured_prices, inputs_of, pr
 from dashboard.costs.runs.jobs import JobFailed, argument_for, run_job, table_arguments
 from dashboard.costs.runs.storing import finish, hold_month, records_in, store
 from dashboard.fleet.state.outages import Outage, recorded
+from dashboard.fleet.usage.metered import minute_of
 from dashboard.models import ChargeRun, DepthSample, EntityHealth, PairDepth
 from pairing.health.faults import describe
 from pipeline.months import Month, is_month
-from pipeline.progress import LOOKING
 
+DELAY = timedelta(seconds=25)
+"""Of records: ten seconds until a process reports, and the time that is left to collectors for writing."""
 OPEN = (ChargeRun.Status.WANTED, ChargeRun.Status.RUNNING)
 
 
@@ -128,10 +130,16 @@ def _compute(request: ChargesRequest, run: ChargeRun, folder: Path, tell: Callab
         *inputs.arguments(folder),
         *outages_for(folder, request.month),
         *depths_for(folder, request.month, timezone.now()),
+        *([] if request.usage else ["--until", _written_until(timezone.now()).isoformat()]),
     ]
     usage = request.usage or settings.USAGE_DIR
     run_job("pipeline.jobs.charges", arguments, lambda said: _note(run, said, tell), usage)
     store(run, result, may_be_empty=request.allow_empty)
+
+
+def _written_until(now: datetime) -> datetime:
+    """The minute before which all records are in the files: processes report and collectors write with a delay."""
+    return minute_of(now - timedelta(seconds=settings.USAGE_FLUSH_S) - DELAY)
 
 
 def store_result(result: Path, rule: str, started_by: str, *, allow_empty: bool = False) -> ChargeRun:
@@ -210,9 +218,7 @@ def _begin(month: str, started_by: str) -> ChargeRun:
 def _note(run: ChargeRun, said: dict[str, Any], tell: Callable[[ChargeRun], None]) -> None:
     run.stage, run.share, run.rows = str(said["stage"]), float(said["share"]), int(said["rows"])
     run.heard_at = timezone.now()
-    if run.stage == LOOKING:  # what was metered until now is in its files, however long the job has waited
-        run.started_at = run.heard_at
-    run.save(update_fields=["stage", "share", "rows", "heard_at", "started_at"])
+    run.save(update_fields=["stage", "share", "rows", "heard_at"])
     tell(run)
 
 

@@ -115,8 +115,8 @@ def _shares(request: HttpRequest, rows: cost_report.Rows, *searched: str) -> dic
 
 def _of_outages(request: HttpRequest, found: cost_report.Report, now: datetime) -> dict[str, Any]:
     """Outages, availability and depth as they are now."""
-    lately = live_outages(found.month, found.pair, found.outages, found.run.started_at, now)
-    availability = live_availability(found.availability, lately, found.run.started_at, now)
+    lately = live_outages(found.month, found.pair, found.outages, found.run.as_of, now)
+    availability = live_availability(found.availability, lately, found.run.as_of, now)
     page = page_of(request, lately, MOST_LINES)
     days = BacklogRollup.objects.filter(month=found.month, is_day=True, queue="*")
     return {

@@ -68,7 +68,7 @@ def _row(digest: str, record: UsageRecord) -> MeteredRecord:
 def roll_up(now: datetime) -> int:
     """Add records older than two hours to the sums, and delete them. Returns their number."""
     before = now - RAW - HOUR / 12  # a collector that is late does not store them again
-    runs = list(ChargeRun.objects.filter(started_at__gt=before - DAY).values_list("started_at", flat=True))
+    runs = [run.as_of for run in ChargeRun.objects.filter(started_at__gt=before - DAY)]
     with transaction.atomic():
         rows = list(MeteredRecord.objects.select_for_update().filter(minute__lt=before).order_by("pk")[: 10 * BATCH])
         sums: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)

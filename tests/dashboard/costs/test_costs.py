@@ -4,7 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from dashboard.costs.runs.charges import ChargesRequest, compute_month
 from dashboard.costs.runs.jobs import JobFailed
 from dashboard.costs.runs.storing import store
 from dashboard.models import Charge, ChargeRun, Invoice
-from pipeline.progress import LOOKING
 from tests.dashboard.markup import costs_of, one_line
 from tests.dashboard.results import result_of
 
@@ -248,18 +247,23 @@ def test_a_run_that_breaks_off_says_why(monkeypatch, error, reported):
     assert (run.status, run.error) == (ChargeRun.Status.FAILED, reported)
 
 
-def test_a_run_is_as_of_the_moment_at_which_it_looked_at_the_files(monkeypatch):
-    waited = []
+def test_minutes_of_which_records_are_still_reported_and_written_are_left_to_the_next_run(monkeypatch, settings):
+    given = []
+    now = datetime(2026, 10, 5, 12, 31, 40, tzinfo=UTC)
+    monkeypatch.setattr("dashboard.costs.runs.charges.timezone.now", lambda: now)
+    monkeypatch.setattr("dashboard.costs.runs.charges.run_job", lambda _, words, *others: given.append(words))
+    settings.USAGE_FLUSH_S = 30
+    for usage in ("", "/of/others"):
+        with pytest.raises(JobFailed):
+            compute_month(ChargesRequest(month=MONTH, usage=usage))
+    ours, others = given
+    assert ours[-2:] == ["--until", "2026-10-05T12:30:00+00:00"]
+    assert "--until" not in others
 
-    def job(module: str, words: list[str], on_progress: Callable[[dict[str, Any]], None], usage: str) -> None:
-        waited.append(timezone.now())
-        on_progress({"stage": LOOKING, "share": 0.0, "rows": 0})
-        raise JobFailed("enough")
 
-    monkeypatch.setattr("dashboard.costs.runs.charges.run_job", job)
-    with pytest.raises(JobFailed):
-        compute_month(ChargesRequest(month=MONTH))
-    assert ChargeRun.objects.get().started_at >= waited[0]
+def test_charges_are_as_of_the_minute_until_which_they_are_priced(viewer, stored):
+    stored([RUN | {"until": "2026-10-05T12:30:00+00:00"}, invoice("published", 0), BASE])
+    assert 'as of <time datetime="2026-10-05T12:30:00+00:00"' in one_line(costs_of(viewer, month=MONTH))
 
 
 def test_names_from_outside_are_text_on_the_page_and_in_the_csv(viewer, stored):
