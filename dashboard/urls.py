@@ -17,14 +17,14 @@ from dashboard.demo.panel import panel
 from dashboard.drills import urls as drills
 from dashboard.fleet import urls as fleet
 from dashboard.incidents import urls as incidents
-from dashboard.incidents.finding import for_its_page
+from dashboard.incidents.listing import of_entity
 from dashboard.metrics import urls as metrics
 from dashboard.readiness import urls as readiness
 from dashboard.routes import urls as api_urls
 from dashboard.site.menu import menu_of
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    *fleet.urls(panel_of=panel, outages_of=for_its_page),
+    *fleet.urls(panel_of=panel, outages_of=of_entity),
     *incidents.urlpatterns,
     *backlog.urlpatterns,  # before actions: its addresses of actions name those on queues
     *actions.urlpatterns,

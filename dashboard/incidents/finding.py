@@ -21,13 +21,12 @@ from django.utils import timezone
 from dashboard.fleet.depth.peaks import COARSE_S, FINE_S, Step, begin_of, filled
 from dashboard.fleet.pruning import KEPT
 from dashboard.fleet.state.status import is_held
-from dashboard.incidents.folding import Incident, drain, drained, incidents
+from dashboard.incidents.folding import Incident, drained, incidents
 from dashboard.models import DepthPeak, EntityHealth, FailoverEvent, PairDepth, WaitingSample
 from dashboard.site.charts import Point, by_key
 
 MARGIN = timedelta(minutes=10)
-RECENT = timedelta(days=7)
-MOST_EVENTS, MOST_SHOWN = 2000, 20
+MOST_EVENTS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +36,6 @@ class Found:
     entity: EntityHealth
     incident: Incident
     samples: Sequence[Point]
-
-
-def for_its_page(entity: EntityHealth, points: Sequence[Point], now: datetime) -> dict[str, Any]:
-    """The entity's recent incidents, and the estimated drain time of the last one, from depths of the last hour."""
-    events = FailoverEvent.objects.filter(pair=entity.pair.name, entity=entity.path, time__gte=now - RECENT)
-    known = incidents(events.order_by("time", "id")[:MOST_EVENTS], _interval(entity))
-    found = [one.incident for one in _completed([(entity, one) for one in known[: -MOST_SHOWN - 1 : -1]], now)]
-    return {"incidents": found, "left": drain(found[0], points, now).left if found else None}
 
 
 def find(pair: str, event_id: str) -> Found:

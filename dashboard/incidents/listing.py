@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
@@ -11,8 +12,10 @@ from dashboard.fleet.state.outages import AWAY, BACK, TURNS
 from dashboard.incidents.finding import Found, found_of
 from dashboard.incidents.folding import Incident, drain
 from dashboard.models import EntityHealth, FailoverEvent
+from dashboard.site.charts import Point
 from pipeline.months import Month
 
+MOST_OF_ENTITY = 20
 AT_ONCE = timedelta(minutes=5)
 """Entities of a pair that fail so shortly after each other for the same cause are one incident."""
 
@@ -58,6 +61,15 @@ def beginnings() -> QuerySet[FailoverEvent]:
     real = FailoverEvent.objects.exclude(EntityHealth.objects.of_drills().seen_in())
     found = real.filter(kind__in=AWAY).annotate(turn_before=Subquery(turn), back_at=Subquery(back))
     return found.filter(Q(turn_before__isnull=True) | Q(turn_before__in=BACK))
+
+
+def of_entity(entity: EntityHealth, points: Sequence[Point], now: datetime) -> dict[str, Any]:
+    """The newest incidents for an entity's page, and the estimated remaining time of the last one's drain, from depths
+    of the last hour.
+    """
+    begun = beginnings().filter(pair=entity.pair.name, entity=entity.path).order_by("-time", "-id")
+    found = [line for line in lines(list(begun[:MOST_OF_ENTITY]), now) if line.found]
+    return {"incidents": found, "left": drain(found[0].found[0].incident, points, now).left if found else None}
 
 
 def still_open(begun: QuerySet[FailoverEvent]) -> QuerySet[FailoverEvent]:

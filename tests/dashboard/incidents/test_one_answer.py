@@ -47,6 +47,9 @@ def state(request, pair, redis_here, alive, monkeypatch) -> str:
         FailoverEvent.objects.filter(time__gt=NOW - timedelta(minutes=30)).exclude(entity="orders").delete()
     if request.param == "paced":
         SharedState(redis_here, "contoso").pace_syphon(None, 20.0, "ada", "slowly")
+    for kind, days in (("failed_over", 12), ("recovered", 11)):
+        old = {"pair": "contoso", "entity": "orders", "kind": kind, "time": NOW - timedelta(days=days)}
+        FailoverEvent.objects.create(event_id=f"{kind}_before", **old)
     began = _incident().time
     ended = NOW if request.param == "after" else None
     known = {"queue": "contoso/x-servicebus-transfer/0", "moved_at": NOW, "seen_at": NOW, "enqueued": SEEN}
@@ -92,7 +95,7 @@ def test_every_place_says_the_same(state: str, as_role) -> None:
     assert (f'class="headline is-{incident_status}"' in shown, f"badge is-{incident_status}" in line) == (True, True)
 
     lasted = lasting(timedelta(seconds=story["lasted_s"]))
-    assert [lasted in where for where in (shown, line, viewer.get(f"{address}.md").text)] == [True] * 3
+    assert [lasted in where for where in (shown, line, of_entity, viewer.get(f"{address}.md").text)] == [True] * 4
     waiting = f"{entity['backlog_messages']:,}"
     assert story["waiting_messages"] == entity["backlog_messages"]
     assert f"<dt>Waiting now</dt> <dd>{waiting}</dd>" in shown
@@ -152,6 +155,10 @@ def _of_lists(viewer: Any, api: Any) -> None:
 
     for query in ("", "?pair=contoso", f"?month={NOW:%Y-%m}"):
         assert sorted(listed(query)) == sorted(known)
+    of_entity = one_line(viewer.get("/pairs/contoso/entities/orders/").text)
+    assert set(re.findall(r'<th scope="row"> <a href="/pairs/contoso/incidents/(\w+)/"', of_entity)) == {
+        *listed("?entity=orders")
+    }
     assert set(listed("?entity=orders")) == those(entity="orders")
     assert set(listed("?state=open")) == known.keys() - those(status="healthy")
     assert viewer.get(f"/costs/?month={NOW:%Y-%m}&tab=outages").text.count("data-outage=") == len(known)
