@@ -101,9 +101,12 @@ def is_paused(pair: Pair) -> bool:
 def trend_of(
     pair: Pair, depths: Sequence[Point], outlook: Outlook, counts: Mapping[Status, int], now: datetime
 ) -> Trend:
-    """The trend of a pair with these depths, the newest last, and these entities by status."""
+    """The trend of a pair with these depths, the newest last, and these entities by status.
+
+    A backlog that nobody sends to is never full, even if it grew until a moment ago.
+    """
     is_held = bool(pair.pauses.all()) or any(counts.get(status) for status in AWAY)
-    return trend(depths, outlook.room, now, is_held=is_held)
+    return trend(depths, outlook.room if is_held else 0, now, is_held=is_held)
 
 
 def trends(

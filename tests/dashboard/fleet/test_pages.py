@@ -169,16 +169,21 @@ def test_without_a_pair_the_overview_says_how_to_get_one(redis_here, people, as_
     assert "sync_pairs" in page
 
 
-@pytest.mark.parametrize(("first", "last", "words"), [(900, 300, "drained in about"), (300, 900, "full in about")])
-def test_the_headline_says_when_the_backlog_is_drained_or_full(viewer, alive, monkeypatch, first, last, words):
+GOING = [(900, 300, "healthy", "drained"), (300, 900, "failed_over", "full"), (300, 900, "healthy", "")]
+"""The first and the last depth, the state of an entity, and what the backlog comes to."""
+
+
+@pytest.mark.parametrize(("first", "last", "state", "word"), GOING)
+def test_the_headline_says_when_the_backlog_is_drained_or_full(viewer, alive, monkeypatch, first, last, state, word):
     now = timezone.now()
+    EntityHealth.objects.update(state=state, since=now)
     monkeypatch.setattr("dashboard.fleet.boards.outlooks", lambda pairs, at: {one.pk: ROOM for one in pairs})
     for ago_s, depth in ((60, first), (30, (first + last) // 2), (0, last)):
         message_counts.record_depths("contoso", [Queue(active=depth)], now - timedelta(seconds=ago_s))
 
     said = " ".join(viewer.get("/").text.split())
 
-    assert re.search(rf"<b>{words} [^<]+</b> at the present rate", said)
+    assert re.findall(r"<b>(\w+) in about [^<]+</b> at the present rate", said) == ([word] if word else [])
 
 
 def test_the_plain_cause_stands_before_the_sentence_of_the_sdk(viewer, alive):
