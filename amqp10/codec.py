@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from amqp10.types import (
@@ -80,18 +80,22 @@ def map_items(data: bytes, position: int = 0) -> tuple[list[tuple[Any, bytes]], 
     return items, end
 
 
-def list_items(data: bytes, position: int = 0) -> Iterator[tuple[int, int]]:
+def list_items(data: bytes, position: int = 0) -> list[tuple[int, int]]:
     """Where each item of a list or map begins and ends. Raises DecodeError."""
     if data[position : position + 1] == b"\x45":
-        return
+        return []
+    items = []
     try:
-        body, _, count = _compound(data, position)
-    except _MALFORMED as error:  # the count may lie beyond the end
+        body, whole, count = _compound(data, position)
+        for _ in range(count):
+            end = _skip(data, body, MAX_DEPTH)
+            items.append((body, end))
+            body = end
+    except _MALFORMED as error:  # the count, or an item's size, may lie beyond the end
         raise DecodeError(f"not a list: {error}") from None
-    for _ in range(count):
-        end = skip(data, body)
-        yield body, end
-        body = end
+    if body != whole:
+        raise DecodeError("a list does not end where it says")
+    return items
 
 
 def _compound(data: bytes, position: int) -> tuple[int, int, int]:
@@ -306,23 +310,25 @@ for _code, _decoder in {
 
 # --- skipping ------------------------------------------------------------------------------------------------------
 
-_FIXED_WIDTH = {0x4: 0, 0x5: 1, 0x6: 2, 0x7: 4, 0x8: 8, 0x9: 16}
+_DESCRIBED, _SIZE8, _SIZE32 = 0, -1, -4
+_BY_CATEGORY = dict(zip(range(4, 16), (1, 2, 3, 5, 9, 17, *(_SIZE8, _SIZE32) * 3), strict=True))
+# How many bytes a value of each constructor takes, or how it says that; None if nobody knows.
+_WIDTHS = [_BY_CATEGORY.get(code >> 4) if _DECODERS[code] is not _unknown else None for code in range(256)]
+_WIDTHS[0] = _DESCRIBED
 
 
 def _skip(data: bytes, position: int, depth: int) -> int:
-    code = data[position]
-    if _DECODERS[code] is _unknown or depth <= 0:
-        raise DecodeError(f"unknown constructor 0x{code:02x} or values nested too deeply")
-    if code == 0:
-        return _skip(data, _skip(data, position + 1, depth - 1), depth - 1)
-    category = code >> 4
-    width = _FIXED_WIDTH.get(category)
-    if width is not None:
-        return position + 1 + width
-    if category in (0xA, 0xC, 0xE):
+    width = _WIDTHS[data[position]]
+    if width is None or depth <= 0:
+        raise DecodeError(f"unknown constructor 0x{data[position]:02x} or values nested too deeply")
+    if width > 0:
+        return position + width
+    if width == _SIZE8:
         return position + 2 + data[position + 1]
-    size: int = _U32.unpack_from(data, position + 1)[0]
-    return position + 5 + size
+    if width == _SIZE32:
+        size: int = _U32.unpack_from(data, position + 1)[0]
+        return position + 5 + size
+    return _skip(data, _skip(data, position + 1, depth - 1), depth - 1)
 
 
 # --- encoding ------------------------------------------------------------------------------------------------------

@@ -34,8 +34,8 @@ class Section(NamedTuple):
     end: int
 
 
-def split(data: bytes) -> list[Section]:
-    """The sections of a message in order. Raises DecodeError for anything that is not a message.
+def split(data: bytes, until: int | None = None) -> list[Section]:
+    """The sections of a message in order, or those before `until`. Raises DecodeError for what is not a message.
 
     Delivery annotations may also be the last section, where the Python SDK writes them.
     """
@@ -46,6 +46,8 @@ def split(data: bytes) -> list[Section]:
             code, value = data[position + 2], position + 3
         else:
             code, value = _long_descriptor(data, position)
+        if code == until:
+            break
         place = _END if code == DELIVERY_ANNOTATIONS and last >= DATA else code
         if not HEADER <= code <= FOOTER or place < last or (place == last and code not in _REPEATABLE):
             raise DecodeError(f"section 0x{code:02x} does not belong here")

@@ -55,7 +55,8 @@ _DURABLE_AND_PRIORITY = 2
 _TTL = 2
 _TICKS_PER_MILLISECOND = 10_000
 _SCHEDULE = "x-opt-scheduled-enqueue-time"
-_NULL, _LONG_BINARY = b"\x40", 0xB0
+_NULL = b"\x40"
+_BINARY = {b"\x00\x53\x75\xa0": 5, b"\x00\x53\x75\xb0": 8}  # how a section of data begins: where its bytes do
 _NAMES: dict[type, str] = {
     kind: kind.__name__.upper() for kind in (Timestamp, Long, ULong, UInt, Short, UShort, Byte, UByte, Symbol)
 } | {Float32: "FLOAT"}
@@ -64,12 +65,41 @@ _WHOLE = ("t", "x", "d")
 _EXPONENT_AT, _EXPONENT_BIAS = 113, 6176
 
 
-def inner_messages(payload: bytes, message_format: int) -> list[bytes]:
+class EncodedMessage(bytes):
+    """One message of a delivery; as bytes, it is none of the garbage collector's, to which each batch gave hundreds."""
+
+    __slots__ = ()
+    message_id = None  # for spans: its id is in that of the client's send
+
+    @property
+    def session_id(self) -> str | None:
+        """Its session. Raises DecodeError."""
+        sections = {section.code: section for section in split(self)}
+        properties = _fields(self, sections.get(PROPERTIES))
+        found = decode(properties[_GROUP_ID])[0] if len(properties) > _GROUP_ID else None
+        return None if found is None else str(found)
+
+    @property
+    def application_properties(self) -> dict[Any, Any]:
+        """Those of the client. Raises DecodeError."""
+        sections = {section.code: section for section in split(self)}
+        return {name: decode(value)[0] for name, value in _items(self, sections.get(APPLICATION_PROPERTIES))}
+
+
+def inner_messages(payload: bytes, message_format: int) -> list[EncodedMessage]:
     """The messages of a delivery: those of a batch, or the one that it is. Raises DecodeError."""
     if message_format != BATCH_FORMAT:
-        return [payload]
-    parts = [part for part in split(payload) if part.code == DATA]
-    return [payload[part.value + (5 if payload[part.value] == _LONG_BINARY else 2) : part.end] for part in parts]
+        return [EncodedMessage(payload)]
+    head = split(payload, until=DATA)
+    found, position = [], head[-1].end if head else 0
+    while (begins := payload[position : position + 4]) in _BINARY:
+        start = position + _BINARY[begins]
+        position = start + int.from_bytes(payload[position + 4 : start])
+        found.append(EncodedMessage(payload[start:position]))
+    if position == len(payload):
+        return found
+    data = [part for part in split(payload) if part.code == DATA]  # written in another way, or no batch
+    return [EncodedMessage(payload[at.value + (5 if payload[at.value] == 0xB0 else 2) : at.end]) for at in data]
 
 
 def rewritten(message: bytes, path: str) -> bytes:
@@ -124,20 +154,6 @@ def batches(payload: bytes, messages: list[bytes], limit: int) -> Iterator[bytes
         full.append(each)
         size += len(each)
     yield b"".join(full)
-
-
-def session_of(message: bytes) -> str | None:
-    """The session of a message. Raises DecodeError."""
-    sections = {section.code: section for section in split(message)}
-    properties = _fields(message, sections.get(PROPERTIES))
-    found = decode(properties[_GROUP_ID])[0] if len(properties) > _GROUP_ID else None
-    return None if found is None else str(found)
-
-
-def carried_by(message: bytes) -> dict[Any, Any]:
-    """The application properties of a message. Raises DecodeError."""
-    sections = {section.code: section for section in split(message)}
-    return {name: decode(value)[0] for name, value in _items(message, sections.get(APPLICATION_PROPERTIES))}
 
 
 # --- sections --------------------------------------------------------------------------------------------------------

@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any
 
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from gateway.guard.backlog import Outgoing
-from gateway.guard.rewriting import BATCH_FORMAT, batches, carried_by, inner_messages, rewritten, session_of
+from gateway.guard.rewriting import BATCH_FORMAT, EncodedMessage, batches, inner_messages, rewritten
 from pairing.messages.payload import REWRITTEN_AT_ONCE, Payload
-from pairing.telemetry.metering import billing_units
-
-
-class EncodedMessage:
-    """One message of a delivery."""
-
-    message_id = None  # for spans: its id is in that of the client's send
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-    @cached_property
-    def session_id(self) -> str | None:
-        """Its session. Raises DecodeError."""
-        return session_of(self.data)
-
-    @property
-    def application_properties(self) -> dict[Any, Any]:
-        """Those of the client. Raises DecodeError."""
-        return carried_by(self.data)
+from pairing.telemetry.metering import STEP, billing_units
 
 
 class Delivery(Payload):
@@ -40,8 +20,8 @@ class Delivery(Payload):
 
     def __init__(self, data: bytes, message_format: int, path: str, limit: Callable[[], int]) -> None:
         """`limit`: the most bytes of a batch in a backlog queue, as it is known then. Raises DecodeError."""
-        messages = [EncodedMessage(each) for each in inner_messages(data, message_format)]
-        super().__init__(messages, Outgoing((data,), message_format), path)  # type: ignore[arg-type]
+        messages: Any = inner_messages(data, message_format)
+        super().__init__(messages, Outgoing((data,), message_format), path)
         self.data, self.message_format = data, message_format
         self._limit = limit
         self._parcels: list[bytes] = []
@@ -49,10 +29,11 @@ class Delivery(Payload):
     def measure(self, backlog_limit: int, require_headroom: bool) -> None:
         """Determine size and billing units; MessageSizeExceededError if a message would not fit a backlog queue."""
         self.size = len(self.data)
-        self.units = sum(billing_units(len(message.data)) for message in self._encoded)
+        is_small = self.size <= STEP  # whatever it consists of
+        self.units = len(self.messages) if is_small else sum(map(billing_units, map(len, self._encoded)))
         if not require_headroom or self.size * 2 <= backlog_limit:
             return
-        large = [each.data for each in self._encoded if len(each.data) * 2 > backlog_limit]  # a batch can be split
+        large = [each for each in self._encoded if len(each) * 2 > backlog_limit]  # a batch can be split
         needed = max((len(rewritten(data, self.path)) for data in large), default=0)
         if needed > backlog_limit:
             raise MessageSizeExceededError(
@@ -65,7 +46,7 @@ class Delivery(Payload):
         while len(self._parcels) < len(self.messages):
             begin = len(self._parcels)
             some = self._encoded[begin : begin + REWRITTEN_AT_ONCE]
-            self._parcels += [rewritten(message.data, self.path) for message in some]
+            self._parcels += [rewritten(message, self.path) for message in some]
             yield
 
     def rewritten(self) -> Outgoing:

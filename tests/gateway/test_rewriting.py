@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from amqp10.codec import decode, encode
 from amqp10.sections import APPLICATION_PROPERTIES, HEADER, PROPERTIES, VALUE, split
 from amqp10.types import Byte, Float32, Int, Long, Short, Symbol, Timestamp, UByte, UInt, ULong, UShort
-from gateway.guard.rewriting import BATCH_FORMAT, batches, inner_messages, rewritten, session_of
+from gateway.guard.rewriting import BATCH_FORMAT, EncodedMessage, batches, inner_messages, rewritten
 from pairing.messages.payload import ready_message
 from pairing.messages.rewriting import restore
 from tests.pairing.test_messages_round_trip import encoded, encoded_in_the_same_second, messages
@@ -65,14 +65,17 @@ def typed(value: object) -> object:
 def test_a_batch_is_split_by_size_and_its_envelope_has_no_session() -> None:
     messages = [encoded(ServiceBusMessage(b"x" * 1000, session_id="s", message_id=str(n))) for n in range(10)]
     envelope = b"\x00\x53\x73" + encode(["0", *[None] * 9, "s"])
-    whole = envelope + b"".join(b"\x00\x53\x75" + encode(message) for message in messages)
+    whole, longer = (
+        envelope + b"".join(descriptor + encode(message) for message in messages)
+        for descriptor in (b"\x00\x53\x75", b"\x00\x80" + bytes(7) + b"\x75")
+    )
 
-    assert inner_messages(whole, BATCH_FORMAT) == messages
+    assert inner_messages(whole, BATCH_FORMAT) == inner_messages(longer, BATCH_FORMAT) == messages
     parts = list(batches(whole, messages, 4_000))
     assert [each for part in parts for each in inner_messages(part, BATCH_FORMAT)] == messages
     assert max(map(len, parts)) <= 4_000 < len(whole)
-    assert all(session_of(part) is None for part in parts)
-    assert session_of(messages[0]) == "s"
+    assert all(EncodedMessage(part).session_id is None for part in parts)
+    assert EncodedMessage(messages[0]).session_id == "s"
 
 
 def test_a_reserved_property_is_refused() -> None:
