@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from dashboard.demo.stage import QUEUES
 from tests.acceptance.demo_client import eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(900)]
@@ -18,13 +19,8 @@ Opened = Callable[..., Page]
 
 def test_the_demo_is_ready_and_says_so(open_page: Opened) -> None:
     page = open_page("/readiness/")
-
-    def ready() -> bool:
-        page.goto(page.url)
-        rows = page.locator("tr[data-entity]")
-        return rows.count() >= 4 and rows.filter(has_text="Ready").count() == rows.count()
-
-    eventually(ready, 120, "every entity is ready")
+    ready = page.locator("tr[data-entity]").filter(has_text="Ready")
+    expect(ready).to_have_count(len(QUEUES), timeout=IN_TIME_MS)
     page.get_by_role("link", name="orders", exact=True).click()
     expect(page.locator("tr[data-check]")).to_have_count(11)
     expect(page.locator('tr[data-check][data-result="bad"]')).to_have_count(0)
