@@ -11,12 +11,15 @@ from django.db import transaction
 from dashboard.access.audited import Request
 from dashboard.actions.entities import FAIL_OVER
 from dashboard.alerts.watching.changes import Changes
+from dashboard.alerts.watching.conditions_now import down
 from dashboard.alerts.watching.following import follow_failovers
 from dashboard.demo.history.plan import MARK, MINUTE, SIMULATION, History, Outage
-from dashboard.demo.history.scenery import BACKLOG_QUEUES
+from dashboard.demo.history.scenery import BACKLOG_QUEUES, of_pair
 from dashboard.demo.history.usage import rows_of_outage
 from dashboard.fleet.depth.peaks import roll_up
 from dashboard.fleet.state import projection
+from dashboard.fleet.state.event_lines import plain_cause
+from dashboard.fleet.state.primaries import PrimaryDown
 from dashboard.fleet.usage.metered import OF_A_FAILOVER
 from dashboard.models import (
     Budget,
@@ -43,7 +46,7 @@ def load(past: History) -> None:
     for outages in past.incidents():
         drained_at = max(one.drained_at for one in outages)
         projection.record_events(chain.from_iterable(map(_events, outages)))
-        follow_failovers(Changes(), (), drained_at)
+        follow_failovers(Changes(), _primaries_down(outages), drained_at)
         _store_ledgers(pairs[outages[0].entity.pair], outages, drained_at)
     EntityHealth.objects.update(state=EntityHealth.State.HEALTHY, process=WORKER, since=past.begin)
     for outage in past.outages:
@@ -74,6 +77,20 @@ def _events(outage: Outage) -> Iterator[Event]:
 def _event(outage: Outage, at: datetime, kind: str, reason: str, operator: str | None = None) -> Event:
     entity = outage.entity
     return Event(uuid4().hex, at, entity.pair, entity.path, kind, f"{reason} {MARK}", WORKER, operator)
+
+
+def _primaries_down(outages: Sequence[Outage]) -> list[PrimaryDown]:
+    """The primary, if the outages are of all entities of its pair, with its alert stored, which was open meanwhile."""
+    pair, paths = outages[0].entity.pair, [one.entity.path for one in outages]
+    if len(paths) < len(of_pair(pair)):
+        return []
+    cause, since = f"{plain_cause(outages[0].incident.reason)} {MARK}", min(one.failed_over_at for one in outages)
+    found = [PrimaryDown(pair, cause, since, since, paths, len(paths), 0)]
+    ended_at = max(one.recovered_at for one in outages)
+    for alert in down(found):
+        alert.opened_at, alert.ended_at, alert.resolved_at = since, ended_at, ended_at
+        alert.save()
+    return found
 
 
 def _store_ledgers(pair: Pair, outages: Sequence[Outage], drained_at: datetime) -> None:

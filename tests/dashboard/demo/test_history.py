@@ -122,6 +122,13 @@ def everything_is_recognisable():
     assert not AuditEntry.objects.exclude(via=SIMULATION, operator__contains=MARK).exists()
     assert not Alert.objects.exclude(detail__contains=MARK).exists()
     assert not Alert.objects.filter(resolved_at=None).exists()
+    assert Counter(Alert.objects.values_list("title", flat=True)) == {
+        "orders failed over": 1,
+        "The primary of contoso is down": 1,
+        "fleet/positions failed over": 1,
+        f"payments was failed over by anna {MARK}": 1,
+        **{f"invoices/{region} failed over": 1 for region in ("apac", "eu", "us")},
+    }
     assert not SyphonLedger.objects.exclude(reporter=WORKER, missing=0).exists()
 
 
