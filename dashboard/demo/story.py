@@ -128,7 +128,7 @@ class Demo:
         """Create tables, the pair, and the users. Meanwhile some first messages test the namespaces."""
         first = self.supervisor.start(programs.first_messages(self.stage))
         self.supervisor.run(programs.database(self.stage), START_S)
-        self.tell(f"the database is created, with pair {PAIR} and user {USER}")
+        self.tell(f"the database is created in {self.stage.state}, logs beside it, for {PAIR} and {USER}")
         self.tell("viewer and operator-only have the same password")
         self.supervisor.finish(first, START_S)
         self.tell("the first messages were accepted")

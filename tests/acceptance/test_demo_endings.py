@@ -48,8 +48,8 @@ def test_kill_9_while_everything_runs(stage: Stage) -> None:
 
 
 @pytest.mark.nightly
-def test_the_end_of_a_namespace_ends_the_demo(demo: Demo) -> None:
-    said(demo, "the database is created")
+def test_the_end_of_a_namespace_ends_the_demo_which_has_said_where_its_files_are(demo: Demo, tmp_path: Path) -> None:
+    said(demo, f"the database is created in {tmp_path / 'demo'}/")
     (namespaces,) = demo.processes("emulator")
     os.kill(namespaces, signal.SIGKILL)
     assert demo.process.wait(60) == 1
