@@ -55,8 +55,8 @@ def per_million(rate: Fraction) -> str:
 
 @register.filter
 def gigabytes(size: Fraction) -> str:
-    """71.68"""
-    return f"{float(size):,.2f}"
+    """71.68, or <0.01 for less."""
+    return "<0.01" if 0 < size < Fraction(1, 100) else f"{float(size):,.2f}"
 
 
 @register.simple_tag(takes_context=True)

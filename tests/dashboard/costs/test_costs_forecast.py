@@ -20,6 +20,7 @@ from dashboard.costs.runs.inputs import configured_prices, price_arguments
 from dashboard.costs.runs.jobs import JobFailed
 from dashboard.models import Charge, ChargeRun, CostRule, DailyCharge, Invoice, Pair
 from dashboard.site.money import cents
+from dashboard.templatetags.costs import gigabytes
 from pipeline.price_tiers import OPERATIONS, Price, Tier
 from tests.dashboard.costs.test_costs_insight import PRICES
 from tests.dashboard.markup import one_line
@@ -63,7 +64,8 @@ def test_the_money_depends_on_where_the_month_stands(price, used, charges, extra
 @pytest.mark.parametrize(("crossings", "price"), [(1, 143), (2, 287)])
 def test_bandwidth_is_paid_by_the_crossing(crossings, price):
     made = forecast(three_hours(crossings=crossings), UNUSED, settlements=False)
-    assert (float(made.gigabytes), cents(made.bandwidth)) == (71.68, price)
+    assert (gigabytes(made.gigabytes), cents(made.bandwidth)) == ("71.68", price)
+    assert [gigabytes(Fraction(size)) for size in (0, "0.004", 1234)] == ["0.00", "<0.01", "1,234.00"]
 
 
 @pytest.mark.parametrize(
