@@ -61,7 +61,8 @@ def test_a_bill_is_compared_under_the_rule_that_it_follows(computed, as_role, qu
     assert (against.rule, against.computed_rule, operations.cost.most) == (rule, "published", Fraction(cost))
     assert operations.quantity.unexplained == unexplained
     page = one_line(as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).text)
-    assert f"follows the counting rule <b>{rule}</b>: {int(not unexplained)} of 1 days" in page
+    followed, none = "The bill follows the counting rule", "No day of the bill is explained by a counting rule, here by"
+    assert f"{none} <b>{rule}</b>" in page if unexplained else f"{followed} <b>{rule}</b>: 1 of 1 days" in page
     assert ("set the rule" in page) == (rule == "settlements")
     assert (base.quantity.least, base.quantity.billed) == (72, 72)  # of 744 hours, the three days the bill knows
     assert [(each.label, each.unexplained) for each in against.days] == [("2026-10-03", unexplained)]
