@@ -5,6 +5,7 @@ Only what opens something is read: `open`, `attach`, and what goes to `$cbs`.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Protocol
 
 from amqp10 import performatives as p
@@ -29,6 +30,7 @@ MOST_HELD = 1024 * 1024
 MOST_KEPT = 64 * MOST_HELD  # of one client: the SDK for Python ignores its credit
 _PASSED = (p.Transfer.CODE, p.Flow.CODE, p.Disposition.CODE)
 _HEADER_SIZE = 8
+_PATIENCE_S = 2.0  # with answers of the primary
 
 
 class Gateway(Protocol):
@@ -65,11 +67,17 @@ class Relay:
         self._shown: Grant | None = None
         self.proofs = Proofs(gateway.memory)
         self._guard = None if gateway.client is None else Guard(self, gateway.client)
+        self._expect()
 
     @property
     def retained(self) -> int:
         """How many deliveries of the client wait for an outcome."""
         return 0 if self._guard is None else self._guard.retained
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the primary has yet to answer the client's `open`, tokens, sessions or links."""
+        return self._guard is not None and (not self.front.is_open or self._guard.is_waiting)
 
     # --- frames ----------------------------------------------------------------------------------------------------
 
@@ -116,6 +124,7 @@ class Relay:
                 self.links.add((channel, fields.value("handle")))
                 return [self._attach(channel, fields)]
             case p.Transfer.CODE if (handle := fields.value("handle")) in tokens:
+                self._expect()
                 return list(tokens[handle].transfer(fields, self.max_body))
             case p.Detach.CODE:
                 tokens.pop(fields.value("handle"), None)
@@ -142,7 +151,6 @@ class Relay:
             raise AmqpError("amqp:illegal-state", "open was expected")
         size, idle_ms = opened.value("max_frame_size") or MAX_FRAME_SIZE, opened.value("idle_time_out")
         self.front.is_open = True
-        self.upstream.opened()
         self.front.buffer.max_frame_size = min(size, MAX_FRAME_SIZE)
         self.max_body = min(size, MAX_FRAME_SIZE) - _HEADER_SIZE
         client_idle_ms = self._opening.value("idle_time_out")
@@ -158,6 +166,8 @@ class Relay:
             here = address if address is None else self.gateway.primary.address_here(address)
             if here != address and here is not None:
                 ends[name] = with_address(attach.encoded(name), here)
+        if not attach.value("role"):
+            self._expect()
         if not attach.value("role") and is_token_node(address_of(attach.encoded("target"))):
             requests = TokenRequests(self.gateway.access, self.gateway.primary, self.proofs)
             self._tokens.setdefault(channel, {})[attach.value("handle")] = requests
@@ -183,9 +193,7 @@ class Relay:
     def read_client(self) -> None:
         """Read the client, unless the primary has not opened, does not read or has not judged the client's key."""
         upstream = self.upstream
-        held = upstream.held
-        if self._guard is not None and self.is_primary_there:
-            held += self._guard.waiting
+        held = upstream.held + (self._guard.waiting if self._guard is not None and self.is_primary_there else 0)
         is_read = held <= MOST_HELD and not upstream.is_full and self.front.phase is not Phase.OUTCOME
         client = self.gateway.client
         is_full = self.kept > MOST_KEPT or (client is not None and client.is_full)
@@ -228,6 +236,11 @@ class Relay:
         """A delivery is overdue; whether the primary is read, which it is not while the client does not read."""
         self.gateway.primary_lost()  # others may not reach it either
         return self.upstream.is_reading
+
+    def _expect(self) -> None:
+        """Find out whether the primary is away if it does not answer soon."""
+        look = self.gateway.primary_lost
+        asyncio.get_running_loop().call_later(_PATIENCE_S, lambda: self.is_waiting and self.is_primary_there and look())
 
     def leave(self, reason: str) -> None:
         """End both connections once no delivery waits for its outcome."""

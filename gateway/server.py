@@ -107,11 +107,12 @@ class Gateway:
     async def _look(self, direct: SharedSender) -> None:
         while not await reaches(self.primary, self.read_buffer):
             direct.is_away = True
+            for relay in [each for each in self._relays if each.is_waiting]:
+                relay.leave("The primary namespace does not answer.")
             await asyncio.sleep(_PAUSE_S)
         direct.is_away = False
-        for relay in list(self._relays):
-            if not relay.is_primary_there:
-                relay.leave("The primary namespace is back.")
+        for relay in [each for each in self._relays if not each.is_primary_there]:
+            relay.leave("The primary namespace is back.")
 
     def ended(self, relay: Relay | StandIn) -> None:
         """A client has left."""

@@ -45,7 +45,7 @@ Left = Callable[["StandIn"], None]
 class StandIn:
     """One client's connection, served here; implements `amqp10.transport.listener.Served` and `server.Client`."""
 
-    is_primary_there = False
+    is_primary_there = is_waiting = False
 
     def __init__(
         self, client: GatewayClient, proofs: Proofs, access: Access, connection: AcceptedConnection, left: Left

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
 from amqp10 import performatives as p
@@ -15,8 +14,6 @@ from gateway.side import Phase, Side, SideRelay
 
 log = logging.getLogger("gateway")
 
-OPEN_S = 10
-
 
 class Upstream(Side, Dialled):
     """The primary's side of a relay. What is sent waits until the primary has accepted the client's SASL."""
@@ -27,23 +24,14 @@ class Upstream(Side, Dialled):
         self.relay = relay
         self._init: bytes | None = None
         self._has_begun = False
-        self._deadline: asyncio.TimerHandle | None = None
         self.is_full = False  # the primary does not read what is written
 
     def begin(self, init: bytes | None) -> None:
         """Speak as the client does: with this `sasl-init`, or without SASL."""
         self._init, self._has_begun = init, True
-        reason = f"it has not opened within {OPEN_S} s"
-        self._deadline = asyncio.get_running_loop().call_later(OPEN_S, self.lose, reason)
         self.connected()
 
-    def opened(self) -> None:
-        """The primary has opened in time."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-
     def stop(self) -> None:
-        self.opened()
         self.is_full = False
         super().stop()
 
@@ -54,12 +42,11 @@ class Upstream(Side, Dialled):
 
     # --- gateway.side.Side and amqp10.transport.dialled.Dialled ----------------------------------------------------
 
+    write = Dialled.write_raw
+
     @property
     def is_reading(self) -> bool:
         return self._transport is not None and self._transport.is_reading()
-
-    def write(self, data: bytes) -> None:
-        self.write_raw(data)
 
     def flush(self) -> None:
         if self.phase in (Phase.AMQP_HEADER, Phase.FRAMES):

@@ -103,16 +103,13 @@ class Splice(Dialled):
     """Passes the bytes of a client on to the HTTPS of the primary, from these on, and its answers back."""
 
     is_open = True
+    receive = Dialled.write_raw  # of the client
     pause, resume = Dialled.pause_reading, Dialled.resume_reading  # of the primary, as the client reads
 
     def __init__(self, primary: Namespace, buffer: bytearray, connection: AcceptedConnection, first: bytes) -> None:
         super().__init__(primary, buffer)
         self._connection, self._first = connection, first
         connection.pause_reading()
-
-    def receive(self, data: bytes) -> None:
-        """Process bytes of the client."""
-        self.write_raw(data)
 
     def lost(self, reason: str = "") -> None:
         """One of the two has ended: the other ends once everything is written."""

@@ -111,7 +111,7 @@ class SharedConnection(Dialled):
         await asyncio.gather(*settled)
 
     async def attach(self, path: str) -> _Queue:
-        """The open link to a queue. Raises ServiceBusError."""
+        """The open link to a queue; without a path, only an answer of `$cbs`. Raises ServiceBusError."""
         await asyncio.shield(self.ready)
         queue = self._queue(path)
         await asyncio.shield(queue.opened)
@@ -218,7 +218,9 @@ class SharedConnection(Dialled):
             queue = self._asked.pop(answer.number, None)
             if queue is None or self._queues.get(queue.path) is not queue:
                 return  # only renewed, or given up
-            if answer.is_accepted:
+            if not queue.path:
+                queue.opened.set_result(None)  # whatever it says
+            elif answer.is_accepted:
                 assert self._session is not None
                 queue.link = self._session.sender(f"{queue.path}-{next(self._tags)}", queue.path)
                 queue.link.owner = queue
@@ -260,14 +262,12 @@ def _future() -> asyncio.Future[None]:
     return future
 
 
-async def reaches(
-    namespace: Namespace, read_buffer: bytearray, path: str | None = None, signs: Signs | None = None
-) -> bool:
-    """Whether a namespace opens a connection, and lets the owner of a token send to the queue of this path."""
+async def reaches(namespace: Namespace, read_buffer: bytearray, path: str = "", signs: Signs | None = None) -> bool:
+    """Whether a namespace answers tokens, and lets the owner of a token send to the queue of a path."""
     asked = SharedConnection(namespace, read_buffer, signs)
     try:
         async with asyncio.timeout(_ANSWER_S):
-            await (asyncio.shield(asked.ready) if path is None else asked.attach(path))
+            await asked.attach(path)
     except (TimeoutError, ServiceBusError):
         return False
     finally:

@@ -31,7 +31,12 @@ class Guard:
     @property
     def is_all(self) -> bool:
         """Whether the client has only senders, and links to nodes, and waits for no answer of the primary."""
-        return bool(self._links()) and not (self._has_others or self._unanswered or self._relay.proofs.asked)
+        return bool(self._links()) and not (self._has_others or self.is_waiting)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the primary has yet to answer."""
+        return self._unanswered > 0 or bool(self._relay.proofs.asked)
 
     @property
     def retained(self) -> int:

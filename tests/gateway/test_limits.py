@@ -14,7 +14,7 @@ from amqp10.codec import decode, encode
 from amqp10.frame_fields import FrameFields
 from amqp10.requests import Request, request, response
 from amqp10.types import AmqpError, Int, ULong
-from gateway import memory, upstream
+from gateway import memory
 from gateway.access import Access
 from gateway.guard import link
 from gateway.guard.guard import Guard
@@ -31,7 +31,6 @@ from pairing.fleet.presence import GatewayTraffic
 from pairing.health.availability import FAILING, HEALTHY
 from tests.amqp10.peer import target
 from tests.gateway.running import PAIRS, WITHOUT_KEY
-from tests.gateway.wire import FakePrimary
 
 ENDPOINT = Endpoint.from_connection_string("primary", "Endpoint=sb://h;SharedAccessKeyName=n;SharedAccessKey=k", {})
 
@@ -71,16 +70,6 @@ def test_a_connection_string_may_end_with_a_line(tmp_path):
     (tmp_path / "pairs.toml").write_text(PAIRS.replace("SECONDARY_END", WITHOUT_KEY))
     text = "Endpoint=sb://h;SharedAccessKeyName=n;SharedAccessKey=k"
     assert read_pair(tmp_path / "pairs.toml", "contoso", {"PRIMARY": f"{text}\n"}).primary.connection_string == text
-
-
-async def test_a_primary_that_accepts_and_never_opens_is_lost(monkeypatch):
-    monkeypatch.setattr(upstream, "OPEN_S", 0)
-    lost = asyncio.get_running_loop().create_future()
-    with FakePrimary() as primary:
-        endpoint = Endpoint.from_connection_string("primary", primary.connection_string, {})
-        behind = upstream.Upstream(Namespace.of(endpoint), Mock(primary_lost=lost.set_result), bytearray(1))
-        behind.begin(None)
-        assert await asyncio.wait_for(lost, 10) == "it has not opened within 0 s"
 
 
 async def test_a_side_is_silent_only_while_it_is_read_and_hears_twice_in_the_time_it_announced():
