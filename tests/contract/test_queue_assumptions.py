@@ -16,7 +16,7 @@ from azure.servicebus.exceptions import (
 from tests.contract.worlds import take
 from tests.pace import eventually, slowed
 
-pytestmark = pytest.mark.contract
+pytestmark = [pytest.mark.contract, pytest.mark.sampled("world")]
 
 DELETING = ServiceBusReceiveMode.RECEIVE_AND_DELETE
 

@@ -19,7 +19,7 @@ from azure.servicebus.exceptions import (
 from tests.contract.worlds import take
 from tests.pace import Stopwatch, eventually, slowed
 
-pytestmark = pytest.mark.contract
+pytestmark = [pytest.mark.contract, pytest.mark.sampled("world")]
 
 LOCK_S = 10
 DELETING = ServiceBusReceiveMode.RECEIVE_AND_DELETE
@@ -106,7 +106,6 @@ def test_a_session_keeps_its_state_between_receivers(client, queue, session):
         assert receiver.session.get_state() is None
 
 
-@pytest.mark.sampled("world")
 def test_a_lapsed_session_is_lost_and_its_messages_count_a_delivery(client, queue, sender, session):
     send(sender, session, "slow")
     with client.get_queue_receiver(queue, session_id=session) as receiver:
@@ -263,7 +262,6 @@ def test_deferred_messages_are_settled_by_the_next_receiver(client, queue, recei
             assert [str(message) for message in take(dead_letters, 10)] == list("0123456789")
 
 
-@pytest.mark.sampled("world")
 def test_the_lock_of_a_session_stands_for_those_of_its_messages(receive_from, sender, session):
     with receive_from(prefetch_count=10) as receiver:
         send(sender, session, "0", "1", "2")
@@ -308,7 +306,6 @@ def test_a_renewed_session_outlives_its_lock_duration_and_is_free_when_closed(re
     assert lost == []
 
 
-@pytest.mark.sampled("world")
 def test_scheduled_messages_come_to_the_holder_of_their_session_when_due(client, unhurried_queue, session):
     due = (datetime.now(UTC) + timedelta(seconds=slowed(5))).replace(microsecond=0)
     with (
@@ -372,7 +369,6 @@ def test_receivers_at_work_together_take_every_message_of_every_session_once(cli
         assert [body for name, body in taken if name == session] == [str(number) for number in range(20)]
 
 
-@pytest.mark.sampled("world")
 def test_sessions_are_listed_whatever_the_page_and_by_the_time_of_their_state(client, make_queue):
     queue = make_queue(requires_session=True)
     names = [f"{number:03}" for number in range(120)]

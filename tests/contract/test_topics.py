@@ -25,7 +25,7 @@ from azure.servicebus.management import (
 from tests.contract import worlds
 from tests.pace import slowed
 
-pytestmark = pytest.mark.contract
+pytestmark = [pytest.mark.contract, pytest.mark.sampled("world")]
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,8 @@ from pairing.telemetry.callbacks import Callbacks
 from tests.pace import GUARD
 from tests.pairing.test_ways_to_a_namespace import KEY
 
+pytestmark = pytest.mark.sampled("world")
+
 EVENT = Event("0" * 32, None, "contoso", "orders", "failing", "away", "host:1:abc")
 
 

@@ -16,6 +16,8 @@ from tests.pace import Stopwatch, slowed
 from tests.pairing import leftovers
 from tests.pairing.metered import reported
 
+pytestmark = pytest.mark.sampled("world")
+
 TIMEOUT = 3.0
 SLACK = 1.0  # for what happens beside waiting
 
@@ -65,7 +67,6 @@ WARM = {
 BROKEN = COLD | WARM | {f"the server is frozen, {warm=}": (None, warm) for warm in (False, True)}
 
 
-@pytest.mark.sampled("world")
 @pytest.mark.parametrize(("fault", "is_warm"), BROKEN.values(), ids=BROKEN)
 async def test_a_broken_primary_costs_half_of_the_timeout_and_the_backlog_takes_the_message(
     world, primary, secondary, queue, fault, is_warm, allowed
@@ -83,7 +84,6 @@ async def test_a_broken_primary_costs_half_of_the_timeout_and_the_backlog_takes_
     assert secondary.stats(client.backlog_paths[0])["enqueued"] == 1
 
 
-@pytest.mark.sampled("world")
 @pytest.mark.parametrize("fault", SILENCES.values(), ids=SILENCES)
 async def test_a_silent_backlog_too_ends_within_the_timeout(world, primary, secondary, queue, fault, allowed):
     client = await world.open(enable_pings=False, backlog_queue_count=1)
@@ -186,7 +186,6 @@ async def test_while_failures_are_accepted_they_are_reported_within_half_of_the_
 # One failure of a link that had been open is no evidence
 
 
-@pytest.mark.sampled("world")
 @pytest.mark.parametrize("effect", ["reset", "detach", "close", "end"])
 async def test_a_link_torn_down_in_the_middle_of_a_send_is_tried_once_more(world, primary, queue, effect):
     client = await world.open(enable_pings=False)

@@ -17,6 +17,8 @@ from pairing import ServerBusyError
 from tests.pace import Stopwatch, slowed
 from tests.pairing.conftest import World
 
+pytestmark = pytest.mark.sampled("world")
+
 OUTAGES = [
     "amqp:client-error",
     "amqp:connection:forced",

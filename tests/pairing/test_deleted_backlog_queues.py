@@ -10,6 +10,8 @@ from azure.servicebus import ServiceBusMessage
 from pairing import BacklogUnavailableError
 from pairing.backlog.administration import backlog_queues
 
+pytestmark = pytest.mark.sampled("world")
+
 HOUR = timedelta(hours=1)
 
 

@@ -14,6 +14,8 @@ from azure.servicebus.exceptions import ServiceBusError
 
 from pairing.health.faults import condition
 
+pytestmark = pytest.mark.sampled("world")
+
 TIMEOUT = timedelta(seconds=20)
 WITH, WITHOUT = ServiceBusMessage("with", session_id="s"), ServiceBusMessage("without")
 

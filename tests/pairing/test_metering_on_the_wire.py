@@ -11,6 +11,8 @@ from pairing.operations import maintenance
 from tests.pairing.conftest import LocalNamespace
 from tests.pairing.metered import metered, reported
 
+pytestmark = pytest.mark.sampled("world")
+
 
 @pytest.fixture
 def primary():

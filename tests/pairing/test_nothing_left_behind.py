@@ -16,6 +16,8 @@ from pairing import PairingError
 from tests.pace import slowed
 from tests.pairing import leftovers
 
+pytestmark = pytest.mark.sampled("world")
+
 
 def left_of_ours():
     return leftovers.threads(), leftovers.tasks()
@@ -108,7 +110,6 @@ async def leaving_nothing(world):
     await world.until(lambda: leftovers.sockets() <= sockets)
 
 
-@pytest.mark.sampled("world")
 @pytest.mark.parametrize("situation", WITH_A_SYPHON)
 async def test_after_hosting_a_syphon(world, queue, caplog, situation):
     async with leaving_nothing(world):
@@ -117,7 +118,6 @@ async def test_after_hosting_a_syphon(world, queue, caplog, situation):
     assert situation in ENDS_DOWN or complaints(caplog) == []
 
 
-@pytest.mark.sampled("world")
 @pytest.mark.parametrize("situation", SITUATIONS)
 async def test_after(world, queue, caplog, situation):
     async with leaving_nothing(world):
@@ -193,7 +193,6 @@ FAILED_OPENINGS = [
 ]
 
 
-@pytest.mark.sampled("world")
 @pytest.mark.parametrize(("operation", "effect"), FAILED_OPENINGS)
 async def test_links_that_did_not_open_leave_no_socket_while_the_client_lives(world, primary, queue, operation, effect):
     await world.until(lambda: left_of_ours() == ([], []))

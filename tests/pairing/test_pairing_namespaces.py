@@ -13,6 +13,8 @@ from pairing.backlog.administration import CREATED_WITH, backlog_queues, deviati
 from pairing.testing import ManualClock
 from tests.pairing.steps import Administration, CreateQueue, ListQueues, PauseBetween, answered
 
+pytestmark = pytest.mark.sampled("world")
+
 # Opening, step by step
 
 
@@ -212,7 +214,6 @@ COMBINATIONS = [
 ]
 
 
-@pytest.mark.sampled("world")
 @pytest.mark.parametrize(
     ("first", "how", "other"), COMBINATIONS, ids=[f"{first} {how}, other {other}" for first, how, other in COMBINATIONS]
 )

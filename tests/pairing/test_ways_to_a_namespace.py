@@ -24,7 +24,9 @@ from tests.pace import Stopwatch, slowed
 from tests.pairing import leftovers
 from tests.pairing.gateway import CLIENT_ID, CLIENT_SECRET, TENANT, Gateway
 
-pytestmark = [  # the SDK still uses them
+pytestmark = [
+    pytest.mark.sampled("world"),
+    # the SDK still uses them
     pytest.mark.filterwarnings("ignore:BasicAuth is deprecated:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:The 'proxy_auth' parameter is deprecated:DeprecationWarning"),
 ]
