@@ -1,5 +1,6 @@
 """One demo at a time, for all stories that do not end it."""
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +11,17 @@ from playwright.sync_api import Browser, Page
 from tests.acceptance.control_plane import ControlPlane
 from tests.acceptance.demo_client import NO_JAVA, PASSWORD, Demo, DemoClient
 from tests.acceptance.fleet import Fleet, RedisServer, SpawnServer
+from tests.emulator.clients.installed import node_packages
+
+
+def with_gateway(folder: Path) -> dict[str, str]:
+    """What starts a demo with a gateway, too, where npm is: with the packages that tests of JavaScript have."""
+    if shutil.which("npm") is None:
+        return {}
+    folder.mkdir()
+    (folder / "demo.lock").touch()
+    (folder / "javascript").symlink_to(node_packages())
+    return {"DEMO_GATEWAY": "1"}
 
 
 class Stage:
@@ -25,7 +37,8 @@ class Stage:
             return self._demo
         self.end()
         self._count += 1
-        demo = self._demo = Demo(self._folder / str(self._count), DEMO_PASSWORD=PASSWORD, **(variables or NO_JAVA))
+        folder = self._folder / str(self._count)
+        demo = self._demo = Demo(folder, DEMO_PASSWORD=PASSWORD, **(variables or NO_JAVA | with_gateway(folder)))
         try:
             demo.await_ready()
         except BaseException:

@@ -5,6 +5,7 @@ With SCREENSHOTS=folder the overview's four moments are kept as pictures (tests/
 """
 
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from dashboard.demo.configuration import FAILOVER_INTERVAL_S, PING_INTERVAL_S
 from dashboard.demo.stage import QUEUES
 from pairing import emulator_transport
 from pairing.backlog.administration import CREATED_WITH
+from pairing.fleet.presence import Presences
+from pairing.fleet.shared_state import SharedState
 from tests.acceptance.demo_client import NO_JAVA, Demo, DemoClient, eventually
 from tests.acceptance.test_drill_in_demo import Opened
 from tests.pictures import keep_picture
@@ -96,6 +99,8 @@ def test_an_entity_breaks_its_messages_take_the_detour_and_all_come_home_seen_wi
     assert orders.outstanding() >= 5, "they wait in backlog queues"
     expect(row_of(page, "orders").locator("td.num b")).to_have_text(re.compile("[1-9]"), timeout=IN_TIME_MS)
     keep_picture(page, "overview-failed-over")
+    if shutil.which("npm"):
+        an_application_in_javascript_sends_through_the_gateway(demo_client)
     for queue in OTHERS:
         grows(demo_client, queue, "received")
         in_state(page, queue, "healthy")
@@ -112,6 +117,16 @@ def test_an_entity_breaks_its_messages_take_the_detour_and_all_come_home_seen_wi
         reported.index(kind) for kind in ("failing", "failed_over", "recovered")
     )
     assert {queue: demo_client.accounts[queue].count("refused") for queue in OTHERS} == refused_elsewhere
+
+
+def an_application_in_javascript_sends_through_the_gateway(demo_client: DemoClient) -> None:
+    presences = Presences(SharedState(demo_client.demo.redis(), "contoso"))
+
+    def redirected() -> int:
+        return sum(one.gateway.redirected for one in presences.living().values() if one.gateway)
+
+    eventually(redirected, 60, "the gateway redirects messages")
+    assert re.search(r"1 <small.*MSJSClient/7", demo_client.http.get("workers/").text)
 
 
 def one_process_pings(demo_client: DemoClient, queue: str) -> None:
