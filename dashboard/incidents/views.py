@@ -26,7 +26,7 @@ from dashboard.site.queries import page_of, read
 from dashboard.site.tables import CSV, attachment, csv_lines
 from pipeline.months import is_month
 
-PAGE, MOST_LINES = 40, 60
+PAGE, MOST_LINES = 40, 12
 STATES = (("", "open and over"), ("open", "still open"))
 
 

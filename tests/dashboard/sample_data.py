@@ -50,7 +50,7 @@ def fill(secondary: Secondary) -> None:
     """Queues of the secondary: the pair's own with dead letters, a deviating one, and two orphans."""
     secondary.fill(secondary.make(OWN), "one", "two", "three", "four", session_id=None)
     secondary.dead_letter(OWN, 3)
-    secondary.make(DEVIATING, max_delivery_count=3)
+    secondary.make(DEVIATING, max_delivery_count=3, dead_lettering_on_message_expiration=False)
     secondary.make(EMPTY_ORPHAN)
     secondary.fill(secondary.make(FULL_ORPHAN), "first", "second", "third")
     secondary.dead_letter(FULL_ORPHAN, 1)

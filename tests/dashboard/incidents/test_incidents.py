@@ -139,8 +139,14 @@ def story(pair, redis_here, alive):
     return "2" * 32
 
 
-def test_the_entity_s_page_leads_to_its_incidents(story, as_role):
-    assert f"/pairs/contoso/incidents/{story}/" in as_role("viewer").get("/pairs/contoso/entities/orders/").text
+def test_of_a_long_timeline_a_dozen_lines_stand_open(story, as_role):
+    began = FailoverEvent.objects.earliest("time").time
+    known = {"operator": "ada", "verb": "pause_syphon", "pair": "contoso", "target": "orders"}
+    for n in range(30):
+        AuditEntry(request_id=f"pause-{n}", at=began + timedelta(seconds=6 + n), **known).save()
+    page = as_role("viewer").get(f"/pairs/contoso/incidents/{story}/").text
+    timeline = page[page.index('id="timeline"') : page.index('id="ledger"')]
+    assert [part.count("<tr") - 1 for part in timeline.split('id="timeline-rest"')] == [12, 25]
 
 
 def test_the_order_that_forced_a_failover_is_among_the_actions(pair, redis_here, alive, as_role):

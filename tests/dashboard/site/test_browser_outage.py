@@ -261,7 +261,7 @@ def test_nothing_to_press_is_cut_off_and_the_overview_is_short_in_every_state(
 ) -> None:
     place.shell(ENTER.format(state))
     cut = {}
-    for address in ("/", "/pairs/contoso/", ORDERS):
+    for address in ("/", "/pairs/contoso/", ORDERS, "/backlog/"):
         page.goto(address)
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
