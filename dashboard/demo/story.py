@@ -155,7 +155,7 @@ class Demo:
         """Start a gateway, and an application in JavaScript that sends through it."""
         if shutil.which("npm") is None:
             raise DemoError("DEMO_GATEWAY=1 needs Node.js: install node and npm, or leave it out.")
-        if not (self.stage.packages / "node_modules" / "@azure").exists():
+        if not (self.stage.packages / "node_modules" / ".package-lock.json").exists():  # npm writes it last
             self.supervisor.run(programs.packages(self.stage), 3 * START_S)
         key = secrets.token_urlsafe(24)
         key_file = self.stage.write("gateway.key", key)
