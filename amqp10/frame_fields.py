@@ -14,10 +14,11 @@ from amqp10.codec import decode, encode, encode_list, list_items, skip
 from amqp10.types import AmqpError, DecodeError, Raw
 
 _NULL = b"\x40"
+_ALL: Any = (p.Open, p.Begin, p.Attach, p.Flow, p.Transfer, p.Disposition, p.Detach, p.End, p.Close)
+_MANDATORY: dict[int, tuple[int, ...]] = {kind.CODE: kind.MANDATORY for kind in _ALL}
 # The place of each field and how it is written, by the code of its performative.
 _FIELDS: dict[int, dict[str, tuple[int, p.Kind]]] = {
-    kind.CODE: {field.name: (place, kind.KINDS[place]) for place, field in enumerate(fields(kind))}
-    for kind in (p.Open, p.Begin, p.Attach, p.Flow, p.Transfer, p.Disposition, p.Detach, p.End, p.Close)
+    kind.CODE: {field.name: (place, kind.KINDS[place]) for place, field in enumerate(fields(kind))} for kind in _ALL
 }
 
 
@@ -40,16 +41,14 @@ class FrameFields:
     def encoded(self, name: str) -> bytes:
         """A field as it is encoded: null if it is not there."""
         place, _ = self._names[name]
-        if place >= len(self.places):
-            return _NULL
-        start, end = self.places[place]
-        return self.body[start:end]
+        start, end = self.places[place] if place < len(self.places) else (0, 0)
+        return self.body[start:end] or _NULL
 
     def value(self, name: str) -> Any:
-        """A field, decoded; None if it is not there. Raises DecodeError."""
-        value, (_, (types, _)) = decode(self.encoded(name))[0], self._names[name]
-        if types is not None and type(value) not in types:
-            raise DecodeError(f"{name} has another type")
+        """A field, decoded; None if it is not there and need not be. Raises DecodeError."""
+        value, (place, (types, _)) = decode(self.encoded(name))[0], self._names[name]
+        if (types is not None and type(value) not in types) or (value is None and place in _MANDATORY[self.code]):
+            raise DecodeError(f"{name} has another type or is missing")
         return value
 
     def replaced(self, **values: Any) -> bytes:

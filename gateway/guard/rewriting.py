@@ -26,6 +26,7 @@ from amqp10.sections import (
 from amqp10.types import (
     Array,
     Byte,
+    DecodeError,
     Described,
     Float32,
     Long,
@@ -96,9 +97,11 @@ def inner_messages(payload: bytes, message_format: int) -> list[EncodedMessage]:
         start = position + _BINARY[begins]
         position = start + int.from_bytes(payload[position + 4 : start])
         found.append(EncodedMessage(payload[start:position]))
-    if position == len(payload):
+    if found and position == len(payload):
         return found
     data = [part for part in split(payload) if part.code == DATA]  # written in another way, or no batch
+    if not data:
+        raise DecodeError("a batch without messages")
     return [EncodedMessage(payload[at.value + (5 if payload[at.value] == 0xB0 else 2) : at.end]) for at in data]
 
 

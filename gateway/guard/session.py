@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from amqp10 import performatives as p
 from amqp10.codec import encode, encode_list
 from amqp10.frame_fields import FrameFields
-from amqp10.types import UInt
+from amqp10.types import AmqpError, UInt
 from gateway.memory import Proofs
 
 WINDOW = 0x7FFFFFFF
@@ -170,7 +170,9 @@ class GuardedSession(Generic[L]):
         return True
 
     def settle(self, number: int, state: bytes) -> None:
-        """Tell the client the outcome of a delivery."""
+        """Tell the client the outcome of a delivery. Raises AmqpError."""
+        if self.back < 0:
+            raise AmqpError("amqp:illegal-state", "a delivery before its session has begun")
         fields = [_TRUE, encode(UInt(number)), _NULL, _TRUE, state, _NULL]  # a disposition's, as others write it
         self.relay.to_client(self.back, b"\x00\x53\x15" + encode_list(fields))
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from gateway.guard.backlog import Outgoing
-from gateway.guard.rewriting import BATCH_FORMAT, EncodedMessage, batches, inner_messages, rewritten
+from gateway.guard.rewriting import BATCH_FORMAT, batches, inner_messages, rewritten
 from pairing.messages.payload import REWRITTEN_AT_ONCE, Payload
 from pairing.telemetry.metering import STEP, billing_units
 
@@ -16,12 +15,12 @@ from pairing.telemetry.metering import STEP, billing_units
 class Delivery(Payload):
     """One message, or a batch."""
 
-    __slots__ = ("_limit", "_parcels", "data", "message_format")
+    __slots__ = ("_encoded", "_limit", "_parcels", "data", "message_format")
 
     def __init__(self, data: bytes, message_format: int, path: str, limit: Callable[[], int]) -> None:
         """`limit`: the most bytes of a batch in a backlog queue, as it is known then. Raises DecodeError."""
-        messages: Any = inner_messages(data, message_format)
-        super().__init__(messages, Outgoing((data,), message_format), path)
+        self._encoded = inner_messages(data, message_format)
+        super().__init__(self._encoded, Outgoing((data,), message_format), path)  # type: ignore[arg-type]
         self.data, self.message_format = data, message_format
         self._limit = limit
         self._parcels: list[bytes] = []
@@ -29,8 +28,7 @@ class Delivery(Payload):
     def measure(self, backlog_limit: int, require_headroom: bool) -> None:
         """Determine size and billing units; MessageSizeExceededError if a message would not fit a backlog queue."""
         self.size = len(self.data)
-        is_small = self.size <= STEP  # whatever it consists of
-        self.units = len(self.messages) if is_small else sum(map(billing_units, map(len, self._encoded)))
+        self.units = len(self.messages) if self.size <= STEP else sum(map(billing_units, map(len, self._encoded)))
         if not require_headroom or self.size * 2 <= backlog_limit:
             return
         large = [each for each in self._encoded if len(each) * 2 > backlog_limit]  # a batch can be split
@@ -56,7 +54,3 @@ class Delivery(Payload):
         if self.message_format != BATCH_FORMAT:
             return Outgoing(tuple(self._parcels), self.message_format)
         return Outgoing(tuple(batches(self.data, self._parcels, self._limit())), self.message_format)
-
-    @property
-    def _encoded(self) -> list[EncodedMessage]:
-        return self.messages  # type: ignore[return-value]

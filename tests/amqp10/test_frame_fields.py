@@ -5,7 +5,7 @@ import pytest
 from amqp10 import performatives as p
 from amqp10.codec import encode
 from amqp10.frame_fields import FrameFields
-from amqp10.types import AmqpError, Raw, Symbol, UInt
+from amqp10.types import AmqpError, DecodeError, Raw, Symbol, UInt
 
 OPEN = p.Open("client", "contoso.servicebus.windows.net", 65536, 4999, 60000, properties={Symbol("product"): "x"})
 ATTACH = p.Attach("l", 3, True, 0, 1, p.accepted(), None, properties={Symbol("com.microsoft:timeout"): UInt(5)})
@@ -34,7 +34,9 @@ def test_what_is_not_replaced_keeps_its_bytes_and_a_field_that_is_missing_is_add
     name, state = b"\xb1\x00\x00\x00\x01l", b"\x00\x80" + b"\x00" * 7 + b"\x34\x45"
     body = b"\x00\xa3\x10amqp:attach:list\xc0\x0c\x02" + name + b"\x70\x00\x00\x00\x05"
     fields = FrameFields(body)
-    assert (fields.code, fields.value("handle"), fields.value("role")) == (p.Attach.CODE, 5, None)
+    assert (fields.code, fields.value("handle"), fields.value("snd_settle_mode")) == (p.Attach.CODE, 5, None)
+    with pytest.raises(DecodeError, match="role has another type or is missing"):
+        fields.value("role")
     assert fields.replaced(handle=6, snd_settle_mode=Raw(state)) == (
         b"\x00\x53\x12\xc0" + bytes((len(name) + len(state) + 4, 4)) + name + b"\x52\x06\x40" + state
     )

@@ -14,6 +14,7 @@ from amqp10.codec import encode
 from amqp10.frames import AMQP_FRAME, SASL_FRAME
 from amqp10.types import Described, Raw
 from tests.emulator import fuzzing
+from tests.gateway import fuzzing as gateways
 
 Generator = Callable[[Random], bytes]
 
@@ -382,4 +383,7 @@ GENERATORS: dict[Callable[[bytes], None], Generator] = {
     fuzzing.to_frame_fields: frame_body,
     fuzzing.to_the_administration: document,
     fuzzing.to_sql: sql,
+    gateways.to_a_gateway: conversation,
+    gateways.to_a_gateway_from_its_primary: conversation,
+    gateways.to_a_stand_in: conversation,
 }

@@ -33,7 +33,7 @@ def try_well_formed(target, seed, number):
 @pytest.mark.slow
 @pytest.mark.parametrize("target", GENERATORS, ids=lambda target: target.__name__)
 def test_well_formed_input_makes_nothing_but_the_rooms_own_errors(target):
-    for number in range(depth(1200)):
+    for number in range(depth(600)):
         try_well_formed(target, 1, number)
 
 

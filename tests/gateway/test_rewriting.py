@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from amqp10.codec import decode, encode
 from amqp10.sections import APPLICATION_PROPERTIES, HEADER, PROPERTIES, VALUE, split
-from amqp10.types import Byte, Float32, Int, Long, Short, Symbol, Timestamp, UByte, UInt, ULong, UShort
+from amqp10.types import Byte, DecodeError, Float32, Int, Long, Short, Symbol, Timestamp, UByte, UInt, ULong, UShort
 from gateway.guard.rewriting import BATCH_FORMAT, EncodedMessage, batches, inner_messages, rewritten
 from pairing.messages.payload import ready_message
 from pairing.messages.rewriting import restore
@@ -71,6 +71,8 @@ def test_a_batch_is_split_by_size_and_its_envelope_has_no_session() -> None:
     )
 
     assert inner_messages(whole, BATCH_FORMAT) == inner_messages(longer, BATCH_FORMAT) == messages
+    with pytest.raises(DecodeError, match="without messages"):
+        inner_messages(envelope, BATCH_FORMAT)
     parts = list(batches(whole, messages, 4_000))
     assert [each for part in parts for each in inner_messages(part, BATCH_FORMAT)] == messages
     assert max(map(len, parts)) <= 4_000 < len(whole)

@@ -1,0 +1,80 @@
+"""Clients that mean harm, all at once, while another one sends: no send fails or waits, and memory stays bounded."""
+
+import contextlib
+import socket
+import time
+
+import pytest
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
+
+from amqp10 import performatives as p
+from amqp10.frames import AMQP_HEADER
+from emulator.running import running
+from tests.amqp10.peer import SASL, SESSION, sent, source, target
+from tests.benchmarks.processes import resident_bytes
+from tests.gateway.running import gateway
+from tests.gateway.wire import Wire
+
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
+OPENING = SASL + AMQP_HEADER + sent(p.Open("hostile", max_frame_size=65536), channel=0) + SESSION
+MOST_BYTES = 150 * 2**20
+
+
+def attach(number, address):
+    ends = source("x"), target(address)
+    return sent(p.Attach(f"l{number}", number, False, 0, 1, *ends, initial_delivery_count=0))
+
+
+def idle(wire):
+    """Says nothing."""
+
+
+def many_links(wire):
+    wire.say(OPENING, *(attach(number, "orders") for number in range(10_000)))
+
+
+def to_a_backlog(wire):
+    wire.say(OPENING, *(attach(number, f"x-servicebus-transfer/{number}") for number in range(10)))
+    wire.say(*(sent(p.Transfer(number, number, b"t", 0), b"\x00\x53\x75\xa0\x01x") for number in range(10)))
+
+
+def oversized(wire):
+    wire.say(OPENING, (2**31).to_bytes(4) + b"\x02\x00\x00\x01", bytes(2**20))
+
+
+def never_ending(wire):
+    part = sent(p.Transfer(0, 0, b"t", 0, more=True), bytes(60_000))
+    wire.say(OPENING, attach(0, "orders"), *[part] * 1000)
+
+
+def slow_writer(wire):
+    wire.say(OPENING[:-5])
+
+
+def test_nobody_else_is_disturbed(tmp_path, capfd):
+    crowd = [idle] * 2000 + [many_links, to_a_backlog, oversized, never_ending, slow_writer] * 4
+    with contextlib.ExitStack() as stack:
+        namespaces = stack.enter_context(running("contoso", "contoso-dr", entities=["contoso/orders"]))
+        primary, secondary = (namespaces[name] for name in ("contoso", "contoso-dr"))
+        through = gateway(tmp_path, primary.connection_string, secondary=secondary.connection_string)
+        through = stack.enter_context(through)
+        client = ServiceBusClient.from_connection_string(through.connection_string, retry_total=0)
+        sender = stack.enter_context(stack.enter_context(client).get_queue_sender("orders"))
+        sender.send_messages(ServiceBusMessage("before"))
+        before, longest = resident_bytes(through.process.pid), 0.0
+        for number, harm in enumerate(crowd):
+            wire = Wire.to(through.connection_string)
+            stack.callback(wire.socket.close)
+            wire.socket.settimeout(0.5)
+            with contextlib.suppress(OSError, socket.timeout):  # it is not read any more, or ended
+                harm(wire)
+            if number % 100 == 0 or harm is not idle:
+                began = time.monotonic()
+                sender.send_messages(ServiceBusMessage(str(number)))
+                longest = max(longest, time.monotonic() - began)
+        took = resident_bytes(through.process.pid) - before
+        assert longest < 5
+        assert took < MOST_BYTES  # of which each idle client takes some 12 KB
+        assert primary.stats()["orders"]["enqueued"] == 41
+        assert sum(each["enqueued"] for each in secondary.stats().values()) == 0
+    assert "Fatal error" not in capfd.readouterr().err
