@@ -295,6 +295,7 @@ def _arrived(folder: Path) -> Iterator[Receipt]:
     """What is in the queues from which nobody receives."""
     fields = "path, sequence, sent_message_id, enqueued_at, sent_bare"
     query = f"SELECT {fields} FROM messages JOIN queues ON messages.queue = queues.id WHERE {IN_CROWD}"
+    letters.keep_types()
     for path, sequence, message_id, at, bare in _rows(folder, "primary", query):
         message = ServiceBusReceivedMessage.from_bytes(bare)
         identity, digest = letters.identity_of(message), letters.digest_of(message)

@@ -18,7 +18,8 @@ from tests.emulator.clients import programs
 
 NET = ".NET"
 LANGUAGES = ("Go", "Java", "JavaScript", NET)
-FIELDS = {"number": 7, "ratio": 0.5, "due": letters.MOMENT}
+WHOLE = ("UBYTE", "USHORT", "UINT", "ULONG", "BYTE", "SHORT", "INT", "LONG")
+FIELDS = {name.lower(): {"TYPE": name, "VALUE": 7} for name in WHOLE} | {"ratio": 0.5, "due": letters.MOMENT}
 """The application properties that each program sets."""
 OF_NET, EVERY_MS = 20, 1000
 """The sends of .NET: what it says of one has to be read before it begins the next."""

@@ -3,12 +3,14 @@
 import hashlib
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
+from azure.servicebus._pyamqp._decode import _DECODE_BY_CONSTRUCTOR as DECODERS
 
 from tests.campaign.plan import FEW, ORDERED
 
@@ -20,6 +22,7 @@ SIZES = {200: 20, 4_000: 6, 60_000: 1}
 SMALL_SIZES = {200: 20, 1_000: 1}
 """Bodies are smaller than these bytes, and how often."""
 SESSIONS = 2
+TYPES = ("UBYTE", "USHORT", "UINT", "ULONG", "BYTE", "SHORT", "LONG")
 MOMENT = datetime(2026, 2, 3, 4, 5, 6, 789000, tzinfo=UTC)
 
 
@@ -89,6 +92,7 @@ def letter(chance: random.Random, identity: str, target: str, session: str | Non
     """A message with this identity, of one of these sizes."""
     size = chance.choices([chance.randrange(below) for below in sizes], list(sizes.values()))[0]
     properties: dict[str, Any] = {"number": chance.randrange(2**31), "name": "ä" * chance.randrange(20)}
+    properties["typed"] = {"TYPE": chance.choice(TYPES), "VALUE": chance.randrange(128)}
     if chance.random() < 0.3:
         properties |= {"is_urgent": chance.random() < 0.5, "due": MOMENT}
     is_nameless = target == "orders" and chance.random() < 0.4
@@ -103,9 +107,9 @@ def identity_of(message: ServiceBusReceivedMessage) -> str:
 
 
 def digest_of(message: ServiceBusReceivedMessage) -> str:
-    """The digest of everything a sender set, as it arrived."""
+    """The digest of everything a sender set, as it arrived where `keep_types` was called before."""
     body = b"".join(bytes(part) for part in message.body)
-    properties = {_text(name): _plain(value) for name, value in (message.application_properties or {}).items()}
+    properties = {_text(name): value for name, value in (message.application_properties or {}).items()}
     fields = [body, message.session_id, message.subject, message.content_type, message.correlation_id]
     return digested(fields, properties)
 
@@ -117,20 +121,46 @@ def digested(fields: list[Any], properties: Mapping[str, Any]) -> str:
 
 
 def _described(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return hashlib.sha256(value).hexdigest()
-    if isinstance(value, datetime):
-        return f"moment {round(value.timestamp() * 1000)}"
-    return value
+    """A value with its AMQP type."""
+    match value:
+        case None | bool():
+            return value
+        case {"TYPE": str(name), "VALUE": inner}:
+            return f"{name.lower()} {inner}"
+        case datetime():
+            return f"timestamp {round(value.timestamp() * 1000)}"
+        case bytes():
+            name = NAMES.get(type(value), type(value).__name__)
+            return f"{name} {value.decode() if name != 'binary' else hashlib.sha256(value).hexdigest()}"
+    return f"{NAMES.get(type(value), type(value).__name__)} {value}"
 
 
-def _plain(value: Any) -> Any:
-    """Texts are received as bytes, moments as milliseconds."""
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, int) and value == round(MOMENT.timestamp() * 1000):
-        return MOMENT
-    return value
+NAMES: dict[type, str] = {int: "int", float: "double", str: "string", bytes: "binary"}
+"""What is meant by the types of Python."""
+CODES: dict[str, tuple[type, tuple[int, ...]]] = {
+    "ubyte": (int, (0x50,)), "ushort": (int, (0x60,)), "uint": (int, (0x43, 0x52, 0x70)),
+    "ulong": (int, (0x44, 0x53, 0x80)), "byte": (int, (0x51,)), "short": (int, (0x61,)), "int": (int, (0x54, 0x71)),
+    "long": (int, (0x55, 0x81)), "timestamp": (int, (0x83,)), "float": (float, (0x72,)), "double": (float, (0x82,)),
+    "binary": (bytes, (0xA0, 0xB0)), "string": (bytes, (0xA1, 0xB1)), "symbol": (bytes, (0xA3, 0xB3)),
+}  # fmt: skip
+"""The codes of each AMQP type, and what the SDK decodes it to."""
+
+
+@cache
+def keep_types() -> None:
+    """Receive values in classes named after their AMQP types, which the SDK drops, from now on."""
+    for name, (base, codes) in CODES.items():
+        kept = type(name, (base,), {})
+        for code in codes:
+            DECODERS[code] = _keeping(DECODERS[code], kept)
+
+
+def _keeping(decode: Callable[..., Any], kept: Any) -> Callable[..., Any]:
+    def decode_kept(buffer: memoryview, depth: int = 0) -> tuple[memoryview, Any]:
+        rest, value = decode(buffer, depth)
+        return rest, kept(value)
+
+    return decode_kept
 
 
 def _text(value: Any) -> str:

@@ -16,7 +16,7 @@ from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
 from pairing import PairedServiceBusClient
 from tests.campaign.application import Application, options
 from tests.campaign.journal import now
-from tests.campaign.letters import digest_of, identity_of
+from tests.campaign.letters import digest_of, identity_of, keep_types
 
 STUCK_S = 25.0
 STUCK = 3
@@ -73,6 +73,7 @@ class Receiving:
 
 
 def main() -> None:
+    keep_types()
     application = Application("receivers")
     ways = application.ways
     with PairedServiceBusClient.from_connection_string(

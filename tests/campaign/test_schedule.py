@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.faults import fault_from_json
+from tests import forked
 from tests.campaign import crowd, letters, schedule
 from tests.campaign.actions import Actions
 from tests.campaign.plan import ENTITIES, INBOXES, MOST, SMALL, Plan
@@ -81,6 +82,26 @@ def test_the_largest_batch_fits_into_one_of_the_sdk_with_room_for_the_backlog(se
     for letter in turn.letters:
         batch.add_message(letter.message())  # raises once it is full
     assert len(turn.letters) <= MOST
+
+
+TYPES_ARRIVE = """
+from dataclasses import replace
+from azure.servicebus import ServiceBusReceivedMessage
+from tests.campaign import letters
+from tests.pairing.test_messages_round_trip import encoded
+
+letters.keep_types()
+[letter] = letters.turn(1, "sender-1", 0).letters[:1]
+typed = [{"TYPE": name, "VALUE": 7} for name in letters.TYPES] + [{"TYPE": "FLOAT", "VALUE": 7.0}]
+sent = [replace(letter, properties={"value": one}) for one in (*typed, 7, 7.0, "7", True, letters.MOMENT)]
+arrived = [letters.digest_of(ServiceBusReceivedMessage.from_bytes(encoded(one.message()))) for one in sent]
+assert arrived == [one.digest for one in sent], arrived
+assert len(set(arrived)) == len(sent)
+"""
+
+
+def test_the_digest_of_what_arrives_has_the_type_of_each_property() -> None:
+    forked.run(["-c", TYPES_ARRIVE], {}, check=True)
 
 
 def test_each_byte_and_each_property_is_in_the_digest() -> None:

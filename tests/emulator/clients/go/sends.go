@@ -35,7 +35,11 @@ func sends() {
 func sendAll(sender *azservicebus.Sender, entity string, words []string) error {
 	batch, err := sender.NewMessageBatch(background, nil)
 	for at := 0; at < len(words) && err == nil; at += 2 {
-		properties := map[string]any{"campaign-id": words[at], "number": int64(7), "ratio": 0.5, "due": time.UnixMilli(1770091506789)}
+		properties := map[string]any{
+			"campaign-id": words[at], "ratio": 0.5, "due": time.UnixMilli(1770091506789),
+			"ubyte": uint8(7), "ushort": uint16(7), "uint": uint32(7), "ulong": uint64(7),
+			"byte": int8(7), "short": int16(7), "int": int32(7), "long": int64(7),
+		}
 		body := must(base64.StdEncoding.DecodeString(words[at+1]))
 		message := &azservicebus.Message{Body: body, MessageID: &words[at], Subject: &entity, ApplicationProperties: properties}
 		if len(words) == 2 {

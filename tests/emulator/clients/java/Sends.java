@@ -9,6 +9,10 @@ import java.util.Date;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.qpid.proton.amqp.UnsignedByte;
+import org.apache.qpid.proton.amqp.UnsignedInteger;
+import org.apache.qpid.proton.amqp.UnsignedLong;
+import org.apache.qpid.proton.amqp.UnsignedShort;
 
 /** Makes one send of each line, `ENTITY ID BODY [ID BODY]…`, of base64: `accepted ID` or `failed ID reason`. */
 public final class Sends {
@@ -38,7 +42,11 @@ public final class Sends {
         for (int at = 1; at < words.length; at += 2) {
             ServiceBusMessage message = new ServiceBusMessage(Base64.getDecoder().decode(words[at + 1]));
             message.setMessageId(words[at]).setSubject(words[0]).getApplicationProperties()
-                .putAll(Map.of("campaign-id", words[at], "number", 7, "ratio", 0.5, "due", new Date(1770091506789L)));
+                .putAll(Map.of("campaign-id", words[at], "ratio", 0.5, "due", new Date(1770091506789L),
+                    "ubyte", UnsignedByte.valueOf((byte) 7), "ushort", UnsignedShort.valueOf((short) 7),
+                    "byte", (byte) 7, "short", (short) 7, "int", 7, "long", 7L));
+            message.getApplicationProperties()
+                .putAll(Map.of("uint", UnsignedInteger.valueOf(7), "ulong", UnsignedLong.valueOf(7)));
             messages.add(message);
         }
         if (messages.size() == 1) {

@@ -6,15 +6,18 @@ import { createInterface } from "node:readline";
 
 const require = createRequire(join(process.env.CLIENT_PACKAGES, "package.json"));
 const { ServiceBusClient } = require("@azure/service-bus");
+const { types } = require("rhea");
 
 const client = new ServiceBusClient(process.env.SERVICEBUS_CONNECTION_STRING);
 const senders = {};
+const kinds = ["ubyte", "ushort", "uint", "ulong", "byte", "short", "int", "long"];
+const typed = Object.fromEntries(kinds.map((kind) => [kind, types[`wrap_${kind}`](7)]));
 for await (const line of createInterface({ input: process.stdin })) {
   const [entity, ...words] = line.split(" ");
   const messages = [];
   for (let at = 0; at < words.length; at += 2) {
     const [messageId, body] = [words[at], Buffer.from(words[at + 1], "base64")];
-    const applicationProperties = { "campaign-id": messageId, number: 7, ratio: 0.5, due: new Date(1770091506789) };
+    const applicationProperties = { "campaign-id": messageId, ...typed, ratio: 0.5, due: new Date(1770091506789) };
     messages.push({ messageId, body, applicationProperties, subject: entity });
   }
   try {
