@@ -128,6 +128,8 @@ class Actions:
         except OSError:
             return
 
+    _begin_detach, _end_detach = _begin_fault, _end_fault
+
     def _clear_faults(self, name: str) -> None:
         try:
             self._stage.ask_namespace(name, "DELETE", "faults")

@@ -13,7 +13,7 @@ UNSETTLED_S = 30.0
 """For so long after a copy was stored in the primary, its original may be unsettled in the backlog."""
 HISTORY_S = 600.0
 """The default window of duplicate detection: a copy that is drained from the backlog later than that is stored."""
-LOSE_ANSWERS = ("kill", "fault", "network", "deploy", "disk", "clock")
+LOSE_ANSWERS = ("kill", "fault", "detach", "network", "deploy", "disk", "clock")
 """Disturbances by which an answer is lost that was on its way. A freeze of a drain is not among them: it may lose only
 what was on its way when it began."""
 

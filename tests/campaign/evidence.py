@@ -13,7 +13,7 @@ from typing import Any
 
 from azure.servicebus import ServiceBusReceivedMessage
 
-from tests.campaign import crowd, letters, plan
+from tests.campaign import crowd, letters, plan, schedule
 from tests.campaign.journal import read
 
 SENDERS, RECEIVERS, DRAINERS = "sender-", "receiver-", "drainer-"
@@ -56,6 +56,16 @@ class Receipt:
     at: float
     digest: str
     session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a client saw of a gateway: how long a delivery had no outcome, or what it should never see."""
+
+    process: str
+    at: float
+    took_s: float
+    what: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +135,7 @@ class Evidence:
     attempts: tuple[Attempt, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     windows: tuple[Window, ...] = ()
+    seen: tuple[Seen, ...] = ()
     lives: tuple[Life, ...] = ()
     left: tuple[Left, ...] = ()
     ledgers: tuple[LedgerAtEnd, ...] = ()
@@ -155,6 +166,7 @@ def gather(folder: Path) -> Evidence:
         attempts=tuple(_attempts(folder)),
         receipts=(*_receipts(folder), *_arrived(folder)),
         windows=tuple(_windows(folder)),
+        seen=tuple(_seen(folder)),
         lives=lives,
         left=left,
         ledgers=tuple(_ledgers(folder, observed["ledgers"], left)),
@@ -243,6 +255,12 @@ def _receipts(folder: Path) -> Iterator[Receipt]:
                     one["id"], one["inbox"], one["message_id"], one["sequence"], one["enqueued"], one["at"],
                     one["digest"], one["session"],
                 )  # fmt: skip
+
+
+def _seen(folder: Path) -> Iterator[Seen]:
+    for name in schedule.GATEWAYS:
+        for one in read(folder / "journals" / f"{name}.jsonl"):
+            yield Seen(name, one["at"], one["took_s"], one["what"])
 
 
 def _windows(folder: Path) -> Iterator[Window]:

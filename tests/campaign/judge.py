@@ -5,14 +5,16 @@ disturbance explains, see `doubles.py`.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tests.campaign import crowd, doubles
-from tests.campaign.evidence import DRAINERS, RECEIVERS, SENDERS, Attempt, Evidence, Life, Lives, Receipt, Window
+from tests.campaign.evidence import DRAINERS, RECEIVERS, SENDERS, Attempt, Evidence, Life, Lives, Receipt, Seen, Window
 from tests.campaign.plan import INBOXES
 
+HELD_S = 30.0
+"""How long a gateway keeps a delivery without an outcome at most."""
 TOLERANCE_S = 0.25
 """How much longer than its timeout a send may take."""
 INTENT_S = 35.0
@@ -157,14 +159,28 @@ def over_bound(facts: Facts) -> Found:
             yield attempt.identity, text
 
 
-def own_s(attempt: Attempt, freezes: list[Window]) -> float:
+def seen(facts: Facts) -> Found:
+    """What a client of a gateway should never see, and outcomes that it did not give in time."""
+    for one in facts.evidence.seen:
+        took_s = held_s(one, facts.evidence.windows)
+        if one.what or took_s > HELD_S:
+            yield one.process, one.what or f"no outcome for {took_s:.2f} s of {HELD_S:.0f} s"
+
+
+def held_s(one: Seen, windows: Sequence[Window]) -> float:
+    """How long a gateway kept a delivery without an outcome, when it was not frozen."""
+    return one.took_s - _frozen_s(one.process, one.at - one.took_s, one.at, windows)
+
+
+def own_s(attempt: Attempt, freezes: Sequence[Window]) -> float:
     """How long a send took of its own."""
-    frozen_s = sum(
-        max(0.0, min(one.ended, attempt.ended) - max(one.began, attempt.began))
-        for one in freezes
-        if one.target == attempt.process
-    )
+    frozen_s = _frozen_s(attempt.process, attempt.began, attempt.ended, freezes)
     return attempt.took_s - attempt.withheld_s - frozen_s
+
+
+def _frozen_s(process: str, began: float, ended: float, windows: Sequence[Window]) -> float:
+    freezes = (one for one in windows if (one.what, one.target) == ("freeze", process))
+    return sum(max(0.0, min(one.ended, ended) - max(one.began, began)) for one in freezes)
 
 
 def hung(facts: Facts) -> Found:
@@ -291,6 +307,7 @@ CHECKS: Mapping[str, Callable[[Facts], Found]] = {
     "doubled": doubled,
     "order": disordered,
     "bound": over_bound,
+    "seen": seen,
     "hung": hung,
     "crashed": crashed,
     "task": failed_tasks,

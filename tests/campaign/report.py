@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.campaign import doubles
-from tests.campaign.evidence import Evidence
-from tests.campaign.judge import CHECKS, TOLERANCE_S, Facts, Finding, own_s
+from tests.campaign.evidence import Evidence, Window
+from tests.campaign.judge import CHECKS, TOLERANCE_S, Facts, Finding, held_s, own_s
 
 SHOWN = 5
 
@@ -29,8 +29,20 @@ def sizes(evidence: Evidence) -> dict[str, Any]:
         "disturbances": dict(Counter(one.what for one in evidence.windows)),
         "receivers that the SDK did not give back": sum(life.how == "stuck" for life in evidence.lives),
         "longest send of its own (s)": round(took[0], 2) if took else None,
+        "longest of each sender (s)": _longest(evidence, freezes),
+        "longest without an outcome of a gateway (s)": max(
+            (round(held_s(one, freezes), 2) for one in evidence.seen), default="below 5"
+        ),
         "bound (s)": (evidence.attempts[0].bound_s + TOLERANCE_S) if evidence.attempts else None,
     }
+
+
+def _longest(evidence: Evidence, freezes: Sequence[Window]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for one in evidence.attempts:
+        if one.outcome and not one.index:
+            found[one.process] = max(found.get(one.process, 0.0), round(own_s(one, freezes), 1))
+    return found
 
 
 def _explained(facts: Facts) -> Counter[str]:

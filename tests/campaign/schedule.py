@@ -73,6 +73,7 @@ KINDS: dict[str, float] = {
     "freeze": 3,
     "network": 4,
     "fault": 5,
+    "detach": 1,
     "operate": 3,
     "deploy": 1,
     "clock": 1,
@@ -144,6 +145,12 @@ def _fault(chance: random.Random, plan: Plan) -> Drawn:
     return namespace, chance.uniform(2.0, 12.0), fault
 
 
+def _detach(chance: random.Random, plan: Plan) -> Drawn:
+    """The primary detaches links on which sends have no outcome, for so short that the entity is healthy again soon."""
+    fault = {"operation": "send", "effect": "detach", "condition": "amqp:internal-error", "entity": None}
+    return "primary", chance.uniform(0.2, 1.0), fault
+
+
 def _operate(chance: random.Random, plan: Plan) -> Drawn:
     """The first request when it begins, the opposite one when it ends."""
     pair = chance.choice((("fail-over", "release"), ("fail-over", "mark-healthy"), ("pause-syphon", "resume-syphon")))
@@ -170,6 +177,7 @@ _DRAWN = {
     "freeze": _freeze,
     "network": _network,
     "fault": _fault,
+    "detach": _detach,
     "operate": _operate,
     "deploy": _deploy,
     "clock": _clock,

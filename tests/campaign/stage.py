@@ -25,7 +25,7 @@ from pairing import emulator_transport
 from pairing.fleet.shared_state import SharedState
 from tests import migrated, postgres
 from tests.campaign import crowd, disks, journal, schedule
-from tests.campaign.application import WAYS
+from tests.campaign.application import WAYS, journal_of
 from tests.campaign.plan import BACKLOG_QUEUES, PAIR, Plan
 from tests.campaign.processes import Processes
 from tests.ports import free_port
@@ -258,7 +258,8 @@ class Stage:
         pairs = self.write("gateway.toml", PAIRS.format(pair=PAIR, backlog_queues=BACKLOG_QUEUES, entities="[]"))
         keys, ways = self.write("gateway.keys", f"RootManageSharedAccessKey {self.key}"), self._ways("senders")
         listens = ("--pair", PAIR, "--listen", f"127.0.0.1:{self.ports[name]}", "--health", "127.0.0.1:0")
-        argv = (sys.executable, "-m", "gateway.command", "--pairs-file", str(pairs), "--key-file", str(keys))
+        watched = (sys.executable, "-m", "tests.campaign.watched", str(journal_of(self.folder, name)))
+        argv = (*watched, "--pairs-file", str(pairs), "--key-file", str(keys))
         ends = {"CAMPAIGN_PRIMARY": ways["primary"], "CAMPAIGN_SECONDARY": ways["secondary"]}
         program = self._program(name, *argv, *listens, "--coordination", ways["redis"])
         self.processes.start(replace(program, environment={**program.environment, **ends}))

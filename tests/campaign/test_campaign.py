@@ -98,7 +98,10 @@ def test_a_campaign_that_is_interrupted_leaves_nothing_behind_and_goes_on_where_
 DRAINS = "--kinds fault,operate,network --gap 2"
 """Disturbances by which much is drained."""
 THROUGH = "--senders 1 --gatewayed 2 --gap 2"
-MISSED = {"usage": "", "identity": "", "lease": "", "settle": DRAINS, "retained": THROUGH, "proven": THROUGH}
+MISSED = {
+    "usage": "", "identity": "", "lease": "", "settle": DRAINS, "retained": THROUGH, "proven": THROUGH,
+    "hidden": f"{THROUGH} --rate 12 --kinds detach", "released": f"{THROUGH} --gap 1 --kinds fault",
+}  # fmt: skip
 """Safeguards that the campaign misses, with the options by which it does."""
 RUNS = 3
 

@@ -139,7 +139,8 @@ def test_each_sdk_sends_through_an_outage(pair, tmp_path, language):
         while not backlog_queues(secondary):
             pass
         argv, more = sends(language, through.connection_string, COUNT, "--every", "100")
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        asks = None if language == ".NET" else subprocess.PIPE
+        pipes = {"stdin": asks, "stdout": subprocess.PIPE, "text": True}
         with subprocess.Popen(argv, env=os.environ | more, **pipes) as sending:
             lines = [said(sending, number) for number in range(10)]
             primary.fail("killed")
@@ -147,7 +148,6 @@ def test_each_sdk_sends_through_an_outage(pair, tmp_path, language):
             assert backlog(secondary) > 0
             primary.come_back("killed")
             lines += [said(sending, number) for number in range(40, COUNT)]
-            sending.stdin.close()
         assert [line for line in lines if line.startswith("failed ")] == []
         found = received(through.connection_string, COUNT)
     assert sorted(int(message.message_id.strip("m")) for message in found) == [*range(COUNT)]
@@ -155,7 +155,7 @@ def test_each_sdk_sends_through_an_outage(pair, tmp_path, language):
 
 def said(sending, number):
     """What a client says of a send, which that of .NET makes by itself."""
-    with contextlib.suppress(BrokenPipeError):
+    if sending.stdin is not None:
         print(f"orders {number} eA==", file=sending.stdin, flush=True)
     return sending.stdout.readline()
 
