@@ -30,6 +30,7 @@ MOST_HELD = 1024 * 1024
 MOST_KEPT = 64 * MOST_HELD  # of one client: the SDK for Python ignores its credit
 _PASSED = (p.Transfer.CODE, p.Flow.CODE, p.Disposition.CODE)
 _HEADER_SIZE = 8
+_GREETED = (Phase.OUTCOME, Phase.FRAMES, Phase.CLOSED)  # the others learn it once they can read it
 _PATIENCE_S = 2.0  # with answers of the primary
 
 
@@ -181,7 +182,7 @@ class Relay:
         self.front.flush()
         if len(self._closed_by) == 2:
             self.end()
-        elif self._is_leaving and (self._closed_by or not self.retained):
+        elif self._is_leaving and self.front.phase in _GREETED and (self._closed_by or not self.retained):
             self.close(FORCED, self._reason)
         else:
             self.read_client()

@@ -88,7 +88,7 @@ class StandIn:
         self._left(self)
 
     def _flush(self) -> None:
-        if self._is_leaving and not self.retained:
+        if self._is_leaving and not self.retained and self._amqp.state in (State.OPENING, State.OPEN):
             self._amqp.close("amqp:connection:forced", self._reason)
         self._connection.write(self._amqp.take_output())
         if self._amqp.is_closed:

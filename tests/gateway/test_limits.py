@@ -24,12 +24,13 @@ from gateway.namespace import Namespace
 from gateway.pairs import read_pair
 from gateway.relay import MOST_HELD, Relay
 from gateway.side import Phase
+from gateway.standin import StandIn
 from gateway.tokens import MAX_REQUEST, TokenRequests
 from gateway.web import WebConversation
 from pairing.ends import Endpoint
 from pairing.fleet.presence import GatewayTraffic
 from pairing.health.availability import FAILING, HEALTHY
-from tests.amqp10.peer import target
+from tests.amqp10.peer import OPENING, target
 from tests.gateway.running import PAIRS, WITHOUT_KEY
 
 ENDPOINT = Endpoint.from_connection_string("primary", "Endpoint=sb://h;SharedAccessKeyName=n;SharedAccessKey=k", {})
@@ -60,6 +61,21 @@ async def test_a_client_is_read_again_once_nothing_stands_against_it():
     relay.flush()
     assert [call[0] for call in connection.method_calls] == ["pause_reading", "resume_reading"]
     relay.upstream.end()
+
+
+async def test_a_client_that_is_greeting_while_the_primary_is_lost_learns_to_connect_again():
+    """The SDK for JavaScript tries again after an error of the connection, and not after one that never opened."""
+    primary = Namespace("h", "h", "127.0.0.1", 1, None)
+    gateway = Mock(primary=primary, client=None, read_buffer=bytearray(1), metrics=Metrics())
+    relay = Relay(gateway, connection := Mock())
+    stand_in = StandIn(Mock(kept=0), Mock(), Access({}, Namespace.of(ENDPOINT)), other := Mock(), Mock())
+    relay.primary_lost("it is away")
+    stand_in.leave("it is back")
+    for served, socket in ((relay.front, connection), (stand_in, other)):
+        socket.close.assert_not_called()
+        served.receive(OPENING)
+        assert b"amqp:connection:forced" in b"".join(call.args[0] for call in socket.write.call_args_list)
+        socket.close.assert_called()
 
 
 def test_a_port_of_clients_keeps_no_place_for_http():
