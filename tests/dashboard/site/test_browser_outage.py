@@ -21,6 +21,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 ORDERS = "/pairs/contoso/entities/orders/"
 LOOKS = tuple(f"{width}-{scheme}" for width in (1440, 1024, 390) for scheme in ("light", "dark"))
 WIDTHS = (1024, 1100, 1280, 1440, 1920)
+RENAME = """
+from dashboard.models import Alert, Charge, EntityHealth, FailoverEvent, Readiness
+EntityHealth.objects.filter(path='{0}').update(path='{1}')
+for table in (Alert, Charge, FailoverEvent, Readiness):
+    table.objects.filter(entity='{0}').update(entity='{1}')
+"""
 MARKED = [
     "Failed over: orders, payments",
     "Recovered: orders, payments",
@@ -179,17 +185,17 @@ def test_a_long_name_of_a_pair_is_broken_on_a_phone_before_the_page_is_wider(pag
 @pytest.mark.usefixtures("failed_over")
 @pytest.mark.parametrize("name", ["ContosoOrderingApplicationIntegrationEventsOrderStatusChangedToAwaiting", "a" * 82])
 def test_a_long_name_of_an_entity_leaves_what_can_be_pressed_in_sight(page: Page, place: SampleSite, name: str) -> None:
-    rename = "from dashboard.models import EntityHealth as E; E.objects.filter(path='{}').update(path='{}')"
-    place.shell(rename.format("payments", name))
+    place.shell(RENAME.format("payments", name))
     cut = {}
-    for address in ("/", "/pairs/contoso/", f"/pairs/contoso/entities/{name}/"):
+    lists = ("/incidents/", "/events/", "/alerts/", "/costs/?tab=rows", "/costs/?tab=outages", "/readiness/")
+    for address in ("/", "/pairs/contoso/", f"/pairs/contoso/entities/{name}/", *lists):
         page.goto(address)
-        for width in WIDTHS:
+        for width in (*WIDTHS, 390):
             page.set_viewport_size({"width": width, "height": 900})
-            cut[address, width] = page.evaluate(CLIPPED)
+            cut[address, width] = unfit(page)
     page.set_viewport_size({"width": 1440, "height": 1000})
     page.goto("/")  # an open page would refresh the entity's old address
-    place.shell(rename.format(name, "payments"))
+    place.shell(RENAME.format(name, "payments"))
     assert {where: what for where, what in cut.items() if what} == {}
 
 
