@@ -17,6 +17,7 @@ OPERATED = f"{HERE}/test_operated.py"
 RESTORED = f"{HERE}/test_day_two.py::test_everything_that_was_kept_is_there_after_a_restore"
 SECRETS = "tests/deployment/test_container_files.py::test_generated_secrets_fit_each_other_and_are_kept"
 STRANGER = f"{HERE}/test_stranger.py::test_a_stranger_sends_through_a_failover_within_three_minutes"
+BEHIND = f"{HERE}/test_stranger.py::test_a_stranger_sends_through_a_gateway_and_an_outage"
 RELAY = "tests/gateway/test_relay.py"
 KILLS = "tests/acceptance/test_kills.py"
 
@@ -38,6 +39,7 @@ TRIED_BY = {
     "docs/emulator.md 3": f"{OPERATED}::test_the_local_namespace_reads_the_file_of_microsofts_emulator",
     "docs/emulator.md 4": f"{OPERATED}::test_the_local_namespace_is_started_and_broken_as_its_page_says",
     "docs/gateway.md 1": f"{RELAY}::test_a_client_with_a_key_of_the_gateway_has_its_credential_at_the_primary",
+    **{f"docs/gateway.md {number}": BEHIND for number in (2, 3, 4)},
     "docs/installation.md 1": INSTALLED,
     "docs/installation.md 2": INSTALLED,
     "docs/installation.md 3": INSTALLED,
