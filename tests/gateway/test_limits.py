@@ -14,7 +14,7 @@ from amqp10.codec import decode, encode
 from amqp10.frame_fields import FrameFields
 from amqp10.requests import Request, request, response
 from amqp10.types import AmqpError, Int, ULong
-from gateway import memory
+from gateway import command, memory
 from gateway.access import Access
 from gateway.guard import link
 from gateway.guard.guard import Guard
@@ -80,6 +80,14 @@ async def test_a_client_that_is_greeting_while_the_primary_is_lost_learns_to_con
 
 def test_a_port_of_clients_keeps_no_place_for_http():
     assert [WebConversation(Mock(), pages, Mock()).is_open for pages in ({}, {"/healthz": Mock()})] == [False, True]
+
+
+def test_clients_without_tls_are_accepted_on_this_machine_only(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PRIMARY", "Endpoint=sb://127.0.0.1;SharedAccessKeyName=a;SharedAccessKey=b")
+    (tmp_path / "pairs.toml").write_text(PAIRS.replace("SECONDARY_END", WITHOUT_KEY))
+    options = ["--pair", "contoso", "--pairs-file", str(tmp_path / "pairs.toml"), "--listen", "0.0.0.0:0"]
+    assert command.main(options) == 2
+    assert "beyond this machine" in capsys.readouterr().err
 
 
 def test_a_connection_string_may_end_with_a_line(tmp_path):
