@@ -94,6 +94,8 @@ def test_a_repair_compares_expected_and_actual_first(orphan, reachable, as_role)
     page = ask(as_role("operator"), "repair_queue").text
     assert "max_<wbr>delivery_<wbr>count" in page
     assert "2,147,483,647" in page
+    BacklogQueue.objects.filter(path=ORPHAN).update(deviations={"max_delivery_count": (2147483647, 10)})
+    assert "is 10, expected 2,147,483,647" in as_role("operator").get("/backlog/").text
 
     act(as_role("operator"), "repair_queue")
     assert reachable.administration.get_queue(ORPHAN).max_delivery_count == 2147483647
