@@ -26,7 +26,7 @@ from dashboard.models import Alert, AlertRound, AlertRule, EntityHealth, Notice,
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
 
-PAGE, MOST_OPEN = 15, 20
+PAGE, MOST_OPEN = 14, 20
 WORST_FIRST = Case(When(severity="critical", then=Value(0)), When(severity="warning", then=Value(1)), default=Value(2))
 STALE_S = 60
 

@@ -19,7 +19,7 @@ from dashboard.site.forms import Filter, Row
 from dashboard.site.pages import page_or_part, query_without_page
 from dashboard.site.queries import page_of, read
 
-PAGE = 20
+PAGE = 19
 MANY_PAIRS, MOST_PAIRS = 12, 3
 """From more pairs on, only those with the lowest scores have a card."""
 

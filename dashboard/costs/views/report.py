@@ -41,7 +41,7 @@ from dashboard.site.queries import report as reported
 from dashboard.site.tables import CSV, attachment, csv_file
 from pipeline.months import is_month
 
-PAGE, MOST_LINES = 25, 10
+PAGE, MOST_LINES = 24, 10
 
 
 @require_GET
