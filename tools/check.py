@@ -13,6 +13,13 @@ CHECKS: list[list[str]] = [
     ["ruff", "check", "."],
     ["ruff", "format", "--check", "."],
     ["djlint", "templates", "--lint", "--quiet"],
+    [
+        "check-jsonschema",
+        "--quiet",
+        "--builtin-schema",
+        "vendor.compose-spec",
+        *map(str, Path("deploy/container").glob("*.yaml")),
+    ],
     ["lint-imports"],
     ["mypy"],
     ["python", "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
