@@ -115,8 +115,6 @@ class Store:
     def restore(self, namespace: Namespace, now: float) -> None:
         """Restore the state into an empty namespace, and record its changes from now on. A restart counts as use."""
         with self._failures(), self._invalid_contents():
-            if table := rows.damaged_table(self._database):
-                raise StoreError(f"The store {self._path} is damaged: its table {table} has values of other types.")
             found = self._database.execute("SELECT * FROM entities ORDER BY kind = 'subscription', path").fetchall()
             times = {self._restore_entity(namespace, *row[:5]): row[4:] for row in found}
             for queue, (created_at, updated_at) in times.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from operator import attrgetter
 from typing import Any
 
@@ -39,33 +38,7 @@ CREATE TABLE IF NOT EXISTS history (
 """
 PUT_MESSAGE = f"INSERT OR REPLACE INTO messages VALUES ({', '.join('?' * (2 + len(MESSAGE_FIELDS + STORED_FIELDS)))})"
 
-_BLOB, _TEXT, _COUNT, _TIME = "'blob'", "'text'", "'integer'", "'real', 'integer'"
-_OPTIONAL = ", 'null'"
-# The types of values in each column. SQLite itself stores any value in any column.
-_COLUMNS = {
-    "entities": {
-        **dict.fromkeys(("path", "kind", "spelling", "document"), _TEXT),
-        **dict.fromkeys(("created_at", "updated_at"), _TIME),
-    },
-    "rules": {"subscription": _TEXT, "name": _TEXT, "document": _TEXT, "created_at": _TIME},
-    "queues": {"path": _TEXT, "last_sequence": _COUNT},
-    "sessions": {"session_id": _TEXT, "state": _BLOB, "updated_at": _TIME},
-    "history": {"message_id": _TEXT, "seen_at": _TIME},
-    "messages": {
-        **dict.fromkeys(("sent_bare", "sent_annotations"), _BLOB),
-        **dict.fromkeys(("sent_annotation_count", "sent_size", "delivery_count", "hops"), _COUNT),
-        **dict.fromkeys(
-            ("sent_durable", "sent_priority", "sent_header_ttl_ms", "enqueue_sequence_number"), _COUNT + _OPTIONAL
-        ),
-        **dict.fromkeys(("sent_ttl_s", "sent_scheduled_at", "scheduled_at"), _TIME + _OPTIONAL),
-        **dict.fromkeys(("sent_partition_key", "sent_message_id", "sent_session_id"), _TEXT + _OPTIONAL),
-        **dict.fromkeys(("enqueued_at", "expires_at"), _TIME),
-        "dead_letter_source": _TEXT + _OPTIONAL,
-        "state": _COUNT,
-    },
-}
 _STATE_OF = {int(state): state for state in MessageState}
-_STATES = ", ".join(str(int(state)) for state in MessageState)
 
 _of_message = attrgetter(*MESSAGE_FIELDS)
 _of_stored = attrgetter(*STORED_FIELDS)
@@ -111,14 +84,3 @@ def to_message(row: tuple[Any, ...]) -> StoredMessage:
         dead_letter_source,
         hops,
     )
-
-
-def damaged_table(database: sqlite3.Connection) -> str | None:
-    """A table with a value that no store writes, None if there is none."""
-    for table, columns in _COLUMNS.items():
-        wrong = [f"typeof({column}) NOT IN ({types})" for column, types in columns.items()]
-        if table == "messages":
-            wrong.append(f"state NOT IN ({_STATES})")
-        if database.execute(f"SELECT 1 FROM {table} WHERE {' OR '.join(wrong)} LIMIT 1").fetchone():
-            return table
-    return None

@@ -316,26 +316,3 @@ def test_a_late_word_about_a_deleted_entity_is_forgotten(disk):
     assert contents(disk.namespace) == {}
     disk.store.commit()
     assert disk.store._database.execute("SELECT count(*) FROM messages").fetchone() == (0,)
-
-
-@pytest.mark.parametrize(
-    ("table", "change"),
-    [
-        ("rules", "UPDATE rules SET document = x'00'"),
-        ("entities", "UPDATE entities SET document = x'00'"),
-        ("queues", "UPDATE queues SET last_sequence = 'many'"),
-        ("messages", "UPDATE messages SET state = 3"),
-        ("messages", "UPDATE messages SET sent_size = NULL"),
-        ("messages", "UPDATE messages SET expires_at = 'never'"),
-    ],
-)
-def test_a_store_with_damaged_rows_is_reported_in_one_sentence(disk, tmp_path, table, change):
-    disk.namespace.create_queue("q", QueueDescription("q"), NOW).enqueue(message(), NOW)
-    disk.namespace.create_topic("t", TopicDescription("t"), NOW)
-    disk.namespace.create_subscription("t", SubscriptionDescription("t", "s"), NOW)
-    disk.store.close()
-    with closing(sqlite3.connect(tmp_path / "kept" / "contoso.sqlite3")) as database, database:
-        database.execute(change)
-    with pytest.raises(StoreError, match=f"damaged: its table {table} "):
-        disk.start()
-    disk.store.close()
