@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -30,43 +28,11 @@ def rows(name: str, count: int = ROWS, **fields: Any) -> list[dict[str, Any]]:
     return [record(f"{name}-{n}", units=1, **fields) for n in range(count)]
 
 
-def damaged(whole: bytes) -> Iterator[tuple[str, bytes]]:
-    """The file cut off anywhere, its footer and its pages with bytes that are others: always the same ones."""
-    dice = Random(7)
-    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
-    for n in range(6):
-        yield f"cut-{n}", whole[: dice.randrange(1, len(whole))]
-    yield "sewn", whole[: footer // 2] + whole[footer:]
-    yield "endless-footer", whole[:-8] + b"\xff\xff\xff\x7f" + whole[-4:]
-    yield "zeros", whole[:4] + bytes(footer - 4) + whole[footer:]
-    for part, least, most, count in (("footer", footer, len(whole), 8), ("pages", 4, footer, 5)):
-        for n in range(count):
-            flipped = bytearray(whole)
-            flipped[dice.randrange(least, most)] ^= 1 << dice.randrange(8)
-            yield f"{part}-{n}", bytes(flipped)
-
-
 @pytest.fixture
 def day(usage: Path) -> Path:
     folder = usage / "usage" / DAY
     folder.mkdir(parents=True)
     return folder
-
-
-def test_a_damaged_file_is_whole_or_left_out_or_named(spark: SparkSession, usage: Path, day: Path) -> None:
-    write_table(day / "good.parquet", rows("good"), USAGE)
-    table = pa.Table.from_pylist(rows("damaged"), SCHEMA)
-    pq.write_table(table, day / "whole.parquet", write_page_checksum=True)
-    whole = (day / "whole.parquet").read_bytes()
-    for name, content in damaged(whole):
-        (day / f"{name}.parquet").write_bytes(content)
-    outcome = computed(spark, usage, max_quarantined=1)
-    assert outcome.counts.files == len(list(day.iterdir()))
-    left_out = {Path(path).stem for path, _ in outcome.counts.rejected}
-    assert left_out.isdisjoint({"good", "whole"})
-    assert len(left_out) >= 10
-    assert outcome.counts.reasons == {}
-    assert outcome.counts.accepted == 2 * ROWS
 
 
 def test_foreign_files_and_rows_are_counted_and_the_rest_is_billed(spark: SparkSession, usage: Path, day: Path) -> None:
