@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -39,10 +38,6 @@ def test_what_was_waited_after_the_end_or_before_the_beginning_is_not_taken_off(
     assert withheld([Look(11.0, {"one": 5.0})], 9.0, 10.5) == 1.5
 
 
-def test_threads_without_a_part_in_it_do_not_count():
-    assert withheld(looks({"one": 0.25, "burner": 1.0}), 0, 1, {"burner"}) == 0.25
-
-
 @pytest.fixture
 def processor() -> Iterator[int]:
     """One for this thread and all that it starts."""
@@ -75,13 +70,3 @@ def test_what_waits_a_second_took_a_second_however_busy_its_machine_is():
         waiting.join()
 
     assert 0.75 < watch.took <= watch.elapsed
-
-
-@pytest.mark.usefixtures("burners")
-def test_what_computes_beside_others_took_less_than_the_time_that_passed():
-    began = time.thread_time()
-    with Stopwatch() as watch:
-        while time.thread_time() < began + 0.3:
-            pass
-
-    assert 0.25 < watch.took < 0.8 * watch.elapsed

@@ -1,6 +1,5 @@
 """Every page of a large fleet: what it asks of the database does not grow with the fleet, nor its size without end."""
 
-import os
 import time
 
 import pytest
@@ -35,16 +34,6 @@ def asked(viewer: Client, address: str) -> tuple[int, int, float]:
         took = time.process_time() - began
     assert answer.status_code == 200, address
     return len(queries), len(answer.content), took
-
-
-@pytest.mark.skipif("FLEET" not in os.environ, reason="measures a fleet of 300 pairs: FLEET=300,33")
-def test_a_fleet_is_measured(as_role, redis_here, alive) -> None:
-    pairs, entities = map(int, os.environ["FLEET"].split(","))
-    fill(timezone.now(), range(pairs), entities, 20)
-    viewer = as_role("viewer")
-    for address in PAGES:
-        count, size, took = asked(viewer, address)
-        print(f"{address:50} {count:5} queries {size / 1000:8.0f} KB {1000 * took:7.0f} ms")
 
 
 def test_no_page_asks_more_of_a_larger_fleet(as_role, redis_here, alive, monkeypatch) -> None:
