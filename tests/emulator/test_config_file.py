@@ -160,15 +160,12 @@ def test_entities_are_created_once_and_then_left_as_they_are(read):
     ("namespace", "reason"),
     [
         (of(changed(QUEUE, LockDuration="PT10M")), "queue.1: The value of LockDuration"),
-        (of(changed(QUEUE, LockDuration=60)), "LockDuration of queue.1 cannot be 60"),
         (of(changed(QUEUE, LockDuration="one minute")), "'one minute' is not a duration"),
         (of(changed(QUEUE, MaxDeliveryCount="3")), 'MaxDeliveryCount of queue.1 cannot be "3"'),
-        (of(changed(QUEUE, RequiresSession="true")), "RequiresSession of queue.1 cannot be"),
         (of(changed(QUEUE, MaxDelivryCount=3)), "Properties of queue.1 has no MaxDelivryCount: use AutoDeleteOnIdle"),
         (of(changed(QUEUE, ForwardTo="nowhere")), "queue.1 forwards to nowhere, which is not in the file"),
         (of(changed(QUEUE, Status="Closed")), 'Status of queue.1 cannot be "Closed"'),
         (of(QUEUE, QUEUE), "queue.1 is in the file twice"),
-        (of({"Name": "a//b"}), "invalid character"),
         (of({"Properties": {}}), "a queue has no Name"),
         (of(QUEUE, Topic=[]), "sbemulatorns has no Topic: use Name, Queues, Topics"),
         ({"Name": "sbemulatorns", "Queues": {}, "Topics": "x"}, "Topics of sbemulatorns must be a list"),
@@ -182,7 +179,6 @@ def test_entities_are_created_once_and_then_left_as_they_are(read):
         (of(topics=[with_rule(FilterType="SqlFilter")]), "use Sql or Correlation"),
         (of(topics=[with_rule(SqlFilter={"SqlExpression": "1=1"}, CorrelationFilter={"Label": "x"})]), "two filters"),
         (of(changed(QUEUE, DuplicateDetectionHistoryTimeWindow="PT4S")), "queue.1: DuplicateDetectionHistoryTime"),
-        (of(changed(QUEUE, DuplicateDetectionHistoryTimeWindow="P8D")), "queue.1: DuplicateDetectionHistoryTime"),
     ],
 )
 def test_what_cannot_be_created_is_refused_with_its_place_and_reason(read, namespace, reason):

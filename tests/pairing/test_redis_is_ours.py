@@ -9,13 +9,11 @@ import pytest
 import redis
 
 from pairing.events import Event
-from pairing.fleet.coordination import RedisCoordination
 from pairing.fleet.redis_url import NamedRedis
 from pairing.fleet.shared_backlog import QueueNews
 from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
 from pairing.fleet.shared_state import SharedState
 from pairing.telemetry.metering import UsageRecord
-from tests.pace import eventually
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ME = "host:1:aaaa"
@@ -67,17 +65,6 @@ def test_a_field_that_cannot_be_read_is_an_error_that_names_it(shared, redis_cli
     redis_client.hset(shared.channel, "orders", "{}")
     with pytest.raises(ValueError, match=re.escape("orders of pairing:{contoso}:health")):
         shared.health()
-
-
-def test_a_process_goes_on_with_its_fleet_once_the_value_is_gone(shared, redis_url, redis_client, caplog):
-    process = RedisCoordination(redis_url, "contoso", ME)
-    redis_client.rpush(shared.channel, "what a stranger wrote")
-    process.start(lambda health: None)
-    process.publish(HEALTH)
-    eventually(lambda: shared.channel in caplog.text)
-    redis_client.delete(shared.channel)
-    eventually(lambda: "orders" in shared.health())
-    process.close()
 
 
 @pytest.mark.parametrize("asks", [NamedRedis.ping, lambda client: client.pipeline().ping().execute()])

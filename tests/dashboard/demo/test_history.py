@@ -11,7 +11,7 @@ from dashboard.demo import configuration
 from dashboard.demo.history import usage
 from dashboard.demo.history.loading import WORKER, load
 from dashboard.demo.history.plan import DAYS, INCIDENTS, MARK, SIMULATION, by_hour, history
-from dashboard.demo.history.scenery import ENTITIES, LIVE, LIVE_PAIR, OTHER_PAIR, SUBSCRIPTION
+from dashboard.demo.history.scenery import ENTITIES, LIVE_PAIR, OTHER_PAIR, SUBSCRIPTION
 from dashboard.fleet.pairs.pairs_file import load_pairs
 from dashboard.fleet.pairs.sync import sync
 from dashboard.fleet.state.outages import outages
@@ -51,12 +51,6 @@ def rows(past):
 
 def test_the_same_minute_has_the_same_past(past):
     assert history(NOW) == history(NOW.replace(second=3)) == past
-
-
-def test_there_are_two_pairs_with_forty_entities_in_folders():
-    assert Counter(one.pair for one in ENTITIES) == {LIVE_PAIR: 22, OTHER_PAIR: 18}
-    assert sum("/" in one.path for one in ENTITIES) >= 30
-    assert {one.path for one in ENTITIES if one.pair == LIVE_PAIR} > set(LIVE)
 
 
 def test_sixty_days_have_five_incidents_of_different_kinds(past):
