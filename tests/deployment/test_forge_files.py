@@ -1,7 +1,6 @@
-"""What a public forge and pre-commit read: it runs the commands of this repository, and no others."""
+"""What a public forge reads: it runs the commands of this repository, and no others."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 from tests.deployment.product import ROOT, documents
@@ -10,9 +9,6 @@ from tools.build_packages import version
 FORGE = ROOT / ".github"
 FORMS = sorted(path for path in (FORGE / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
 CI: dict[str, Any] = documents(FORGE / "workflows" / "ci.yml")[0]
-HOOKS: list[dict[str, Any]] = [
-    hook for repository in documents(ROOT / ".pre-commit-config.yaml")[0]["repos"] for hook in repository["hooks"]
-]
 STEPS = [step for job in CI["jobs"].values() for step in job["steps"]]
 
 
@@ -24,20 +20,6 @@ def test_continuous_integration_runs_the_commands_of_the_repository() -> None:
     assert commands <= {".ci/run", *(f"make {target}" for target in targets)}
     assert "make nightly" in commands
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
-
-
-def test_the_hooks_are_tools_of_the_environment_and_those_of_make_check() -> None:
-    tools = [hook["entry"].split()[0] for hook in HOOKS]
-    # From the text: the tool imports modules beside it, as a program does.
-    checked = set(re.findall(r'^    \["([a-z-]+)"', (ROOT / "tools" / "check.py").read_text("utf-8"), re.MULTILINE))
-
-    assert all(hook["language"] == "system" for hook in HOOKS)
-    assert all(tool.startswith(".venv/bin/") for tool in tools)
-    assert checked >= {"ruff", "mypy", "python"}
-    assert checked - {"python"} == {Path(tool).name for tool in tools} - {"pytest"}
-    assert {word for hook in HOOKS for word in hook["entry"].split() if word.startswith("tests/")} <= {
-        str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("test_*.py")
-    }
 
 
 def test_the_version_is_the_same_wherever_it_is_named() -> None:

@@ -31,8 +31,6 @@ TWINS = {
 NONE = "the credential of the {} is a {}: give one of azure-identity"
 WRONG = {
     "no credential": ((*HOSTS, None), {}, TypeError, NONE.format("primary", "NoneType")),
-    "a key": ((*HOSTS, "s3cret"), {}, TypeError, NONE.format("primary", "str")),
-    "an object": ((*HOSTS, object()), {"secondary_credential": SIGNATURE}, TypeError, NONE.format("primary", "object")),
     "a key of the other": (
         (*HOSTS, SIGNATURE),
         {"secondary_credential": "s3cret"},

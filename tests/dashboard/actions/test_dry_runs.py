@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 from django.apps import apps
 from django.db import connection, transaction
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dashboard.actions import entities, syphons
@@ -163,23 +163,6 @@ def test_of_entities(place, action, facts_by_path, paths, minutes):
         }
         if minutes is None:
             assert act_on(client, action, paths, None, dry_run=True).json()["would_change"] == []
-
-
-@few
-@given(facts_by_path=st.fixed_dictionaries(dict.fromkeys(PATHS, known)))
-def test_what_redis_has_forgotten_is_restored_only_when_the_action_is_carried_out(place, facts_by_path):
-    pair, shared, client = place
-    with afterwards_as_before(shared):
-        for path, (stored, there) in facts_by_path.items():
-            write(pair, shared, path, stored, there)
-        forgotten = {path for path, one in read_entities(shared, pair, PATHS).items() if one.is_forgotten}
-        assume(forgotten)
-
-        act_on(client, entities.RELEASE, ["*"], None, dry_run=True)
-        assert forgotten == {path for path, one in read_entities(shared, pair, PATHS).items() if one.is_forgotten}
-
-        act_on(client, entities.RELEASE, ["*"], None, dry_run=False)
-        assert all(shared.health()[path].state == "failed_over" for path in forgotten)
 
 
 rates = st.sampled_from([None, 5.0, 20.0])

@@ -121,12 +121,10 @@ def changed(old: str, new: str) -> str:
             changed("region =", "regoin ="), "pairs.contoso.primary.regoin: ", id="an unknown key of a namespace"
         ),
         pytest.param(changed("= 4", "= 0"), "backlog_queue_count: ", id="no backlog queue"),
-        pytest.param(changed("= 4", "= 4.5"), "backlog_queue_count: ", id="half a backlog queue"),
         pytest.param(changed("= 5\n", "= 3601\n"), "failover_interval_s: ", id="too long a failover interval"),
         pytest.param(changed("= 5\n", "= true\n"), "failover_interval_s: ", id="a truth for a number"),
         pytest.param(changed("2.5", "0.5"), "ping_primary_interval_s: ", id="too short a ping interval"),
         pytest.param(changed('"queue:payments"', '"orders"'), "names an entity twice", id="an entity twice"),
-        pytest.param(changed('"orders"', "7"), "pairs.contoso.entities", id="a number for an entity"),
         pytest.param(
             changed('"PRIMARY"', '"MISSING"'), "MISSING is not set: give it the connection", id="a missing variable"
         ),
@@ -141,9 +139,6 @@ def changed(old: str, new: str) -> str:
         pytest.param(changed('"SECONDARY"', '"PRIMARY"'), "the same namespace", id="one namespace twice"),
         pytest.param(changed('"SECONDARY"', '"LOCAL"'), 'add namespace = "…"', id="a host that tells nothing"),
         pytest.param(changed('"Standard"', '"gold"'), "'basic', 'standard' or 'premium'", id="an unknown tier"),
-        pytest.param(
-            changed("secondary =", "third ="), "pairs.contoso.secondary: Field required", id="a third namespace"
-        ),
     ],
 )
 def test_a_broken_file_is_one_sentence_that_names_the_file(tmp_path, text, sentence):
