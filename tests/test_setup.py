@@ -1,8 +1,7 @@
-"""The set-up of `make demo`: side by side what can be, and Spark only when the dashboard serves already."""
+"""The set-up of `make demo`: Spark only when the dashboard serves already."""
 
 import os
 import re
-import threading
 from pathlib import Path
 from types import ModuleType
 
@@ -29,18 +28,6 @@ def bootstrap(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def pins(name: str) -> set[str]:
     return set(re.findall(r"^\S+==\S+", (REQUIREMENTS / f"{name}.txt").read_text(), re.MULTILINE))
-
-
-def test_packages_of_the_host_are_installed_beside_those_of_python(
-    bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    both = threading.Barrier(2, timeout=60)  # broken if one waits for the end of the other
-    monkeypatch.setattr(bootstrap, "has_redis", both.wait)
-    monkeypatch.setattr(bootstrap, "ensure_packages", lambda _: both.wait())
-
-    bootstrap.set_up("demo")
-
-    assert not both.broken
 
 
 @pytest.mark.parametrize(("can_wait", "ensured"), [(True, []), (False, ["java"])])

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from dashboard.demo.processes import DemoError
 from dashboard.demo.stage import HOST, reserved_port
 
 IP_LOCAL_PORT_RANGE = 51
@@ -55,10 +54,3 @@ def test_the_server_it_is_meant_for_listens_on_it() -> None:
         socket.create_connection((HOST, port)) as connection,
     ):
         assert connection.getpeername()[1] == port
-
-
-def test_a_port_on_which_somebody_listens_is_refused_with_what_to_do() -> None:
-    with socket.create_server((HOST, 0)) as server:
-        port = server.getsockname()[1]
-        with pytest.raises(DemoError, match=f"Port {port} is in use.*DEMO_PORT="), reserved_port(port):
-            pass
