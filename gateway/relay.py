@@ -170,7 +170,8 @@ class Relay:
         if not attach.value("role"):
             self._expect()
         if not attach.value("role") and is_token_node(address_of(attach.encoded("target"))):
-            requests = TokenRequests(self.gateway.access, self.gateway.primary, self.proofs)
+            ask = self.proofs.ask if self._guard else lambda request: None  # a guard reads the answers
+            requests = TokenRequests(self.gateway.access, self.gateway.primary, ask)
             self._tokens.setdefault(channel, {})[attach.value("handle")] = requests
         return attach.replaced(**ends) if ends else attach.body
 

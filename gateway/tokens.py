@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from amqp10.codec import decode, encode
 from amqp10.frame_fields import FrameFields
 from amqp10.sections import APPLICATION_PROPERTIES, VALUE, Section, split
 from amqp10.types import AmqpError
 from gateway.access import Access
-from gateway.memory import Proofs
 from gateway.namespace import Namespace
 
 MAX_REQUEST = 64 * 1024
@@ -19,8 +18,8 @@ _MAX_PARTS = 128
 class TokenRequests:
     """The transfers of one link to `$cbs`: each request is held until it is whole, and passed on for the primary."""
 
-    def __init__(self, access: Access, primary: Namespace, proofs: Proofs) -> None:
-        self._access, self._primary, self._proofs = access, primary, proofs
+    def __init__(self, access: Access, primary: Namespace, ask: Callable[[bytes], object]) -> None:
+        self._access, self._primary, self._ask = access, primary, ask
         self._parts: list[FrameFields] = []
         self._size = 0
 
@@ -35,7 +34,7 @@ class TokenRequests:
         parts, self._parts, self._size = self._parts, [], 0
         asked = b"".join(part.body[part.payload :] for part in parts)
         changed = self._for_primary(asked)
-        self._proofs.ask(changed or asked)
+        self._ask(changed or asked)
         if changed is None:
             yield from (part.body for part in parts)
         else:
