@@ -8,7 +8,7 @@ import pytest
 from django.apps import apps
 
 from dashboard.fleet.pruning import KEPT
-from tests.campaign.flatness import FEWEST, RETAINED, Judged, judge, restarted, slope_of
+from tests.campaign.flatness import FEWEST, RETAINED, Judged, judge, restarted
 
 HOUR_S, EVERY_S, WARM_UP_S = 3600, 30, 600
 Series = Callable[[float], float]
@@ -85,12 +85,6 @@ def test_a_process_that_was_started_again_is_found() -> None:
     assert restarted(taken) == {"web": 1}
 
 
-def test_the_interval_of_a_slope_contains_it() -> None:
-    jitter = noise(5.0)
-    slope = slope_of([(float(at), at / 10 + jitter()) for at in range(0, 600, 10)])
-    assert slope.lower < slope.middle == pytest.approx(0.1, abs=0.01)
-
-
 def test_every_row_with_a_retention_is_one_that_is_pruned() -> None:
     """None is excused that nothing deletes."""
     named = {model.__name__ for model in apps.get_models()}
@@ -99,10 +93,3 @@ def test_every_row_with_a_retention_is_one_that_is_pruned() -> None:
         model = name.removeprefix("rows: ")
         assert model in named
         assert f"{pruned[model].days} day" in text, f"{model} is kept for {pruned[model].days} days"
-
-
-@pytest.mark.parametrize(("an_hour", "result"), [(20.0, "at most the threads"), (90.0, "grows")])
-def test_database_files_may_become_as_many_as_the_threads(an_hour: float, result: str) -> None:
-    series = {"database_files__web": lambda at: an_hour * at / HOUR_S, "threads__web": lambda at: 30.0}
-    found = {one.name: one.result for one in judge(samples(**series), WARM_UP_S)}
-    assert found == {"database files: web": result, "threads: web": "flat"}

@@ -73,24 +73,6 @@ def test_all_wheels_have_the_version_of_the_repository_and_require_each_other_in
                 assert f"=={version()}" in requirement
 
 
-def test_the_emulator_requires_its_engine_and_h11_and_brings_a_command_and_a_pytest_plugin(contents: Contents) -> None:
-    files = contents["servicebus-emulator"]
-
-    assert {Requirement(one).name for one in described(files).get_all("Requires-Dist")} == {"h11", "servicebus-amqp10"}
-    entries = metadata(files, "entry_points.txt")
-    assert "servicebus-emulator = emulator.command_line.command:main" in entries
-    assert "[pytest11]\nemulator.testing = emulator.testing" in entries
-
-
-def test_the_gateway_requires_the_library_and_its_engine_and_brings_a_command(contents: Contents) -> None:
-    files = contents["paired-namespaces-gateway"]
-
-    required = {Requirement(one).name for one in described(files).get_all("Requires-Dist")}
-    own = {"certifi", "cryptography", "h11", "prometheus-client"}
-    assert required == {*own, "paired-namespaces", "servicebus-amqp10"}
-    assert "paired-namespaces-gateway = gateway.command:main" in metadata(files, "entry_points.txt")
-
-
 def test_the_library_requires_the_sdk_and_no_framework(contents: Contents) -> None:
     required = map(Requirement, described(contents["paired-namespaces"]).get_all("Requires-Dist", []))
 
