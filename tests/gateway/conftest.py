@@ -14,7 +14,7 @@ from tests.emulator.clients.conftest import Served, serving
 from tests.gateway.recording import Recorder, recorder
 from tests.gateway.running import RunningGateway, gateway
 
-FLOW = b"\x00\x53\x13"
+FLOW, CLOSE = b"\x00\x53\x13", b"\x00\x53\x18"
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ class Watched:
 
     def _frames(self, recorder: Recorder) -> list[tuple[tuple[bytes, ...], tuple[bytes, ...]]]:
         recorded = [each.frames() for each in recorder.connections]
+        # Go ends a connection as soon as it has said `close`, and the gateway may see the end first.
+        recorded = [(said[: -(said[-1][8:11] == CLOSE) or None], answered) for said, answered in recorded if said]
         if not self.is_guarded:
             return recorded
         kept = [tuple(each for each in way if each[8:11] != FLOW) for both in recorded for way in both]

@@ -9,6 +9,7 @@ from tests.emulator.clients.programs import command
 from tests.emulator.clients.test_programs import STEPS
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
+JMS_STEPS = 45
 
 
 def walked(served, plain, name):
@@ -23,10 +24,15 @@ def test_an_sdk_of_another_language(served, plain, name):
 
 
 def test_qpid_jms(served, plain):
+    prepare_jms(served)
+    assert walked(served, plain, "JMS") == JMS_STEPS
+
+
+def prepare_jms(served):
+    """Its entities: it has no administration."""
     with administration_of(served.namespace.connection_string) as administration:
         administration.create_queue("jms", max_delivery_count=3, lock_duration="PT5S")
         administration.create_queue("jms-other")
         administration.create_queue("jms-sessions", requires_session=True)
         administration.create_topic("jms-topic")
         administration.create_subscription("jms-topic", "all")
-    assert walked(served, plain, "JMS") == 45

@@ -9,6 +9,9 @@ import pytest
 
 from tests import forked
 from tests.emulator.clients.installed import JAVASCRIPT, node_packages
+from tests.emulator.clients.programs import command
+from tests.emulator.clients.test_programs import STEPS
+from tests.gateway.test_programs import JMS_STEPS, prepare_jms
 from tests.selection import nightly
 
 pytestmark = pytest.mark.slow
@@ -98,4 +101,18 @@ def test_the_sdk_for_dotnet(watched):
     printed = watched.served.run([NET_CLIENT, "steps", watched.named, *addresses])
 
     assert printed.splitlines()[-1] == "NET 36 ok, 0 failed"
+    assert watched.unequal() == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "steps"), [("Go", STEPS["Go"]), ("Java", STEPS["Java"]), ("JMS", JMS_STEPS)])
+def test_other_sdks(watched, name, steps):
+    prepare_jms(watched.served)
+    here = watched.named.replace("localhost", f"localhost:{watched.before.port}")
+    administered = watched.served.namespace.connection_string
+    printed = watched.served.run(
+        command(name), here, NAMESPACE="localhost", ADMINISTRATION_CONNECTION_STRING=administered
+    )
+
+    assert f"\n# pass {steps}\n" in printed
     assert watched.unequal() == []

@@ -47,7 +47,8 @@ final class Clients {
 
     /** A connection string with the name of a namespace in place of a host and port. */
     private static String named(String connection) {
-        return connection.replaceFirst("sb://[^;]+", "sb://contoso.servicebus.windows.net")
+        String name = System.getenv().getOrDefault("NAMESPACE", "contoso.servicebus.windows.net");
+        return connection.replaceFirst("sb://[^;]+", "sb://" + name)
             .replace("UseDevelopmentEmulator=true;", "");
     }
 
