@@ -277,7 +277,7 @@ def _typed(value: Any) -> Any:
         case dict():
             return typed("MAP", {_key(key): _typed(each) for key, each in value.items()})
         case Raw():
-            return _decimal(value.encoded) or value
+            return value if (number := _decimal(value.encoded)) is None else number
     name = _NAMES.get(type(value))
     return value if name is None else typed(name, value)
 
@@ -286,4 +286,4 @@ def _key(key: Any) -> Any:
     """A map's key, of which the SDK can only send the type of a time, of bytes or of a decimal."""
     if isinstance(key, Timestamp):
         return from_milliseconds(key) or key
-    return (_decimal(key.encoded) or key) if isinstance(key, Raw) else key
+    return key if not isinstance(key, Raw) or (number := _decimal(key.encoded)) is None else number
