@@ -5,7 +5,7 @@ import re
 from contextlib import suppress
 
 import pytest
-from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import (
     OperationTimeoutError,
     ServiceBusAuthenticationError,
@@ -15,7 +15,6 @@ from azure.servicebus.exceptions import (
 
 from emulator.running import running
 from gateway.guard.backlog import Outgoing, SharedSender
-from gateway.guard.rewriting import BATCH_FORMAT, batches, inner_messages
 from gateway.namespace import Namespace
 from pairing.ends import Endpoint
 from tests.pairing.test_messages_round_trip import encoded
@@ -40,33 +39,6 @@ async def backlog(namespace):
     opened = backlog_to(namespace.connection_string)
     yield opened
     opened.close()
-
-
-def received(namespace, queue, count):
-    with (
-        ServiceBusClient.from_connection_string(namespace.connection_string) as client,
-        client.get_queue_receiver(queue, receive_mode="receiveanddelete") as receiver,
-    ):
-        found = []
-        while len(found) < count:
-            found += [str(message) for message in receiver.receive_messages(count, max_wait_time=10)]
-        return sorted(found)
-
-
-async def test_many_sends_to_two_queues_share_a_connection(backlog, namespace):
-    sends = [backlog.send(queue, ONE, 10.0) for queue in ("first", "second") for _ in range(50)]
-    assert set(await asyncio.gather(*sends)) == {None}
-    for queue in ("first", "second"):
-        assert await asyncio.to_thread(received, namespace, queue, 50) == ["one"] * 50
-
-
-async def test_a_batch_is_taken_apart_and_sent_as_several_where_it_is_too_large(backlog, namespace):
-    messages = [encoded(ServiceBusMessage(f"{number:03}" * 3000, message_id=str(number))) for number in range(40)]
-    (whole,) = batches(b"", messages, 10**9)
-    split = tuple(batches(whole, inner_messages(whole, BATCH_FORMAT), 256_000))
-    assert len(split) == 2
-    assert await backlog.send("first", Outgoing(split, BATCH_FORMAT), 10.0) is None
-    assert await asyncio.to_thread(received, namespace, "first", 40) == [f"{number:03}" * 3000 for number in range(40)]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from amqp10 import performatives as p
 from amqp10 import sasl
 from amqp10.connection import EMPTY_FRAME
 from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
-from tests.amqp10.peer import OPENING, SENDER, SESSION, sent
+from tests.amqp10.peer import OPENING, SESSION, sent
 from tests.deployment import product
 from tests.gateway.conftest import with_tls
 from tests.gateway.running import gateway
@@ -89,12 +89,6 @@ def test_a_name_and_a_key_are_replaced_if_they_are_the_gateways_and_passed_on_ot
         client.expect(ACCEPTED, AMQP_HEADER)
         assert said.hostname == "127.0.0.1"
         assert said.initial_response == "\0{}\0{}".format(*arrives).encode()
-
-
-def test_frames_wait_for_the_primary_and_arrive_in_order(connect):
-    client, primary = connect()
-    client.say(SESSION, SENDER, TRANSFER * 3)
-    primary.expect(SESSION, SENDER, *[TRANSFER] * 3)
 
 
 def test_each_peer_gets_heartbeats_as_it_asked_and_they_are_not_passed_on(connect):

@@ -3,19 +3,15 @@
 Each uses the option for a custom endpoint, so that not even a name has to be changed on the way.
 """
 
-import os
-
 import pytest
 
 from tests import forked
 from tests.emulator.clients.installed import JAVASCRIPT, node_packages
-from tests.emulator.clients.programs import command
-from tests.emulator.clients.test_programs import STEPS
-from tests.gateway.test_programs import JMS_STEPS, prepare_jms
+from tests.emulator.clients.programs import NET_CLIENT, command
+from tests.emulator.clients.test_programs import GENERAL, STEPS, prepare
 from tests.selection import nightly
 
 pytestmark = pytest.mark.slow
-NET_CLIENT = os.environ.get("NET_CLIENT")
 
 BLOCKING = """
 import sys
@@ -105,14 +101,14 @@ def test_the_sdk_for_dotnet(watched):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("name", "steps"), [("Go", STEPS["Go"]), ("Java", STEPS["Java"]), ("JMS", JMS_STEPS)])
-def test_other_sdks(watched, name, steps):
-    prepare_jms(watched.served)
+@pytest.mark.parametrize("name", ["Go", "Java", "JMS", "qpid-proton"])
+def test_other_clients(watched, name):
+    prepare(name, watched.served)
     here = watched.named.replace("localhost", f"localhost:{watched.before.port}")
     administered = watched.served.namespace.connection_string
     printed = watched.served.run(
         command(name), here, NAMESPACE="localhost", ADMINISTRATION_CONNECTION_STRING=administered
     )
 
-    assert f"\n# pass {steps}\n" in printed
+    assert f"\n# pass {(STEPS | GENERAL)[name]}\n" in printed
     assert watched.unequal() == []

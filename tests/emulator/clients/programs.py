@@ -1,4 +1,4 @@
-"""Programs made of SDKs for other languages, built once into the cache: `python -m tests.emulator.clients.programs`.
+"""Programs made of other clients, built once into the cache: `python -m tests.emulator.clients.programs`.
 
 The set-up builds them before the tests run. Where a tool is absent it says so in a sentence; the tests of that program
 are then skipped, or fail where the program is required.
@@ -18,6 +18,7 @@ from tests.emulator.clients.installed import CACHE, JAVASCRIPT, install, made_on
 
 HERE = Path(__file__).parent
 NET_CLIENT = os.environ.get("NET_CLIENT")
+UV = (sys.executable, "-m", "uv")
 JAVA_CLASSES = ("javac", "-d", "classes", "-cp", "lib/*")
 
 
@@ -47,6 +48,18 @@ PROGRAMS = {
     "Java": _java("java", "ServiceBus", is_nightly=False),
     "Java of 2024": _java("java", "ServiceBus", "-Dservicebus.version=7.17.7", is_nightly=True),
     "JMS": _java("jms", "Jms", is_nightly=True),
+    "qpid-proton": Program(
+        "proton",
+        "REQUIRE_PROTON",
+        (
+            (*UV, "venv", "-q", "--python", sys.executable, ".venv"),
+            # It is compiled here; without the headers of OpenSSL it would lack TLS.
+            (*UV, "pip", "install", "-q", "--python", ".venv", "python-qpid-proton==0.40.0"),
+            ("sh", "-c", ".venv/bin/python -c 'import proton; proton.SSLDomain(1)'"),
+        ),
+        ("{0}/.venv/bin/python", "{0}/steps.py"),
+        is_nightly=True,
+    ),
     "Rust": Program("rust", "REQUIRE_RUST", (("cargo", "build", "-q"),), ("{0}/target/debug/steps",), is_nightly=True),
 }
 

@@ -10,6 +10,7 @@ from tests.emulator.clients.programs import command
 
 pytestmark = pytest.mark.slow
 STEPS = {"Go": 48, "Java": 56, "Java of 2024": 56}
+GENERAL = {"JMS": 45, "Rust": 41, "qpid-proton": 7}
 LIVE_IN_GO = 230
 DIFFERENT_FOR_GO = {
     "TestAMQPLinksCBSLinkStillOpen",
@@ -79,12 +80,17 @@ def rule(right):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("name", "prefix", "steps"), [("JMS", "jms", 45), ("Rust", "rust", 41)])
-def test_a_general_client_of_amqp_walks_all_its_steps_plain_and_over_tls(walked, served, name, prefix, steps):
-    with administration_of(served.namespace.connection_string) as administration:
-        administration.create_queue(prefix, max_delivery_count=3, lock_duration="PT5S")
-        administration.create_queue(f"{prefix}-other")
-        administration.create_queue(f"{prefix}-sessions", requires_session=True)
-        administration.create_topic(f"{prefix}-topic")
-        administration.create_subscription(f"{prefix}-topic", "all")
+@pytest.mark.parametrize(("name", "steps"), GENERAL.items())
+def test_a_general_client_of_amqp_walks_all_its_steps_plain_and_over_tls(walked, served, name, steps):
+    prepare(name, served)
     assert [walked(name), walked(name, served.over_tls)] == [steps, steps]
+
+
+def prepare(name, served):
+    """The entities of a client that has no administration."""
+    with administration_of(served.namespace.connection_string) as administration:
+        administration.create_queue(name, max_delivery_count=3, lock_duration="PT5S")
+        administration.create_queue(f"{name}-other")
+        administration.create_queue(f"{name}-sessions", requires_session=True)
+        administration.create_topic(f"{name}-topic")
+        administration.create_subscription(f"{name}-topic", "all")
