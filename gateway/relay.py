@@ -61,7 +61,7 @@ class Relay:
         self.links: set[tuple[int, int]] = set()  # of the client's links, with their channels
         self.max_body, self.partial, self.kept = MAX_FRAME_SIZE, 0, 0
         self._closed_by: set[Front | Upstream] = set()
-        self._tokens: dict[int, dict[int, TokenRequests]] = {}  # by channel and handle
+        self.tokens: dict[int, dict[int, TokenRequests]] = {}  # by channel and handle
         self._is_client_read = True
         self.is_primary_there = True
         self._reason, self._is_leaving = "", False
@@ -89,7 +89,7 @@ class Relay:
             if not (self._is_leaving or (self._guard and self._guard.goes_on(code, channel, FrameFields(body)))):
                 self.leave(self._reason)  # and is served by the gateway once it has connected again
             return
-        if code == p.Disposition.CODE or (code in _PASSED and self._guard is None and channel not in self._tokens):
+        if code == p.Disposition.CODE or (code in _PASSED and self._guard is None and channel not in self.tokens):
             self.upstream.send(channel, body)
             return
         fields = FrameFields(body)
@@ -119,7 +119,7 @@ class Relay:
         """The frame bodies in the place of one of the client's."""
         if self._opening is None:
             return [self._open(fields)]
-        tokens = self._tokens.get(channel, {})
+        tokens = self.tokens.get(channel, {})
         match code:
             case p.Attach.CODE:
                 self.links.add((channel, fields.value("handle")))
@@ -131,7 +131,7 @@ class Relay:
                 tokens.pop(fields.value("handle"), None)
                 self.links.discard((channel, fields.value("handle")))
             case p.End.CODE:
-                self._tokens.pop(channel, None)
+                self.tokens.pop(channel, None)
                 self.links = {each for each in self.links if each[0] != channel}
             case p.Close.CODE:
                 self._closed_by.add(self.front)
@@ -172,7 +172,7 @@ class Relay:
         if not attach.value("role") and is_token_node(address_of(attach.encoded("target"))):
             ask = self.proofs.ask if self._guard else lambda request: None  # a guard reads the answers
             requests = TokenRequests(self.gateway.access, self.gateway.primary, ask)
-            self._tokens.setdefault(channel, {})[attach.value("handle")] = requests
+            self.tokens.setdefault(channel, {})[attach.value("handle")] = requests
         return attach.replaced(**ends) if ends else attach.body
 
     # --- reading and writing ----------------------------------------------------------------------------------------

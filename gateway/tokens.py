@@ -59,8 +59,7 @@ class TokenRequests:
 
 def _replaced(payload: bytes, sections: dict[int, Section], values: dict[int, object]) -> bytes:
     """The message with these values of its sections."""
-    pieces = []
-    for section in sections.values():
-        value = payload[section.value : section.end] if section.code not in values else encode(values[section.code])
-        pieces.append(payload[section.start : section.value] + value)
-    return b"".join(pieces)
+    return b"".join(
+        payload[each.start : each.value] + (encode(values[code]) if code in values else payload[each.value : each.end])
+        for code, each in sections.items()
+    )

@@ -30,7 +30,7 @@ class Guard:
 
     @property
     def is_all(self) -> bool:
-        """Whether the client has only senders, and links to nodes, and waits for no answer of the primary."""
+        """Whether the client has only senders and tokens, and waits for no answer of the primary."""
         return bool(self._links()) and not (self._has_others or self.is_waiting)
 
     @property
@@ -74,6 +74,8 @@ class Guard:
     def _is_taken(self, session: Session, code: int, fields: FrameFields, bodies: list[bytes]) -> bool:
         match code:
             case p.Transfer.CODE:
+                handle, tokens = fields.value("handle"), self._relay.tokens.get(session.channel, ())
+                self._has_others |= handle not in session.links and handle not in tokens  # and waits for an answer
                 session.transfer(fields, bodies)
                 return True
             case p.Flow.CODE:
@@ -167,10 +169,8 @@ class Guard:
 
 def _named(session: Session, answer: FrameFields) -> GuardedLink | None:
     """The guarded link that the primary answers."""
-    if not answer.value("role"):
-        return None
     links = [*(link for link in session.leaving if link.is_asked), *session.links.values()]
-    return next((link for link in links if link.name == answer.value("name")), None)
+    return next((link for link in links if answer.value("role") and link.name == answer.value("name")), None)
 
 
 def guarded_path(role: bool, target: p.Terminus | None, properties: Any) -> str | None:

@@ -46,6 +46,7 @@ class GuardRelay(Protocol):
     kept: int  # bytes of those without an outcome
     is_primary_there: bool
     proofs: Proofs
+    tokens: dict[int, dict[int, Any]]  # links to `$cbs`, by channel and handle
 
     def to_primary(self, channel: int, body: bytes) -> None: ...
     def to_client(self, channel: int, body: bytes) -> None: ...

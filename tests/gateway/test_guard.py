@@ -16,6 +16,7 @@ from azure.servicebus.aio import ServiceBusClient as AsyncServiceBusClient
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from emulator.running import running
+from pairing.fleet.health_store import HealthStore
 from pairing.fleet.presence import GatewayTraffic, Presences
 from pairing.fleet.shared_state import USAGE, SharedState
 from pairing.telemetry.metering import UsageRecord
@@ -179,6 +180,17 @@ def test_the_fleet_learns_the_failover_the_clients_and_the_usage_through_redis(
     metered = [UsageRecord.from_json(entry["record"]) for _, entry in redis_client.xrange(USAGE)]
     sent = [(each.kind, each.namespace, each.messages) for each in metered if each.entity == orders and each.messages]
     assert sorted(sent) == [("send", "contoso", 1), ("send_backlog", "contoso-dr", 1)]
+
+
+def test_operators_fail_over_and_release_what_is_sent(pair, tmp_path, orders, stored, redis_url, redis_client):
+    fleet, by = HealthStore(redis_client, "contoso"), {"operator": "o", "process": "p"}
+    options = {"secondary": pair[1].connection_string, "GATEWAY_COORDINATION": redis_url}
+    with gateway(tmp_path, pair[0].connection_string, **options) as through, sending(through, orders) as sender:
+        for change, *why in ((fleet.fail_over, "drill"), (fleet.release,)):
+            before = stored()[len(why)]
+            change(orders, *why, **by)
+            while stored()[len(why)] == before:
+                sender.send_messages(ServiceBusMessage("x"))
 
 
 def test_a_redirection_is_a_span_in_the_trace_of_its_message(pair, tmp_path, orders):

@@ -164,7 +164,8 @@ class Guarded:
         self.ends, self.failures = asyncio.get_running_loop().create_future(), []
         self.state, self.delivery = HEALTHY if is_healthy else FAILING, Mock()
         self.to_primary, self.to_client = [], []
-        self.relay = SimpleNamespace(max_body=1000, is_primary_there=True, proofs=Mock(asked={}), partial=0, kept=0)
+        self.relay = SimpleNamespace(max_body=1000, is_primary_there=True, proofs=Mock(asked={}), tokens={})
+        self.relay.partial = self.relay.kept = 0
         self.relay.flush = self.relay.primary_overdue = Mock()
         self.relay.to_primary = lambda _, body: self.to_primary.append(p.decode_performative(body)[0])
         self.relay.to_client = lambda _, body: self.to_client.append(p.decode_performative(body)[0])
@@ -260,13 +261,17 @@ async def test_what_comes_before_the_primary_answers_is_bounded_over_all_links()
     assert (guarded.relay.partial, guarded.client.kept) == (0, 0)
 
 
-@pytest.mark.parametrize("asks", ["token", "link", "session"])
+@pytest.mark.parametrize("asks", ["token", "link", "session", "request"])
 async def test_a_client_that_waits_for_an_answer_leaves_with_the_primary(asks):
     guarded = Guarded()
     assert guarded.guard.is_all
     guarded.relay.proofs.asked = {"1": None} if asks == "token" else {}
-    if asks == "link":
+    if asks in ("link", "request"):
         guarded.say(guarded.attach("orders/$management", 1))
+    if asks == "request":
+        guarded.answer(guarded.attach("orders/$management", 1, role=True))
+        assert guarded.guard.is_all
+        guarded.say(p.Transfer(1, 0, b"t", 0))
     elif asks == "session":
         guarded.guard.from_client(p.Begin.CODE, 3, FrameFields(p.encode_performative(p.Begin(None, 0, 9, 9))), [])
     assert not guarded.guard.is_all
