@@ -141,10 +141,7 @@ def _reachable(host: str) -> str:
 def parser(variables: Mapping[str, str]) -> argparse.ArgumentParser:
     """The options; their defaults are in these variables."""
     parser = argparse.ArgumentParser(
-        prog=COMMAND,
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog=COMMAND, description=DESCRIPTION, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
 
     def variable(option: str) -> str:

@@ -52,9 +52,8 @@ class Metrics(Collector):
         yield clients
         for name, meaning in _MEANINGS.items():
             is_counter = name.endswith("_total")
-            family = (CounterMetricFamily if is_counter else GaugeMetricFamily)(
-                _PREFIX + name, meaning, labels=("pair",)
-            )
+            kind = CounterMetricFamily if is_counter else GaugeMetricFamily
+            family = kind(_PREFIX + name, meaning, labels=("pair",))
             family.add_metric((self.pair,), getattr(self if is_counter else traffic, name))
             yield family
 

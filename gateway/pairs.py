@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pairing.ends import Endpoint, Role
 from pairing.options import SendAvailabilityOptions
@@ -36,12 +36,8 @@ def read_pair(file: Path, name: str, variables: Mapping[str, str], **shared: Any
     if name not in pairs:
         raise PairError(f"{file} has no pair {name}; it has {', '.join(sorted(pairs)) or 'none'}.")
     try:
-        return PairEnds(
-            name,
-            _endpoint("primary", pairs[name]["primary"], variables),
-            _endpoint("secondary", pairs[name]["secondary"], variables),
-            _options(name, pairs[name], shared),
-        )
+        primary, secondary = (_endpoint(role, pairs[name][role], variables) for role in get_args(Role))
+        return PairEnds(name, primary, secondary, _options(name, pairs[name], shared))
     except (KeyError, TypeError, ValueError) as error:
         raise PairError(f"{file}, pair {name}: {error}.") from None
 

@@ -6,6 +6,7 @@ Only what opens something is read: `open`, `attach`, and what goes to `$cbs`.
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Protocol
 
 from amqp10 import performatives as p
@@ -64,6 +65,7 @@ class Relay:
         self.tokens: dict[int, dict[int, TokenRequests]] = {}  # by channel and handle
         self._is_client_read = True
         self.is_primary_there = True
+        self.heard_at = 0.0  # without a primary
         self._reason, self._is_leaving = "", False
         self._shown: Grant | None = None
         self.proofs = Proofs(gateway.memory)
@@ -86,6 +88,7 @@ class Relay:
         """Pass a frame of the client on. Raises AmqpError."""
         code = body[2] if body[:2] == b"\x00\x53" and len(body) > 2 else FrameFields(body).code
         if not self.is_primary_there and code != p.Disposition.CODE:
+            self.heard_at = time.monotonic()
             if not (self._is_leaving or (self._guard and self._guard.goes_on(code, channel, FrameFields(body)))):
                 self.leave(self._reason)  # and is served by the gateway once it has connected again
             return
@@ -223,7 +226,7 @@ class Relay:
 
     def primary_lost(self, reason: str) -> None:
         """The connection to the primary failed or has ended: a client that only sends does not learn it."""
-        self.is_primary_there = False
+        self.is_primary_there, self.heard_at = False, time.monotonic()
         self._reason = f"The connection to the primary namespace is lost: {reason}."
         if not self._closed_by:
             self.proofs.renew()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -33,6 +34,7 @@ FINISH_S = 30.0
 _CLOSING_S, _LOOK_S, _ANSWER_S = 2.0, 0.01, 5.0
 _STOPS = "The gateway is shutting down."
 _PAUSE_S = 1.0  # between looks at a primary that is away
+_REST_S = 0.05  # of a client: the SDK for JavaScript fails what it sends as it reads a `close`, or takes 90 s
 
 
 class Gateway:
@@ -105,14 +107,16 @@ class Gateway:
             self._looking = asyncio.get_running_loop().create_task(self._look(self.client.direct))
 
     async def _look(self, direct: SharedSender) -> None:
-        while not await reaches(self.primary, self.read_buffer):
-            direct.is_away = True
-            for relay in [each for each in self._relays if each.is_waiting]:
-                relay.leave("The primary namespace does not answer.")
+        """Until the primary is there, and all clients that were served without it have left, each between two sends."""
+        while True:
+            direct.is_away = not await reaches(self.primary, self.read_buffer)
+            served = {each for each in self._relays if not each.is_primary_there}
+            busy = {each for each in served if each.retained or time.monotonic() - each.heard_at < _REST_S}
+            for relay in [each for each in self._relays if each.is_waiting] if direct.is_away else served - busy:
+                relay.leave(f"The primary namespace {'does not answer' if direct.is_away else 'is back'}.")
+            if not (direct.is_away or busy):
+                return
             await asyncio.sleep(_PAUSE_S)
-        direct.is_away = False
-        for relay in [each for each in self._relays if not each.is_primary_there]:
-            relay.leave("The primary namespace is back.")
 
     def ended(self, relay: Relay | StandIn) -> None:
         """A client has left."""

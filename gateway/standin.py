@@ -57,6 +57,7 @@ class StandIn:
         self.links: set[Link] = set()
         self._proving = asyncio.Lock()  # one client alone does not keep others waiting
         self._tasks: set[asyncio.Task[None]] = set()
+        self.heard_at = 0.0
 
     # --- amqp10.transport.listener.Served --------------------------------------------------------------------------
 
@@ -65,6 +66,7 @@ class StandIn:
         return self._amqp.state is State.OPEN and bool(self.proofs.grants)
 
     def receive(self, data: bytes) -> None:
+        self.heard_at = time.monotonic()
         for event in self._amqp.receive(data):
             try:
                 self._on(event)

@@ -92,11 +92,8 @@ class WebConversation:
         described = [*headers, (b"Content-Type", TEXT), (b"Content-Length", b"%d" % len(body))]
         reason = HTTPStatus(status).phrase.encode()
         head = h11.Response(status_code=status, headers=described, reason=reason)
-        parts = [
-            self._http.send(event) or b""
-            for event in (head, h11.Data(data=b"" if self._is_head else body), h11.EndOfMessage())
-        ]
-        self._connection.write(b"".join(parts))
+        events = (head, h11.Data(data=b"" if self._is_head else body), h11.EndOfMessage())
+        self._connection.write(b"".join(self._http.send(event) or b"" for event in events))
 
 
 class Splice(Dialled):

@@ -4,7 +4,7 @@ import asyncio
 import ssl
 import time
 from types import SimpleNamespace
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -14,7 +14,7 @@ from amqp10.codec import decode, encode
 from amqp10.frame_fields import FrameFields
 from amqp10.requests import Request, request, response
 from amqp10.types import AmqpError, Int, ULong
-from gateway import command, memory
+from gateway import command, memory, server
 from gateway.access import Access
 from gateway.guard import link
 from gateway.guard.guard import Guard
@@ -23,6 +23,7 @@ from gateway.metrics import Metrics, by_sdk, sdk_of
 from gateway.namespace import Namespace
 from gateway.pairs import read_pair
 from gateway.relay import MOST_HELD, Relay
+from gateway.server import Gateway
 from gateway.side import Phase
 from gateway.standin import StandIn
 from gateway.tokens import MAX_REQUEST, TokenRequests
@@ -76,6 +77,21 @@ async def test_a_client_that_is_greeting_while_the_primary_is_lost_learns_to_con
         served.receive(OPENING)
         assert b"amqp:connection:forced" in b"".join(call.args[0] for call in socket.write.call_args_list)
         socket.close.assert_called()
+
+
+async def test_a_client_goes_back_to_the_primary_between_two_sends(monkeypatch):
+    """The SDK for JavaScript fails what it sends as it reads a `close`."""
+    monkeypatch.setattr(server, "_PAUSE_S", 0)
+    monkeypatch.setattr(server, "reaches", AsyncMock(return_value=True))
+    sending, waiting = (Mock(is_primary_there=False, retained=0, heard_at=float("inf")) for _ in range(2))
+    waiting.heard_at, waiting.retained = 0.0, 1
+    looking = asyncio.ensure_future(Gateway._look(Mock(_relays={sending, waiting}), Mock()))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert [sending.leave.called, waiting.leave.called] == [False, False]
+    sending.heard_at, waiting.retained = 0.0, 0
+    await looking
+    assert [sending.leave.called, waiting.leave.called] == [True, True]
 
 
 def test_a_port_of_clients_keeps_no_place_for_http():
