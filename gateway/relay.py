@@ -19,6 +19,7 @@ from gateway.access import Access
 from gateway.front import Front
 from gateway.guard.client import GatewayClient
 from gateway.guard.guard import Guard
+from gateway.guard.session import REST_S
 from gateway.memory import Grant, Memory, Proofs
 from gateway.metrics import OTHER, Metrics, sdk_of
 from gateway.namespace import Namespace
@@ -64,8 +65,7 @@ class Relay:
         self._closed_by: set[Front | Upstream] = set()
         self.tokens: dict[int, dict[int, TokenRequests]] = {}  # by channel and handle
         self._is_client_read = True
-        self.is_primary_there = True
-        self.heard_at = 0.0  # without a primary
+        self.is_primary_there, self.busy_until = True, 0.0
         self._reason, self._is_leaving = "", False
         self._shown: Grant | None = None
         self.proofs = Proofs(gateway.memory)
@@ -88,7 +88,7 @@ class Relay:
         """Pass a frame of the client on. Raises AmqpError."""
         code = body[2] if body[:2] == b"\x00\x53" and len(body) > 2 else FrameFields(body).code
         if not self.is_primary_there and code != p.Disposition.CODE:
-            self.heard_at = time.monotonic()
+            self.busy_until = time.monotonic() + REST_S
             if not (self._is_leaving or (self._guard and self._guard.goes_on(code, channel, FrameFields(body)))):
                 self.leave(self._reason)  # and is served by the gateway once it has connected again
             return
@@ -226,7 +226,7 @@ class Relay:
 
     def primary_lost(self, reason: str) -> None:
         """The connection to the primary failed or has ended: a client that only sends does not learn it."""
-        self.is_primary_there, self.heard_at = False, time.monotonic()
+        self.is_primary_there, self.busy_until = False, time.monotonic() + REST_S
         self._reason = f"The connection to the primary namespace is lost: {reason}."
         if not self._closed_by:
             self.proofs.renew()

@@ -34,7 +34,6 @@ FINISH_S = 30.0
 _CLOSING_S, _LOOK_S, _ANSWER_S = 2.0, 0.01, 5.0
 _STOPS = "The gateway is shutting down."
 _PAUSE_S = 1.0  # between looks at a primary that is away
-_REST_S = 0.05  # of a client: the SDK for JavaScript fails what it sends as it reads a `close`, or takes 90 s
 
 
 class Gateway:
@@ -94,11 +93,9 @@ class Gateway:
     def _serve(self, connection: AcceptedConnection) -> Front | StandIn:
         self.metrics.clients_total += 1
         if self.client is not None and self.client.direct.is_away:
-            made = StandIn(self.client, Proofs(self.memory), self.access, connection, self.ended)
-            self._relays.add(made)
+            self._relays.add(made := StandIn(self.client, Proofs(self.memory), self.access, connection, self.ended))
             return made
-        relay = Relay(self, connection)
-        self._relays.add(relay)
+        self._relays.add(relay := Relay(self, connection))
         return relay.front
 
     def primary_lost(self) -> None:
@@ -111,7 +108,7 @@ class Gateway:
         while True:
             direct.is_away = not await reaches(self.primary, self.read_buffer)
             served = {each for each in self._relays if not each.is_primary_there}
-            busy = {each for each in served if each.retained or time.monotonic() - each.heard_at < _REST_S}
+            busy = {each for each in served if each.retained or time.monotonic() < each.busy_until}
             for relay in [each for each in self._relays if each.is_waiting] if direct.is_away else served - busy:
                 relay.leave(f"The primary namespace {'does not answer' if direct.is_away else 'is back'}.")
             if not (direct.is_away or busy):

@@ -28,7 +28,7 @@ from gateway.access import Access
 from gateway.guard.client import GatewayClient, GuardedSends, QueueLink
 from gateway.guard.guard import guarded_path
 from gateway.guard.link import CREDIT, MOST_EARLY, MOST_KEPT, RETRYABLE, SIZE_EXCEEDED, rejection
-from gateway.guard.session import ACCEPTED
+from gateway.guard.session import ACCEPTED, REST_S, RETRY_S
 from gateway.memory import USUAL, Grant, Proofs
 from gateway.metrics import OTHER, sdk_of
 from gateway.tokens import MAX_REQUEST
@@ -54,10 +54,9 @@ class StandIn:
         self._amqp = Connection(_CONTAINER, max_message_size=MOST_KEPT, authenticate=self._authenticate)
         self._amqp.opening.max_frame_size = _MAX_FRAME
         self.sdk, self.retained, self._kept, self._parts, self._is_leaving, self._reason = OTHER, 0, 0, 0, False, ""
-        self.links: set[Link] = set()
+        self.links, self.busy_until = set[Link](), 0.0
         self._proving = asyncio.Lock()  # one client alone does not keep others waiting
         self._tasks: set[asyncio.Task[None]] = set()
-        self.heard_at = 0.0
 
     # --- amqp10.transport.listener.Served --------------------------------------------------------------------------
 
@@ -66,7 +65,7 @@ class StandIn:
         return self._amqp.state is State.OPEN and bool(self.proofs.grants)
 
     def receive(self, data: bytes) -> None:
-        self.heard_at = time.monotonic()
+        self.busy_until = time.monotonic() + REST_S
         for event in self._amqp.receive(data):
             try:
                 self._on(event)
@@ -191,7 +190,7 @@ class StandIn:
             await run_async(sends.deliver(delivery, None, began_at))
             state = ACCEPTED
         except Exception as error:
-            state = rejection(error)
+            state, self.busy_until = rejection(error), time.monotonic() + RETRY_S
         self.retained -= 1
         if link.is_open:
             link.session.settle(event.delivery_id, state)

@@ -13,7 +13,7 @@ from amqp10.frame_fields import FrameFields, outcome_of
 from amqp10.types import AmqpError
 from gateway.guard.backlog import Outgoing, sdk_error
 from gateway.guard.client import GatewayClient, GuardedSends
-from gateway.guard.session import ACCEPTED, GuardedSession
+from gateway.guard.session import ACCEPTED, RETRY_S, GuardedSession
 from gateway.guard.work import Delivery
 from pairing.drive import run_async
 from pairing.health.availability import FAILED_OVER, HEALTHY
@@ -264,6 +264,7 @@ class GuardedLink:
             state = ACCEPTED
         except Exception as error:
             state = kept.rejected or rejection(error)
+            self._relay.busy_until = self._now() + RETRY_S
         finally:
             self._by_rules -= 1
         kept.pending = None

@@ -16,6 +16,8 @@ from amqp10.types import AmqpError, UInt
 from gateway.memory import Proofs
 
 WINDOW = 0x7FFFFFFF
+REST_S, RETRY_S = 0.05, 35.0
+"""How long a client sends nothing that is between two sends; and within which SDKs send again what was refused."""
 _SERIAL = 0xFFFFFFFF
 ACCEPTED = encode(p.accepted())
 _TRUE, _NULL = b"\x41", b"\x40"
@@ -45,6 +47,7 @@ class GuardRelay(Protocol):
     partial: int  # bytes of incomplete deliveries
     kept: int  # bytes of those without an outcome
     is_primary_there: bool
+    busy_until: float
     proofs: Proofs
     tokens: dict[int, dict[int, Any]]  # links to `$cbs`, by channel and handle
 

@@ -84,6 +84,18 @@ def stored(pair, orders):
     return lambda: (count()[0], count()[1] - before)
 
 
+@pytest.mark.parametrize("operation", ["cbs", pytest.param("connect", marks=pytest.mark.nightly)])
+def test_a_client_whose_connection_or_token_the_primary_does_not_answer_sends_in_time(
+    pair, tmp_path, orders, stored, operation
+):
+    with gateway_before(pair, tmp_path) as through, pair[0].faulty(operation, "silent"):
+        began = time.monotonic()
+        with sending(through, orders) as sender:
+            sender.send_messages(ServiceBusMessage("new"))
+        assert time.monotonic() - began < 30
+    assert stored() == (0, 1)
+
+
 @pytest.mark.parametrize("effect", ["reject", "detach", "silent"])
 def test_a_send_that_the_primary_fails_is_stored_in_the_backlog(pair, orders, sender, stored, effect):
     sender.send_messages(ServiceBusMessage("before"))
@@ -107,18 +119,6 @@ def test_a_connection_or_session_that_the_primary_ends_is_no_failure(pair, order
     with pair[0].faulty("send", effect, entity=orders, condition="amqp:connection:forced", count=1):
         sender.send_messages(ServiceBusMessage("on its way"))
     assert stored() == (2, 0)
-
-
-@pytest.mark.parametrize("operation", ["cbs", pytest.param("connect", marks=pytest.mark.nightly)])
-def test_a_client_whose_connection_or_token_the_primary_does_not_answer_sends_in_time(
-    pair, tmp_path, orders, stored, operation
-):
-    with gateway_before(pair, tmp_path) as through, pair[0].faulty(operation, "silent"):
-        began = time.monotonic()
-        with sending(through, orders) as sender:
-            sender.send_messages(ServiceBusMessage("new"))
-        assert time.monotonic() - began < 30
-    assert stored() == (0, 1)
 
 
 def test_an_error_of_the_client_is_the_primarys(sender, stored):

@@ -83,13 +83,13 @@ async def test_a_client_goes_back_to_the_primary_between_two_sends(monkeypatch):
     """The SDK for JavaScript fails what it sends as it reads a `close`."""
     monkeypatch.setattr(server, "_PAUSE_S", 0)
     monkeypatch.setattr(server, "reaches", AsyncMock(return_value=True))
-    sending, waiting = (Mock(is_primary_there=False, retained=0, heard_at=float("inf")) for _ in range(2))
-    waiting.heard_at, waiting.retained = 0.0, 1
+    sending, waiting = (Mock(is_primary_there=False, retained=0, busy_until=float("inf")) for _ in range(2))
+    waiting.busy_until, waiting.retained = 0.0, 1
     looking = asyncio.ensure_future(Gateway._look(Mock(_relays={sending, waiting}), Mock()))
     for _ in range(5):
         await asyncio.sleep(0)
     assert [sending.leave.called, waiting.leave.called] == [False, False]
-    sending.heard_at, waiting.retained = 0.0, 0
+    sending.busy_until, waiting.retained = 0.0, 0
     await looking
     assert [sending.leave.called, waiting.leave.called] == [True, True]
 
