@@ -39,10 +39,8 @@ ENDPOINT = Endpoint.from_connection_string("primary", "Endpoint=sb://h;SharedAcc
 
 @pytest.mark.parametrize(("count", "tag"), [(200, b""), (100, bytes(MAX_REQUEST // 90))], ids=["parts", "size"])
 def test_a_request_to_cbs_that_does_not_end_is_refused(count, tag):
-    requests, part = (
-        TokenRequests(Mock(), Mock(), Mock()),
-        FrameFields(p.encode_performative(p.Transfer(0, 0, tag, more=True))),
-    )
+    requests = TokenRequests(Mock(), Mock(), Mock())
+    part = FrameFields(p.encode_performative(p.Transfer(0, 0, tag, more=True)))
     with pytest.raises(AmqpError, match="too large"):
         assert not [list(requests.transfer(part, 65536)) for _ in range(count)]
 

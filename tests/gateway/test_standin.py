@@ -165,11 +165,8 @@ async def test_messages_are_scheduled_in_the_backlog_and_cannot_be_cancelled(pai
         peer = Peer(client)
         await peer.put(token("own", "k"))
         message = encoded(ServiceBusMessage("later", scheduled_enqueue_time_utc=None))
-        done = Request(
-            await peer.served._manage(
-                "orders", asking("schedule-message", {"messages": [{"message": message}, {"message": message}]})
-            )
-        )
+        twice = asking("schedule-message", {"messages": [{"message": message}] * 2})
+        done = Request(await peer.served._manage("orders", twice))
         assert (done.properties["statusCode"], list(done.body["sequence-numbers"])) == (200, [-1, -2])
         for name, body, status in (
             ("cancel-scheduled-message", {"sequence-numbers": Array([Long(-1)])}, 400),
