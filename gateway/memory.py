@@ -150,8 +150,8 @@ class Proofs:
     def may_send(self, path: str) -> bool:
         """Whether the client has proved that it may send to this entity."""
         path = path.casefold()
-        grants = [grant for grant in self.grants.values() if grant.covers(path)]
-        return any(grant.is_proof or self.memory.knows(grant, path) for grant in grants)
+        grants = self.grants.values()
+        return any((each.is_proof or self.memory.knows(each, path)) and each.covers(path) for each in grants)
 
 
 def _keep(kept: dict[Any, Any], key: Any, value: Any, most: int) -> None:

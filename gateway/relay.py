@@ -31,9 +31,8 @@ FORCED = "amqp:connection:forced"
 MOST_HELD = 1024 * 1024
 MOST_KEPT = 64 * MOST_HELD  # of one client: the SDK for Python ignores its credit
 _PASSED = (p.Transfer.CODE, p.Flow.CODE, p.Disposition.CODE)
-_HEADER_SIZE = 8
 _GREETED = (Phase.OUTCOME, Phase.FRAMES, Phase.CLOSED)  # the others learn it once they can read it
-_PATIENCE_S = 2.0  # with answers of the primary
+_HEADER_SIZE, _PATIENCE_S = 8, 2.0  # with answers of the primary
 
 
 class Gateway(Protocol):

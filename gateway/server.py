@@ -31,9 +31,9 @@ from pairing.fleet.presence import GatewayTraffic, Presence
 log = logging.getLogger("gateway")
 
 FINISH_S = 30.0
-_CLOSING_S, _LOOK_S, _ANSWER_S = 2.0, 0.01, 5.0
+_CLOSING_S, _LOOK_S, _ANSWER_S, _PAUSE_S = 2.0, 0.01, 5.0, 1.0
 _STOPS = "The gateway is shutting down."
-_PAUSE_S = 1.0  # between looks at a primary that is away
+_MOST_LOOKS, _FRAGILE = 60, "MSJSClient"  # for clients that never rest, but for the SDK that fails what it sends then
 
 
 class Gateway:
@@ -100,6 +100,7 @@ class Gateway:
 
     def primary_lost(self) -> None:
         """A connection to the primary is lost: find out whether it is away, and when it is back."""
+        self._looks = 0  # that found it
         if self.client is not None and (self._looking is None or self._looking.done()):
             self._looking = asyncio.get_running_loop().create_task(self._look(self.client.direct))
 
@@ -107,8 +108,10 @@ class Gateway:
         """Until the primary is there, and all clients that were served without it have left, each between two sends."""
         while True:
             direct.is_away = not await reaches(self.primary, self.read_buffer)
+            self._looks = 0 if direct.is_away else self._looks + 1
             served = {each for each in self._relays if not each.is_primary_there}
             busy = {each for each in served if each.retained or time.monotonic() < each.busy_until}
+            busy = {each for each in busy if self._looks < _MOST_LOOKS or each.sdk.startswith(_FRAGILE)}
             for relay in [each for each in self._relays if each.is_waiting] if direct.is_away else served - busy:
                 relay.leave(f"The primary namespace {'does not answer' if direct.is_away else 'is back'}.")
             if not (direct.is_away or busy):

@@ -23,6 +23,7 @@ FIELDS = {name.lower(): {"TYPE": name, "VALUE": 7} for name in WHOLE} | {"ratio"
 """The application properties that each program sets."""
 OF_NET, EVERY_MS = 20, 1000
 """The sends of .NET: what it says of one has to be read before it begins the next."""
+TRY_S = "20"  # as docs/gateway-clients.md advises
 _numbers = count()
 
 
@@ -50,8 +51,9 @@ class Program:
     """A program with its connection to a gateway."""
 
     def __init__(self, language: str, connection_string: str, prefix: str) -> None:
-        more = ("--prefix", prefix, "--batch", str(OF_NET), "--every", str(EVERY_MS))
+        more = ("--prefix", prefix, "--batch", str(OF_NET), "--every", str(EVERY_MS), "--try", TRY_S)
         argv, environment = programs.sends(language, connection_string, 10**9, *more)
+        environment["TRY_S"] = TRY_S
         self.process = subprocess.Popen(
             argv, env=os.environ | environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )

@@ -28,10 +28,8 @@ from tests.campaign.letters import Turn
 REPEATED = 0.5
 """The share of refused messages outside of sessions that the application sends again, once."""
 PAUSE_S = 0.5
-GATEWAYED_S = 60.0
-"""Two tries of the SDK: a gateway refuses one within 30 s, where both namespaces fail, and the SDK tries again."""
-LANGUAGE_S = 330.0
-"""Four tries of 60 s each, and the pauses of 30 s that JavaScript makes; what a gateway takes of that is `seen`."""
+GATEWAYED_S, LANGUAGE_S = 60.0, 90.0
+"""Two tries of the SDK for Python, four of 20 s of others, with pauses; what a gateway takes of that is `seen`."""
 
 
 @dataclass(frozen=True, slots=True)

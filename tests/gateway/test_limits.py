@@ -81,15 +81,17 @@ async def test_a_client_goes_back_to_the_primary_between_two_sends(monkeypatch):
     """The SDK for JavaScript fails what it sends as it reads a `close`."""
     monkeypatch.setattr(server, "_PAUSE_S", 0)
     monkeypatch.setattr(server, "reaches", AsyncMock(return_value=True))
-    sending, waiting = (Mock(is_primary_there=False, retained=0, busy_until=float("inf")) for _ in range(2))
-    waiting.busy_until, waiting.retained = 0.0, 1
-    looking = asyncio.ensure_future(Gateway._look(Mock(_relays={sending, waiting}), Mock()))
+    sdks = ("MSJSClient/7.9.5", "QpidJMS/2.10.0")
+    sending, restless = (Mock(is_primary_there=False, retained=0, busy_until=1e9, sdk=sdk) for sdk in sdks)
+    waiting = Mock(is_primary_there=False, busy_until=0.0, retained=1)
+    looking = asyncio.ensure_future(Gateway._look(Mock(_relays={sending, waiting}, _looks=0), Mock()))
     for _ in range(5):
         await asyncio.sleep(0)
     assert [sending.leave.called, waiting.leave.called] == [False, False]
     sending.busy_until, waiting.retained = 0.0, 0
     await looking
-    assert [sending.leave.called, waiting.leave.called] == [True, True]
+    await Gateway._look(Mock(_relays={restless}, _looks=60), Mock())  # for a minute
+    assert [sending.leave.called, waiting.leave.called, restless.leave.called] == [True, True, True]
 
 
 def test_a_port_of_clients_keeps_no_place_for_http():

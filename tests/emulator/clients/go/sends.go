@@ -13,7 +13,11 @@ import (
 
 // sends makes one send of each line, `ENTITY ID BODY [ID BODY]…`, of base64: `accepted ID` or `failed ID reason`.
 func sends() {
-	client := must(azservicebus.NewClientFromConnectionString(connectionString, nil))
+	options := azservicebus.ClientOptions{}
+	if os.Getenv("TRY_S") != "" {
+		options.RetryOptions.RetryDelay = time.Second
+	}
+	client := must(azservicebus.NewClientFromConnectionString(connectionString, &options))
 	senders := map[string]*azservicebus.Sender{}
 	for lines := bufio.NewReader(os.Stdin); ; {
 		line, ended := lines.ReadString('\n')

@@ -1,8 +1,10 @@
+import com.azure.core.amqp.AmqpRetryOptions;
 import com.azure.messaging.servicebus.ServiceBusClientBuilder;
 import com.azure.messaging.servicebus.ServiceBusMessage;
 import com.azure.messaging.servicebus.ServiceBusSenderClient;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Date;
@@ -34,7 +36,10 @@ public final class Sends {
 
     private static ServiceBusSenderClient open(String entity) {
         String connection = System.getenv("SERVICEBUS_CONNECTION_STRING");
-        return new ServiceBusClientBuilder().connectionString(connection).sender().queueName(entity).buildClient();
+        String tryS = System.getenv().getOrDefault("TRY_S", "60");
+        AmqpRetryOptions retries = new AmqpRetryOptions().setTryTimeout(Duration.ofSeconds(Long.parseLong(tryS)));
+        return new ServiceBusClientBuilder().connectionString(connection).retryOptions(retries)
+            .sender().queueName(entity).buildClient();
     }
 
     private static void send(ServiceBusSenderClient sender, String[] words) {

@@ -8,7 +8,9 @@ const require = createRequire(join(process.env.CLIENT_PACKAGES, "package.json"))
 const { ServiceBusClient } = require("@azure/service-bus");
 const { types } = require("rhea");
 
-const client = new ServiceBusClient(process.env.SERVICEBUS_CONNECTION_STRING);
+const timeoutInMs = 1000 * (process.env.TRY_S ?? 60);
+const retryOptions = process.env.TRY_S ? { timeoutInMs, retryDelayInMs: 1000 } : {};
+const client = new ServiceBusClient(process.env.SERVICEBUS_CONNECTION_STRING, { retryOptions });
 const senders = {};
 const kinds = ["ubyte", "ushort", "uint", "ulong", "byte", "short", "int", "long"];
 const typed = Object.fromEntries(kinds.map((kind) => [kind, types[`wrap_${kind}`](7)]));
