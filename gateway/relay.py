@@ -29,7 +29,7 @@ from gateway.upstream import Upstream
 
 FORCED = "amqp:connection:forced"
 MOST_HELD = 1024 * 1024
-MOST_KEPT = 64 * MOST_HELD  # of one client: the SDK for Python ignores its credit
+MOST_KEPT = 16 * MOST_HELD  # of one client: the SDK for Python ignores its credit
 _PASSED = (p.Transfer.CODE, p.Flow.CODE, p.Disposition.CODE)
 _GREETED = (Phase.OUTCOME, Phase.FRAMES, Phase.CLOSED)  # the others learn it once they can read it
 _HEADER_SIZE, _PATIENCE_S = 8, 2.0  # with answers of the primary

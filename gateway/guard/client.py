@@ -18,7 +18,7 @@ from pairing.links.failures import AnyLink, LinkFailure
 from pairing.operations.sender import SendOperations
 from pairing.options import SendAvailabilityOptions
 
-MOST_KEPT = 256 * 1024 * 1024
+MOST_KEPT = 32 * 1024 * 1024
 
 
 class QueueLink:

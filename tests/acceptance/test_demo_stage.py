@@ -47,8 +47,7 @@ def test_a_run_begins_without_what_the_last_one_left(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [*(("DEMO_PORT", value) for value in ("0", "65536", "http", "-1")), ("DEMO_SECONDS", "soon")],
+    ("name", "value"), [*(("DEMO_PORT", value) for value in ("0", "65536", "http", "-1")), ("DEMO_SECONDS", "soon")]
 )
 def test_a_number_that_cannot_be_one_is_refused(name: str, value: str) -> None:
     with pytest.raises(DemoError, match=name):

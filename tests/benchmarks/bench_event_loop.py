@@ -39,7 +39,7 @@ ROWS = [
         "the longest hold of the loop while links open over TLS",
         "at most 20 ms on a quiet machine",
         "{longest_hold_paired_ms[median]:.1f} ms; the bare SDK {longest_hold_bare_ms[median]:.1f} ms",
-    ),
+    )
 ]
 
 

@@ -1,19 +1,24 @@
 """Clients that mean harm, all at once, while another one sends: no send fails or waits, and memory stays bounded."""
 
 import contextlib
+import re
 import socket
 import time
+from pathlib import Path
 
+import httpx
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
 from amqp10 import performatives as p
-from amqp10.frames import AMQP_HEADER
+from amqp10.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 from emulator.running import running
 from tests.amqp10.peer import SASL, SESSION, sent, source, target
 from tests.benchmarks.processes import resident_bytes
 from tests.gateway.running import gateway
+from tests.gateway.test_away import backlog_queues
 from tests.gateway.wire import Wire
+from tests.pace import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 OPENING = SASL + AMQP_HEADER + sent(p.Open("hostile", max_frame_size=65536), channel=0) + SESSION
@@ -78,3 +83,30 @@ def test_nobody_else_is_disturbed(tmp_path, capfd):
         assert primary.stats()["orders"]["enqueued"] == 41
         assert sum(each["enqueued"] for each in secondary.stats().values()) == 0
     assert "Fatal error" not in capfd.readouterr().err
+
+
+def test_what_is_kept_while_neither_namespace_answers_is_bounded(tmp_path):
+    body = b"\x00\x53\x75\xb0" + (60_000).to_bytes(4) + bytes(60_000)
+    with contextlib.ExitStack() as stack:
+        namespaces = stack.enter_context(running("contoso", "contoso-dr", entities=["contoso/orders"]))
+        primary, secondary = (namespaces[name] for name in ("contoso", "contoso-dr"))
+        through = gateway(tmp_path, primary.connection_string, secondary=secondary.connection_string)
+        through = stack.enter_context(through)
+        key = re.search("SharedAccessKey=([^;]*)", through.connection_string)[1]
+        shown = frame(0, p.encode_performative(p.SaslInit("PLAIN", f"\0gateway\0{key}".encode())), SASL_FRAME)
+        eventually(lambda: backlog_queues(secondary))
+        stack.enter_context(primary.faulty("send", "silent"))
+        stack.enter_context(secondary.faulty("send", "silent"))
+        for _ in range(12):
+            wire = Wire.to(through.connection_string)
+            stack.callback(wire.socket.close)
+            wire.say(SASL_HEADER, shown, OPENING.removeprefix(SASL), attach(0, "orders"))
+            while wire.hear()[8:11] != b"\x00\x53\x13":  # flow
+                pass
+            wire.socket.settimeout(1)
+            with contextlib.suppress(OSError):  # it ignores its credit, and is not read any more
+                for number in range(2000):
+                    wire.say(sent(p.Transfer(0, number, b"t", 0), body))
+        eventually(lambda: re.search(r"refused_total\S* [1-9]", httpx.get(f"{through.health}/metrics").text), every_s=1)
+        highest_kb = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{through.process.pid}/status").read_text())[1]
+    assert int(highest_kb) < 384 * 1024  # the limit of a sidecar's pod

@@ -186,12 +186,7 @@ def unready(pair):
     [
         (unbalanced, "critical", f"The ledger of {QUEUE} does not balance", "2 of 5 messages are not accounted for."),
         (spent, "warning", "80 % of the budget for contoso in 2026-11 is spent", "81.23 of 100.00 EUR."),
-        (
-            silent,
-            "critical",
-            "No worker serves syphons",
-            f"The last heartbeat was at {LAST:%F %T} UTC.",
-        ),
+        (silent, "critical", "No worker serves syphons", f"The last heartbeat was at {LAST:%F %T} UTC."),
         (unready, "critical", "Readiness of 2 entities of contoso fell", "orders is at 40 of 100. No syphon is alive."),
     ],
     ids=["ledgers that do not add up", "a budget", "work that no worker does", "readiness"],

@@ -10,16 +10,7 @@ from django.utils import timezone
 
 from dashboard.access import tokens
 from dashboard.fleet.state import projection
-from dashboard.models import (
-    AuditEntry,
-    BacklogQueue,
-    Charge,
-    ChargeRun,
-    EntityHealth,
-    Invoice,
-    Pair,
-    Readiness,
-)
+from dashboard.models import AuditEntry, BacklogQueue, Charge, ChargeRun, EntityHealth, Invoice, Pair, Readiness
 from dashboard.site.redis import RedisError
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.fleet.test_projection import event

@@ -240,8 +240,7 @@ def test_resubmitting_all_covers_what_is_there_now_is_under_way_once_and_is_stop
 
 
 @pytest.mark.parametrize(
-    ("destination", "why"),
-    [("nowhere", "has neither a queue nor a topic nowhere"), (ORPHAN, "is a backlog queue")],
+    ("destination", "why"), [("nowhere", "has neither a queue nor a topic nowhere"), (ORPHAN, "is a backlog queue")]
 )
 def test_a_destination_that_is_none_is_refused_at_once(dead, as_role, destination, why):
     answer = as_role("operator").post(

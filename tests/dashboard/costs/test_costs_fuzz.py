@@ -62,8 +62,7 @@ def test_order_quotes_separators_and_encodings_do_not_matter(order, delimiter, q
 
 @few
 @given(
-    wild=st.lists(st.tuples(st.integers(0, 4), st.integers(0, len(HEAD) - 1), WILD), max_size=6),
-    cut=st.integers(0, 12),
+    wild=st.lists(st.tuples(st.integers(0, 4), st.integers(0, len(HEAD) - 1), WILD), max_size=6), cut=st.integers(0, 12)
 )
 def test_each_row_of_a_bill_is_added_up_or_counted_with_a_reason(wild, cut):
     rows = [row.split(",") for row in [*GOOD, *GOOD]]

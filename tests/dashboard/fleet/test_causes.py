@@ -75,12 +75,7 @@ def reported(*processes: str, kind: str = "dead_lettered") -> list[FailoverEvent
 
 @pytest.mark.parametrize(
     ("processes", "often"),
-    [
-        (("a",), ""),
-        (("a", "a"), "2 times"),
-        (("a", "b"), "in 2 processes"),
-        (("a", "b", "a", "b"), "in 2 processes"),
-    ],
+    [(("a",), ""), (("a", "a"), "2 times"), (("a", "b"), "in 2 processes"), (("a", "b", "a", "b"), "in 2 processes")],
 )
 def test_a_line_says_in_how_many_processes_or_how_often_it_happened(processes, often):
     (line,) = together(reported(*processes))

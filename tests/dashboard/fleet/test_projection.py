@@ -6,15 +6,7 @@ from datetime import timedelta
 import pytest
 
 from dashboard.fleet.state import message_counts, projection
-from dashboard.models import (
-    BacklogQueue,
-    DepthSample,
-    EntityHealth,
-    Heartbeat,
-    Pair,
-    PairDepth,
-    WaitingSample,
-)
+from dashboard.models import BacklogQueue, DepthSample, EntityHealth, Heartbeat, Pair, PairDepth, WaitingSample
 from pairing.events import Event
 from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health

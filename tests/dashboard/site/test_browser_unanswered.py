@@ -72,8 +72,7 @@ def test_a_second_click_after_a_lost_answer_does_no_harm(operator, site, shared)
 
 
 @pytest.mark.parametrize(
-    ("status", "says"),
-    [(502, "it is not known whether"), (503, "it is not known whether"), (404, "nothing was done")],
+    ("status", "says"), [(502, "it is not known whether"), (503, "it is not known whether"), (404, "nothing was done")]
 )
 def test_an_answer_that_is_none_of_ours_is_reported_in_a_sentence_of_ours(operator, status, says):
     dialog = asked(operator)
