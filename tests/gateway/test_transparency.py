@@ -6,6 +6,7 @@ Each uses the option for a custom endpoint, so that not even a name has to be ch
 import pytest
 
 from tests import forked
+from tests.administration import administration_of
 from tests.emulator.clients.installed import JAVASCRIPT, node_packages
 from tests.emulator.clients.programs import NET_CLIENT, command
 from tests.emulator.clients.test_programs import GENERAL, STEPS, prepare
@@ -75,18 +76,17 @@ def test_the_sdk_for_python(watched, program):
     assert watched.unequal() == []
 
 
-def test_the_sdk_for_javascript(watched):
-    command = ["node", "--test-reporter=tap", str(JAVASCRIPT / "service_bus.mjs")]
-    printed = watched.served.run(
-        command,
-        watched.named,
-        ADMINISTRATION_CONNECTION_STRING=watched.administered,
-        PLAIN_CONNECTION_STRING=watched.served.namespace.connection_string,
-        CUSTOM_ENDPOINT=watched.endpoint,
-        CLIENT_PACKAGES=str(node_packages()),
-    )
+@pytest.mark.parametrize("program", ["service_bus.mjs", *nightly("rhea.mjs")])
+def test_the_clients_for_javascript(watched, program):
+    plain = watched.served.namespace.connection_string
+    with administration_of(plain) as administration:
+        administration.create_queue("sessions", requires_session=True)
+    command = ["node", "--test-reporter=tap", str(JAVASCRIPT / program)]
+    places = {"ADMINISTRATION_CONNECTION_STRING": watched.administered, "PLAIN_CONNECTION_STRING": plain}
+    places |= {"CUSTOM_ENDPOINT": watched.endpoint, "CLIENT_PACKAGES": str(node_packages())}
+    printed = watched.served.run(command, watched.named, **places)
 
-    assert "\n# pass 42\n" in printed
+    assert f"\n# pass {42 if program == 'service_bus.mjs' else 12}\n" in printed
     assert watched.unequal() == []
 
 

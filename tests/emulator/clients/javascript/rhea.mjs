@@ -11,10 +11,12 @@ const require = createRequire(join(process.env.CLIENT_PACKAGES ?? process.cwd(),
 const rhea = require("rhea");
 
 const connectionString = process.env.SERVICEBUS_CONNECTION_STRING;
-const [, host, port] = connectionString.match(/Endpoint=sb:\/\/([^:;/]+):(\d+)/);
+const endpoint = process.env.CUSTOM_ENDPOINT; // with TLS
+const [, host, port] = (endpoint ?? connectionString).match(/sb:\/\/([^:;/]+):(\d+)/);
 const [, username] = connectionString.match(/SharedAccessKeyName=([^;]*)/);
 const [, password] = connectionString.match(/SharedAccessKey=([^;]*)/);
-const settings = { host, port: Number(port), username, password, reconnect: false };
+const named = { hostname: host, sasl_init_hostname: host, transport: endpoint ? "tls" : "tcp" };
+const settings = { host, port: Number(port), username, password, reconnect: false, ...named };
 let connection, sender;
 
 async function opened(link, event) {
