@@ -48,6 +48,7 @@ def of_unit() -> Way:
 
 WAYS: dict[str, Way] = {
     "compose": (COMPOSE["services"]["gateway"]["command"], COMPOSE["services"]["gateway"]["environment"]),
+    "by name": (BY_NAME["services"]["gateway"]["command"], BY_NAME["services"]["gateway"]["environment"]),
     "sidecar": of_container(IN_POD),
     "shared": of_container(FOR_ALL),
     "systemd": of_unit(),
@@ -55,7 +56,9 @@ WAYS: dict[str, Way] = {
 
 
 def placed(text: str, folder: Path) -> str:
-    """The text with this folder in the place of those of secrets and of the pairs file."""
+    """The text with this folder in the place of those of secrets and of the pairs file; 443 is root's."""
+    primary = (folder / "contoso_primary").read_text(encoding="utf-8").partition("sb://")[2]
+    text = text.replace("0.0.0.0:443", "127.0.0.1:0").replace("${PRIMARY_ADDRESS:?}", primary.partition(";")[0])
     for place in ("/run/secrets/paired-namespaces", "/run/secrets/tls", "/run/secrets", "/etc/paired-namespaces", "%d"):
         text = text.replace(place, str(folder))
     return text
@@ -84,8 +87,9 @@ def started(way: Way, folder: Path) -> Iterator[None]:
 def test_what_a_file_starts_is_ready_on_its_ports_and_accepts_a_send(name: str, tmp_path: Path, redis_url: str) -> None:
     authority = trustme.CA()
     made = authority.issue_cert("localhost", "127.0.0.1")
-    made.private_key_pem.write_to_path(tmp_path / "tls.key")
-    made.cert_chain_pems[0].write_to_path(tmp_path / "tls.crt")
+    for key_file, file in (("tls.key", "tls.crt"), ("key.pem", "cert.pem")):
+        made.private_key_pem.write_to_path(tmp_path / key_file)
+        made.cert_chain_pems[0].write_to_path(tmp_path / file)
     context = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
     key = "SharedAccessKeyName=gateway;SharedAccessKey=a-key"
     for file in ("gateway_key", "gateway_keys"):
@@ -99,7 +103,7 @@ def test_what_a_file_starts_is_ready_on_its_ports_and_accepts_a_send(name: str, 
             assert urllib.request.urlopen("http://127.0.0.1:8081/readyz", timeout=60).status == 200
             string = f"Endpoint=sb://127.0.0.1:5672;{key};UseDevelopmentEmulator=true"
             keywords: dict[str, Any] = {}
-            if name == "shared":
+            if name in ("shared", "by name"):
                 string = f"{primary.partition('UseDevelopment')[0]}"
                 keywords = {"custom_endpoint_address": "sb://localhost:5671", "ssl_context": context}
                 keywords["transport_type"] = TransportType.Amqp
@@ -117,7 +121,7 @@ def test_options_and_secrets_are_the_commands(name: str) -> None:
     assert {one if one in known else one.removesuffix("_FILE") for one in own} <= known
     secrets = {one.removesuffix("_FILE") for one in variables if one != "GATEWAY_PAIRS_FILE"}
     assert product.PAIR | {"GATEWAY_COORDINATION"} <= secrets
-    assert all(one.endswith("_FILE") for one in variables)
+    assert all(one.endswith("_FILE") for one in {*variables} - {"GATEWAY_PRIMARY_ADDRESS"})
 
 
 def test_probes_and_services_lead_to_the_ports_that_are_listened_on() -> None:

@@ -62,9 +62,8 @@ def watched(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Watched]
         named = named.replace("UseDevelopmentEmulator=true;", "")
         behind.to = int(served.namespace.url.rpartition(":")[2])
         options = with_tls(tmp_path, "--primary-address", f"127.0.0.1:{behind.port}")
-        secondary = (
-            stack.enter_context(running("contoso-dr"))["contoso-dr"].connection_string if request.param else None
-        )
+        far = stack.enter_context(running("contoso-dr"))["contoso-dr"]
+        secondary = far.connection_string if request.param else None
         trust = {"SSL_CERT_FILE": str(served.authority)}
         through = stack.enter_context(gateway(tmp_path, named, *options, secondary=secondary, **trust))
         before.to = int(through.places[0].rpartition(":")[2])

@@ -55,9 +55,8 @@ class Recorder:
         self.connections.append(recorded)
         self._tasks.add(asyncio.current_task())
         name = "localhost" if self._dials else None
-        far_reader, far_writer = await asyncio.open_connection(
-            "127.0.0.1", self.to, ssl=self._dials, server_hostname=name
-        )
+        dialled = asyncio.open_connection("127.0.0.1", self.to, ssl=self._dials, server_hostname=name)
+        far_reader, far_writer = await dialled
         await asyncio.gather(_copy(reader, far_writer, recorded.said), _copy(far_reader, writer, recorded.answered))
 
 

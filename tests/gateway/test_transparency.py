@@ -105,10 +105,8 @@ def test_the_sdk_for_dotnet(watched):
 def test_other_clients(watched, name):
     prepare(name, watched.served)
     here = watched.named.replace("localhost", f"localhost:{watched.before.port}")
-    administered = watched.served.namespace.connection_string
-    printed = watched.served.run(
-        command(name), here, NAMESPACE="localhost", ADMINISTRATION_CONNECTION_STRING=administered
-    )
+    more = {"NAMESPACE": "localhost", "ADMINISTRATION_CONNECTION_STRING": watched.served.namespace.connection_string}
+    printed = watched.served.run(command(name), here, **more)
 
     assert f"\n# pass {(STEPS | GENERAL)[name]}\n" in printed
     assert watched.unequal() == []
