@@ -23,7 +23,7 @@ from pairing.links.failures import LinkCrowdedError, LinkFailure
 
 CREDIT = 500
 MOST_KEPT = 8 * 1024 * 1024
-_TOO_MUCH, MOST_EARLY = 2 * MOST_KEPT, 1024 * 1024  # incomplete of one client; before the primary has answered
+_TOO_MUCH, MOST_EARLY = 4 * MOST_KEPT, 1024 * 1024  # incomplete of one client; before the primary has answered
 _OF_FRAME, _OF_DELIVERY = 500, 4000  # beside the bytes of the client
 RETRYABLE, UNAUTHORIZED = "com.microsoft:timeout", "amqp:unauthorized-access"
 SIZE_EXCEEDED = "amqp:link:message-size-exceeded"

@@ -20,9 +20,9 @@ class Delivery(Payload):
     def __init__(self, data: bytes, message_format: int, path: str, limit: Callable[[], int]) -> None:
         """`limit`: the most bytes of a batch in a backlog queue, as it is known then. Raises DecodeError."""
         self._encoded = inner_messages(data, message_format)
-        super().__init__(self._encoded, Outgoing((data,), message_format), path)  # type: ignore[arg-type]
-        self.data, self.message_format = data, message_format
-        self._limit = limit
+        self.data = data if message_format == BATCH_FORMAT else self._encoded[0]  # kept once
+        super().__init__(self._encoded, Outgoing((self.data,), message_format), path)  # type: ignore[arg-type]
+        self.message_format, self._limit = message_format, limit
         self._parcels: list[bytes] = []
 
     def measure(self, backlog_limit: int, require_headroom: bool) -> None:
