@@ -99,7 +99,7 @@ def test_a_client_whose_connection_or_token_the_primary_does_not_answer_sends_in
 @pytest.mark.parametrize("effect", ["reject", "detach", "silent"])
 def test_a_send_that_the_primary_fails_is_stored_in_the_backlog(pair, orders, sender, stored, effect):
     sender.send_messages(ServiceBusMessage("before"))
-    with pair[0].faulty("send", effect, entity=orders):
+    with pair[0].faulty("send", effect, entity=orders), pair[1].faulty("send", "reject", entity=min(pair[1].stats())):
         for number in range(3):
             sender.send_messages(ServiceBusMessage(str(number)))
         sender.send_messages([ServiceBusMessage("x" * 180) for _ in range(1000)])
