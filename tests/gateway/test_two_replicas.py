@@ -6,34 +6,32 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 
 import pytest
-from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
+from azure.servicebus import ServiceBusClient, ServiceBusReceiveMode
 
 from emulator.running import running
 from tests.gateway.recording import recorder
 from tests.gateway.running import gateway
+from tests.gateway.test_sdks_in_faults import InPython, Program
+from tests.selection import nightly
 
 pytestmark = pytest.mark.slow
 CLIENTS, MESSAGES = 4, 60
 
 
-def send_all(string, of, is_halfway):
-    """Send messages one after the other; returns the ids of those that were accepted."""
-    accepted = []
-    with (
-        ServiceBusClient.from_connection_string(string, retry_total=5, retry_backoff_factor=0.1) as client,
-        client.get_queue_sender("orders") as sender,
-    ):
-        for number in range(MESSAGES):
-            name = f"{of}-{number}"
-            sender.send_messages(ServiceBusMessage(name, message_id=name))
-            accepted.append(name)
-            if number == MESSAGES // 2:
-                is_halfway()
-    return accepted
+def send_all(client, of, is_halfway):
+    """Send messages one after the other; returns their ids."""
+    names = [f"{of}-{number}" for number in range(MESSAGES)]
+    for name in names:
+        assert client.ask(name).split() == ["accepted", name]
+        if name == names[MESSAGES // 2]:
+            is_halfway()
+    return names
 
 
-def test_clients_reconnect_to_the_other_and_nothing_accepted_is_lost(tmp_path, redis_url):
-    (tmp_path / "key").write_text("a-key", encoding="utf-8")
+@pytest.mark.parametrize("language", ["Python", *nightly("JavaScript", "Java", "Go")])
+def test_clients_reconnect_to_the_other_and_nothing_accepted_is_lost(tmp_path, redis_url, monkeypatch, language):
+    monkeypatch.setenv("TRY_S", "20")
+    (key := tmp_path / "key").write_text("a-key", encoding="utf-8")
     with ExitStack() as stack:
         namespaces = stack.enter_context(running("contoso", "contoso-dr", entities=["contoso/orders"]))
         primary, secondary = (namespaces[name].connection_string for name in ("contoso", "contoso-dr"))
@@ -41,20 +39,22 @@ def test_clients_reconnect_to_the_other_and_nothing_accepted_is_lost(tmp_path, r
         folders = [tmp_path / "one", tmp_path / "two"]
         for folder in folders:
             folder.mkdir()
-        key = ("--key-file", str(tmp_path / "key"))
-        replicas = [stack.enter_context(gateway(folder, primary, *key, **options)) for folder in folders]
+        replicas = [stack.enter_context(gateway(at, primary, "--key-file", str(key), **options)) for at in folders]
         ports = [int(one.connection_string.partition(";")[0].rpartition(":")[2]) for one in replicas]
         service = stack.enter_context(recorder())
         service.to = ports[0]
         string = replicas[0].connection_string.replace(f":{ports[0]};", f":{service.port};")
-        string = string.replace(f"SharedAccessKeyFile={tmp_path / 'key'}", "SharedAccessKey=a-key")
+        string = string.replace(f"SharedAccessKeyFile={key}", "SharedAccessKey=a-key")
 
         def kill():
             service.to = ports[1]
             replicas[0].process.send_signal(signal.SIGKILL)
 
         threads = stack.enter_context(ThreadPoolExecutor(CLIENTS))
-        sending = [threads.submit(send_all, string, of, kill if of == 0 else int) for of in range(CLIENTS)]
+        clients = [InPython(string) if language == "Python" else Program(language, string) for _ in range(CLIENTS)]
+        for client in clients:
+            stack.callback(client.end)
+        sending = [threads.submit(send_all, one, of, int if of else kill) for of, one in enumerate(clients)]
         accepted = [name for each in as_completed(sending) for name in each.result(60)]
         assert replicas[0].process.wait(10) == -signal.SIGKILL
         assert len(accepted) == CLIENTS * MESSAGES
