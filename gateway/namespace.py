@@ -38,17 +38,11 @@ class Namespace:
         hostname = urlsplit(f"//{endpoint.host}").hostname or ""
         found = f"//{address}" if address else endpoint.keywords.get("custom_endpoint_address")
         place = urlsplit(found or f"//{endpoint.host}")
-        port = place.port if found or endpoint.emulator else None
+        port = (place.port if found or endpoint.emulator else None) or (_PLAIN_PORT if endpoint.emulator else _PORT)
         parts = dict(part.split("=", 1) for part in (endpoint.connection_string or "").split(";") if "=" in part)
-        return cls(
-            endpoint.address,
-            hostname,
-            place.hostname or "",
-            port or (_PLAIN_PORT if endpoint.emulator else _PORT),
-            None if endpoint.emulator else _authorities(hostname),
-            parts.get("SharedAccessKeyName", ""),
-            parts.get("SharedAccessKey", ""),
-        )
+        tls = None if endpoint.emulator else _authorities(hostname)
+        name, key = (parts.get(each, "") for each in ("SharedAccessKeyName", "SharedAccessKey"))
+        return cls(endpoint.address, hostname, place.hostname or "", port, tls, name, key)
 
     def sign(self, audience: str) -> tuple[str, str]:
         """A token for an audience, signed with the key, and its kind."""

@@ -20,8 +20,7 @@ class TokenRequests:
 
     def __init__(self, access: Access, primary: Namespace, ask: Callable[[bytes], object]) -> None:
         self._access, self._primary, self._ask = access, primary, ask
-        self._parts: list[FrameFields] = []
-        self._size = 0
+        self._parts, self._size = list[FrameFields](), 0
 
     def transfer(self, transfer: FrameFields, max_size: int) -> Iterator[bytes]:
         """The frame bodies that go to the primary now. Raises AmqpError."""

@@ -98,7 +98,7 @@ def test_what_a_file_starts_is_ready_on_its_ports_and_accepts_a_send(name: str, 
         primary = namespaces["contoso"].connection_string
         strings = {"contoso_primary": primary, "contoso_secondary": namespaces["contoso-dr"].connection_string}
         for file, text in (strings | {"redis_url": redis_url, "pairs.toml": PAIRS}).items():
-            (tmp_path / file).write_text(text, encoding="utf-8")
+            (tmp_path / file).write_text(f"{text}\n", encoding="utf-8")
         with started(WAYS[name], tmp_path):
             assert urllib.request.urlopen("http://127.0.0.1:8081/readyz", timeout=60).status == 200
             string = f"Endpoint=sb://127.0.0.1:5672;{key};UseDevelopmentEmulator=true"

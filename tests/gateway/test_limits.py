@@ -21,7 +21,6 @@ from gateway.guard.guard import Guard
 from gateway.memory import Grant, Memory, Proofs
 from gateway.metrics import Metrics, by_sdk, sdk_of
 from gateway.namespace import Namespace
-from gateway.pairs import read_pair
 from gateway.relay import MOST_HELD, Relay
 from gateway.server import Gateway
 from gateway.side import Phase
@@ -94,6 +93,17 @@ async def test_a_client_goes_back_to_the_primary_between_two_sends(monkeypatch):
     assert [sending.leave.called, waiting.leave.called, restless.leave.called] == [True, True, True]
 
 
+async def test_the_link_for_tokens_is_detached_before_the_connection_is_closed():
+    primary = Namespace("h", "h", "127.0.0.1", 1, None)
+    relay = Relay(Mock(primary=primary, client=None, read_buffer=bytearray(1)), Mock())
+    relay.front.phase, relay.front.is_open, relay.asked = Phase.FRAMES, True, (3, 4)
+    relay.front.write = written = Mock()
+    for relay.tokens in ({}, {3: {}}, {3: {0: Mock()}}):
+        relay.close("amqp:connection:forced", "it is back")
+        relay.front.phase = Phase.FRAMES
+    assert [call.args[0].count(b"forced") for call in written.call_args_list] == [1, 1, 2]
+
+
 def test_a_port_of_clients_keeps_no_place_for_http():
     assert [WebConversation(Mock(), pages, Mock()).is_open for pages in ({}, {"/healthz": Mock()})] == [False, True]
 
@@ -104,12 +114,6 @@ def test_clients_without_tls_are_accepted_on_this_machine_only(tmp_path, monkeyp
     options = ["--pair", "contoso", "--pairs-file", str(tmp_path / "pairs.toml"), "--listen", "0.0.0.0:0"]
     assert command.main(options) == 2
     assert "beyond this machine" in capsys.readouterr().err
-
-
-def test_a_connection_string_may_end_with_a_line(tmp_path):
-    (tmp_path / "pairs.toml").write_text(PAIRS.replace("SECONDARY_END", WITHOUT_KEY))
-    text = "Endpoint=sb://h;SharedAccessKeyName=n;SharedAccessKey=k"
-    assert read_pair(tmp_path / "pairs.toml", "contoso", {"PRIMARY": f"{text}\n"}).primary.connection_string == text
 
 
 async def test_a_side_is_silent_only_while_it_is_read_and_hears_twice_in_the_time_it_announced():
