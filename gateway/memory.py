@@ -151,7 +151,7 @@ class Proofs:
         """Whether the client has proved that it may send to this entity."""
         path = path.casefold()
         grants = self.grants.values()
-        return any((each.is_proof or self.memory.knows(each, path)) and each.covers(path) for each in grants)
+        return any(each.covers(path) and (each.is_proof or self.memory.knows(each, path)) for each in grants)
 
 
 def _keep(kept: dict[Any, Any], key: Any, value: Any, most: int) -> None:

@@ -65,7 +65,7 @@ class Relay:
         self.tokens: dict[int, dict[int, TokenRequests]] = {}  # by channel and handle
         self._is_client_read = True
         self.is_primary_there, self.busy_until = True, 0.0
-        self.asked: tuple[int, int] | None = None
+        self.token_link: tuple[int, int] | None = None
         self._reason, self._is_leaving = "", False
         self._shown: Grant | None = None
         self.proofs = Proofs(gateway.memory)
@@ -263,8 +263,8 @@ class Relay:
             if not self.front.is_open:
                 self.front.send(0, p.encode_performative(p.Open(self.gateway.primary.hostname)))
             error = p.error(condition, description)
-            if self.asked is not None and any(self.tokens.values()):  # JavaScript waits for a minute otherwise
-                self.front.send(self.asked[0], p.encode_performative(p.Detach(self.asked[1], True, error)))
+            if self.token_link is not None and any(self.tokens.values()):  # JavaScript waits for a minute otherwise
+                self.front.send(self.token_link[0], p.encode_performative(p.Detach(self.token_link[1], True, error)))
             self.front.send(0, p.encode_performative(p.Close(error)))
             self.front.flush()
         self.end()

@@ -121,7 +121,7 @@ class Guard:
             case p.Attach.CODE if not fields.value("role") and is_token_node(address_of(fields.encoded("source"))):
                 session.tokens_handle = fields.value("handle")
             case p.Attach.CODE if is_token_node(address_of(fields.encoded("target"))):
-                self._relay.asked = channel, fields.value("handle")
+                self._relay.token_link = channel, fields.value("handle")
             case p.Attach.CODE if (link := _named(session, fields)) is not None:
                 return self._attached(session, link, fields)
             case p.Detach.CODE if fields.value("handle") == session.tokens_handle:

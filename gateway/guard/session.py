@@ -48,7 +48,7 @@ class GuardRelay(Protocol):
     kept: int  # bytes of those without an outcome
     is_primary_there: bool
     busy_until: float
-    asked: tuple[int, int] | None  # the primary's channel and handle of the link on which it is asked for tokens
+    token_link: tuple[int, int] | None  # the primary's channel and handle of the link on which it is asked for tokens
     proofs: Proofs
     tokens: dict[int, dict[int, Any]]  # links to `$cbs`, by channel and handle
 

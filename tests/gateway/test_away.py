@@ -61,6 +61,24 @@ class Primary:
         self._network.stdin.flush()
 
 
+class Program:
+    """Sends of another language; those of .NET are made by themselves."""
+
+    def __init__(self, language, connection_string, count=10**6, every_ms=500):
+        argv, more = sends(language, connection_string, count, "--every", str(every_ms))
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self._process = subprocess.Popen(argv, env=os.environ | more, **pipes)
+
+    def ask(self, number):
+        with contextlib.suppress(BrokenPipeError):
+            print(f"orders {number} eA==", file=self._process.stdin, flush=True)
+        return self._process.stdout.readline()
+
+    def end(self):
+        with self._process:
+            self._process.kill()
+
+
 @pytest.fixture
 def pair(tmp_path):
     with contextlib.ExitStack() as stack:
@@ -130,26 +148,17 @@ def test_each_sdk_sends_through_an_outage(pair, tmp_path, language):
     with gateway(tmp_path, *options, secondary=secondary.connection_string) as through:
         while not backlog_queues(secondary):
             pass
-        argv, more = sends(language, through.connection_string, COUNT, "--every", "100")
-        asks = None if language == ".NET" else subprocess.PIPE
-        pipes = {"stdin": asks, "stdout": subprocess.PIPE, "text": True}
-        with subprocess.Popen(argv, env=os.environ | more, **pipes) as sending:
-            lines = [said(sending, number) for number in range(10)]
-            primary.fail("killed")
-            lines += [said(sending, number) for number in range(10, 40)]
-            assert backlog(secondary) > 0
-            primary.come_back("killed")
-            lines += [said(sending, number) for number in range(40, COUNT)]
+        client = Program(language, through.connection_string, COUNT, 100)
+        lines = [client.ask(number) for number in range(10)]
+        primary.fail("killed")
+        lines += [client.ask(number) for number in range(10, 40)]
+        assert backlog(secondary) > 0
+        primary.come_back("killed")
+        lines += [client.ask(number) for number in range(40, COUNT)]
+        client.end()
         assert [line for line in lines if line.startswith("failed ")] == []
         found = received(through.connection_string, COUNT)
     assert sorted(int(message.message_id.strip("m")) for message in found) == [*range(COUNT)]
-
-
-def said(sending, number):
-    """What a client says of a send, which that of .NET makes by itself."""
-    if sending.stdin is not None:
-        print(f"orders {number} eA==", file=sending.stdin, flush=True)
-    return sending.stdout.readline()
 
 
 def backlog_queues(namespace):

@@ -80,23 +80,24 @@ async def test_a_client_goes_back_to_the_primary_between_two_sends(monkeypatch):
     """The SDK for JavaScript fails what it sends as it reads a `close`."""
     monkeypatch.setattr(server, "_PAUSE_S", 0)
     monkeypatch.setattr(server, "reaches", AsyncMock(return_value=True))
-    sdks = ("MSJSClient/7.9.5", "QpidJMS/2.10.0")
-    sending, restless = (Mock(is_primary_there=False, retained=0, busy_until=1e9, sdk=sdk) for sdk in sdks)
-    waiting = Mock(is_primary_there=False, busy_until=0.0, retained=1)
-    looking = asyncio.ensure_future(Gateway._look(Mock(_relays={sending, waiting}, _looks=0), Mock()))
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert [sending.leave.called, waiting.leave.called] == [False, False]
-    sending.busy_until, waiting.retained = 0.0, 0
+    sending, restless = (Mock(is_primary_there=False, retained=0, busy_until=9e9, sdk=n) for n in ("MSJSClient", "x"))
+    waiting = Mock(is_primary_there=False, busy_until=0.0, retained=1, sdk="MSJSClient/7.9.5")
+    served = [sending, waiting, restless]
+    gateway = Mock(_relays=set(served), _looks=0)
+    looking = asyncio.ensure_future(Gateway._look(gateway, Mock()))
+    for gateway._looks, left in ((0, [False, False, False]), (60, [False, False, True])):
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert [each.leave.called for each in served] == left
+    sending.busy_until, waiting.retained, gateway._relays = 0.0, 0, {sending, waiting}
     await looking
-    await Gateway._look(Mock(_relays={restless}, _looks=60), Mock())  # for a minute
-    assert [sending.leave.called, waiting.leave.called, restless.leave.called] == [True, True, True]
+    assert [each.leave.called for each in served] == [True, True, True]
 
 
 async def test_the_link_for_tokens_is_detached_before_the_connection_is_closed():
     primary = Namespace("h", "h", "127.0.0.1", 1, None)
     relay = Relay(Mock(primary=primary, client=None, read_buffer=bytearray(1)), Mock())
-    relay.front.phase, relay.front.is_open, relay.asked = Phase.FRAMES, True, (3, 4)
+    relay.front.phase, relay.front.is_open, relay.token_link = Phase.FRAMES, True, (3, 4)
     relay.front.write = written = Mock()
     for relay.tokens in ({}, {3: {}}, {3: {0: Mock()}}):
         relay.close("amqp:connection:forced", "it is back")
@@ -386,13 +387,17 @@ async def test_a_handle_that_the_client_knows_is_not_given_to_another_link():
     assert known == [0, 0, 1, 1, 1, 1]  # the first two are an attach and its credit
 
 
-async def test_a_settled_delivery_above_the_credit_of_the_primary_goes_by_the_rules():
+async def test_a_settled_delivery_above_the_credit_of_the_primary_goes_by_the_rules_and_who_is_refused_is_busy():
     guarded = Guarded()
     guarded.answer(p.Flow(0, 5000, 0, 5000, 0, 0, 1))
     for number in (0, 1):
         guarded.say(p.Transfer(0, number, b"t", 0, settled=True))
     await asyncio.sleep(0)
     assert (len(guarded.passed(p.Transfer)), guarded.failures) == (1, [None])
+    guarded.client.clock.now.return_value = 100.0
+    guarded.ends.set_exception(OSError())
+    await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+    assert guarded.relay.busy_until == 135.0
 
 
 async def test_a_delivery_in_a_transaction_has_an_outcome_if_its_link_is_lost():

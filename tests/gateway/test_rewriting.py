@@ -81,3 +81,8 @@ def test_a_batch_is_split_by_size_and_its_envelope_has_no_session() -> None:
     assert max(map(len, parts)) <= 4_000 < len(whole)
     assert all(EncodedMessage(part).session_id is None for part in parts)
     assert EncodedMessage(messages[0]).session_id == "s"
+
+
+def test_a_reserved_property_is_refused() -> None:
+    with pytest.raises(ValueError, match="x-ms-path is reserved"):
+        rewritten(encoded(ServiceBusMessage(b"", application_properties={"x-ms-path": "x"})), "orders")

@@ -4,8 +4,6 @@
 """
 
 import contextlib
-import os
-import subprocess
 import time
 from functools import partial
 
@@ -13,9 +11,8 @@ import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusError
 
-from tests.emulator.clients.programs import sends
 from tests.gateway.running import gateway
-from tests.gateway.test_away import backlog, backlog_queues, pair  # noqa: F401
+from tests.gateway.test_away import Program, backlog, backlog_queues, pair  # noqa: F401
 from tests.pace import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
@@ -50,24 +47,6 @@ class InPython:
     def end(self):
         self._sender.close()
         self._client.close()
-
-
-class Program:
-    """Sends of another language; those of .NET are made by themselves."""
-
-    def __init__(self, language, connection_string):
-        argv, more = sends(language, connection_string, 10**6, "--every", "500")
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self._process = subprocess.Popen(argv, env=os.environ | more, **pipes)
-
-    def ask(self, number):
-        with contextlib.suppress(BrokenPipeError):
-            print(f"orders {number} eA==", file=self._process.stdin, flush=True)
-        return self._process.stdout.readline()
-
-    def end(self):
-        with self._process:
-            self._process.kill()
 
 
 @pytest.mark.parametrize("language", ["Python", ".NET", "Java", "Go", "JavaScript"])

@@ -11,18 +11,19 @@ from azure.servicebus import ServiceBusClient, ServiceBusReceiveMode
 from emulator.running import running
 from tests.gateway.recording import recorder
 from tests.gateway.running import gateway
-from tests.gateway.test_sdks_in_faults import InPython, Program
+from tests.gateway.test_away import Program
+from tests.gateway.test_sdks_in_faults import InPython
 from tests.selection import nightly
 
 pytestmark = pytest.mark.slow
 CLIENTS, MESSAGES = 4, 60
 
 
-def send_all(client, of, is_halfway):
-    """Send messages one after the other, again what fails; returns their ids."""
+def send_all(client, of, is_halfway, tries):
+    """Send messages one after the other; returns their ids."""
     names = [f"{of}-{number}" for number in range(MESSAGES)]
     for name in names:
-        assert any(client.ask(name).startswith("accepted") for _ in range(3))  # JavaScript does not try all again
+        assert any(client.ask(name).startswith("accepted") for _ in range(tries))
         if name == names[MESSAGES // 2]:
             is_halfway()
     return names
@@ -54,7 +55,8 @@ def test_clients_reconnect_to_the_other_and_nothing_accepted_is_lost(tmp_path, r
         clients = [InPython(string) if language == "Python" else Program(language, string) for _ in range(CLIENTS)]
         for client in clients:
             stack.callback(client.end)
-        sending = [threads.submit(send_all, one, of, int if of else kill) for of, one in enumerate(clients)]
+        tries = 3 if language == "JavaScript" else 1  # its SDK does not retry an error while it opens a link
+        sending = [threads.submit(send_all, one, of, int if of else kill, tries) for of, one in enumerate(clients)]
         accepted = [name for each in as_completed(sending) for name in each.result(60)]
         assert replicas[0].process.wait(10) == -signal.SIGKILL
         assert len(accepted) == CLIENTS * MESSAGES
